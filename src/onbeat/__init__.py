@@ -1,0 +1,1 @@
+"""Onbeat runs work on time, once it is due, and remembers."""

@@ -1,0 +1,1 @@
+"""Records of the domain: frozen, without I/O and without a clock."""

@@ -1,0 +1,28 @@
+"""What happened, for listeners, logs and a job's history."""
+
+from datetime import datetime
+
+import msgspec
+
+from onbeat.model.ids import JobId
+
+
+class Transition(msgspec.Struct, frozen=True, kw_only=True):
+    """One step in a job's life. `cause` says in words why, where it is not plain."""
+
+    job_id: JobId
+    at: datetime
+    to: str
+    cause: str | None = None
+    attempt: int | None = None
+    worker: str | None = None
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts over the whole store."""
+
+    jobs: dict[str, int]
+    schedules: dict[str, int]
+    workers: int
+    oldest_due_seconds: float
+    unknown_tasks: dict[str, int] = {}

@@ -1,0 +1,80 @@
+"""A job: one piece of work for a target, due once."""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import msgspec
+
+from onbeat.model.ids import JobId, ScheduleId, Token, WorkerId
+from onbeat.model.retry import RetryPolicy
+from onbeat.model.schedule import Overlap
+from onbeat.model.target import Target
+
+
+class JobState(StrEnum):
+    """The five states; due, later and blocked are predicates over `waiting`."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+FINAL_STATES = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED})
+
+
+class Progress(msgspec.Struct, frozen=True, array_like=True):
+    """How far a running job says it is."""
+
+    done: float
+    total: float | None = None
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One job as stored. Changes by copy: `msgspec.structs.replace(job, state=...)`.
+
+    What it is (never changes after it was enqueued, except by an edit of its schedule):
+    `after` names jobs that must have succeeded first. `start_by` is the latest instant at which a
+    first attempt may start on time: the misfire bound of an occurrence or the job's expiry.
+
+    Where it stands: `attempt` counts tries started, less those snoozed or released; `lost` counts
+    those of them whose worker died. `token` is the fence: it rises at every claim, and a write by
+    an attempt counts only while the stored token is the attempt's and the job is running.
+    """
+
+    id: JobId
+    target: Target
+    created_at: datetime
+    due_at: datetime
+    queue: str = "default"
+    priority: int = 0
+    unique: str | None = None
+    retry: RetryPolicy = RetryPolicy()
+    timeout: timedelta | None = None
+    expires_at: datetime | None = None
+    start_by: datetime | None = None
+    after: tuple[JobId, ...] = ()
+    labels: dict[str, str] = {}
+    schedule_id: ScheduleId | None = None
+    occurrence: datetime | None = None
+    overlap: Overlap = Overlap.ALLOW
+
+    state: JobState = JobState.WAITING
+    reason: str | None = None
+    blocked_by: int = 0
+    token: Token = Token(0)
+    worker: WorkerId | None = None
+    attempt: int = 0
+    lost: int = 0
+    released: int = 0
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    cancel_reason: str | None = None
+    result: msgspec.Raw | None = None
+    error: str | None = None
+    progress: Progress | None = None
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in FINAL_STATES

@@ -1,0 +1,44 @@
+"""How long a job waits after a failed attempt, and how often it is tried."""
+
+from datetime import timedelta
+from enum import StrEnum
+
+import msgspec
+
+
+class Backoff(StrEnum):
+    """How waits grow: `delay` times 2^(n-1), times n, or always the same."""
+
+    EXPONENTIAL = "exponential"
+    LINEAR = "linear"
+    FIXED = "fixed"
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`attempts_max` counts all tries, the first included."""
+
+    attempts_max: int = 3
+    backoff: Backoff = Backoff.EXPONENTIAL
+    delay: timedelta = timedelta(seconds=1)
+    delay_max: timedelta = timedelta(hours=1)
+    jitter: bool = True
+
+    def delay_after(self, failures: int, chance: float) -> timedelta:
+        """The wait after the `failures`-th failure (from 1).
+
+        With jitter the wait is `chance` (from 0 to below 1) of the full delay, so that jobs that
+        failed together do not come back together ("full jitter", AWS Architecture Blog, 2015).
+        """
+        full = min(self.full_delay_after(failures), self.delay_max)
+        return full * chance if self.jitter else full
+
+    def full_delay_after(self, failures: int) -> timedelta:
+        match self.backoff:
+            case Backoff.EXPONENTIAL:
+                # 2^30 times any delay is past every delay_max; more would overflow a timedelta.
+                doublings = min(failures - 1, 30)
+                return min(self.delay, self.delay_max) * (1 << doublings)
+            case Backoff.LINEAR:
+                return min(self.delay, self.delay_max) * failures
+            case Backoff.FIXED:
+                return self.delay

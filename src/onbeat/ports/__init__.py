@@ -1,0 +1,1 @@
+"""What the thin half needs from outside, as protocols."""

@@ -1,0 +1,35 @@
+"""The few things that the engine tells the world."""
+
+from datetime import timedelta
+from typing import Protocol
+
+from onbeat.model.job import Job
+from onbeat.model.outcome import Outcome
+
+
+class Telemetry(Protocol):
+    def started(self, job: Job, lateness: timedelta) -> None:
+        """An attempt began, `lateness` after it was due."""
+        ...
+
+    def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
+        """An attempt ended and was recorded; `job` is as it then stands."""
+        ...
+
+    def lease_lost(self, job: Job) -> None:
+        """An attempt's result was refused, since another holder has the job."""
+        ...
+
+    def planned(self, jobs: int, skipped: int) -> None: ...
+
+    def rescued(self, job: Job) -> None: ...
+
+    def pruned(self, jobs: int) -> None: ...
+
+    def loop_failed(self, loop: str, error: BaseException) -> None:
+        """A loop's step raised; it is tried again after a pause."""
+        ...
+
+    def loop_beat(self, loop: str) -> None:
+        """A loop went round."""
+        ...

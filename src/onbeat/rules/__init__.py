@@ -1,0 +1,1 @@
+"""Decisions: records and a time in, a record out."""
