@@ -1,0 +1,50 @@
+"""The reference page of all settings, written from the record that is read."""
+
+from typing import Final
+
+from onbeat.settings.keys import Setting
+from onbeat.settings.table import TABLE
+
+HEAD: Final = """\
+# Settings
+
+Written by `python -m onbeat.settings.reference`; a test holds it to the settings record.
+
+What is set later in this row wins: defaults, `onbeat.yaml` (another file by `--config` or
+`ONBEAT_CONFIG`), `.env`, environment, flags of `onbeat up`. A missing `onbeat.yaml` is fine, a
+missing file that was named is not. An unknown key or variable, and a value that cannot be, stop the
+start with one line that names the key, the value, where it stands and what would be right.
+
+Groups nest in the file (`api:` with `port: 8080` under it) and are joined by `__` in the
+environment. Spans are `90s`, `5m`, `1h30m`, `PT5M` or a number of seconds. Lists are YAML lists, or
+texts with commas between. A key without a flag is a secret: every user of a machine can read its
+command lines.
+
+| key | default | environment | flag | meaning |
+|---|---|---|---|---|
+"""
+
+TAIL: Final = """
+`api.host` beyond loopback needs `api.keys`, or `api.insecure` where something in front of Onbeat
+lets only the right people through. `http.allow_private` as `auto` follows `api.host` of the process
+that sends the callback, so set `api.host` (or `http.allow_private`) the same in every process of a
+fleet. `onbeat` commands that talk to a service read `ONBEAT_SERVER` and `ONBEAT_API_KEY`; these
+are not settings of the service.
+"""
+
+
+def reference_page() -> str:
+    """The page in Markdown."""
+    rows = "\n".join(map(table_row, TABLE.values()))
+    return f"{HEAD}{rows}\n{TAIL}"
+
+
+def table_row(setting: Setting) -> str:
+    flag = f"`{setting.flag}`" if setting.flag else "none"
+    default = "all" if setting.path == "roles" else setting.default_text
+    cells = (f"`{setting.path}`", f"`{default}`", f"`{setting.environment}`", flag)
+    return f"| {' | '.join(cells)} | {setting.key.meaning} |"
+
+
+if __name__ == "__main__":
+    print(reference_page(), end="")  # noqa: T201  it is redirected into docs/reference/settings.md

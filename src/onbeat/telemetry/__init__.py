@@ -1,0 +1,1 @@
+"""What Onbeat tells of itself: log lines and metrics."""

@@ -1,0 +1,162 @@
+"""Defaults < onbeat.yaml < .env < environment < flags."""
+
+from datetime import timedelta
+from itertools import combinations
+
+import pytest
+
+from onbeat.model.errors import Misconfigured
+from onbeat.settings import Role, Settings, load
+
+LAYERS = ("file", "dotenv", "environment", "flags")
+
+
+def load_in(folder, *, file="", dotenv="", environment=None, flags=None):
+    if file:
+        (folder / "onbeat.yaml").write_text(file)
+    if dotenv:
+        (folder / ".env").write_text(dotenv)
+    return load(flags or {}, environment=environment or {}, folder=folder)
+
+
+def load_layers(folder, layers):
+    return load_in(
+        folder,
+        file="api:\n  port: 1001\n" if "file" in layers else "",
+        dotenv="ONBEAT_API__PORT=1002\n" if "dotenv" in layers else "",
+        environment={"ONBEAT_API__PORT": "1003"} if "environment" in layers else {},
+        flags={"api.port": 1004} if "flags" in layers else {"api.port": None},
+    )
+
+
+@pytest.mark.parametrize(
+    "layers", [chosen for size in range(1, 5) for chosen in combinations(LAYERS, size)]
+)
+def test_the_strongest_layer_wins(tmp_path, layers):
+    strongest = max(LAYERS.index(layer) for layer in layers)
+    assert load_layers(tmp_path, layers).api.port == 1001 + strongest
+
+
+def test_without_anything_the_defaults_hold(tmp_path):
+    assert load({}, environment={}, folder=tmp_path) == Settings()
+
+
+def test_layers_are_joined_key_by_key(tmp_path):
+    settings = load_in(
+        tmp_path,
+        file="worker:\n  concurrency: 7\n  lease: 20\nlog: {level: debug}\n",
+        environment={"ONBEAT_WORKER__LEASE": "1m30s"},
+        flags={"worker.queues": "mail, files"},
+    )
+    assert settings.worker.concurrency == 7
+    assert settings.worker.lease == timedelta(seconds=90)
+    assert settings.worker.queues == ("mail", "files")
+    assert settings.log.level == "debug"
+
+
+def test_a_named_file_replaces_the_default_one(tmp_path):
+    (tmp_path / "onbeat.yaml").write_text("api: {port: 1}")
+    other = tmp_path / "other.yaml"
+    other.write_text("worker: {concurrency: 3}")
+    settings = load({}, config=other, environment={}, folder=tmp_path)
+    assert (settings.api.port, settings.worker.concurrency) == (8080, 3)
+
+
+def test_the_file_may_be_named_by_the_environment_or_dotenv(tmp_path):
+    (tmp_path / "a.yaml").write_text("api: {port: 1}")
+    (tmp_path / "b.yaml").write_text("api: {port: 2}")
+    (tmp_path / ".env").write_text(f"ONBEAT_CONFIG={tmp_path / 'a.yaml'}\n")
+    assert load({}, environment={}, folder=tmp_path).api.port == 1
+    named = {"ONBEAT_CONFIG": str(tmp_path / "b.yaml")}
+    assert load({}, environment=named, folder=tmp_path).api.port == 2
+
+
+@pytest.mark.parametrize("by", ["flag", "environment"])
+def test_a_missing_file_that_was_named_stops_the_start(tmp_path, by):
+    missing = tmp_path / "nowhere.yaml"
+    named = {"config": missing} if by == "flag" else {}
+    environment = {"ONBEAT_CONFIG": str(missing)} if by == "environment" else {}
+    with pytest.raises(Misconfigured, match=r"nowhere\.yaml does not exist"):
+        load({}, environment=environment, folder=tmp_path, **named)
+
+
+@pytest.mark.parametrize("file", ["", "# nothing\n", "api:\n", "api:\n  port:\n", "---\n"])
+def test_a_file_that_says_nothing_changes_nothing(tmp_path, file):
+    (tmp_path / "onbeat.yaml").write_text(file)
+    assert load({}, environment={}, folder=tmp_path) == Settings()
+
+
+def test_variables_of_others_are_let_be(tmp_path):
+    settings = load_in(
+        tmp_path,
+        dotenv="DATABASE_URL=x\nexport ONBEAT_API__PORT='9' # nine\n",
+        environment={"HOME": "/", "ONBEAT_SERVER": "http://x", "ONBEAT_API_KEY": "k"},
+    )
+    assert settings == Settings(api=Settings().api.__class__(port=9))
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "path", "value"),
+    [
+        ("STORE", "sqlite:////var/lib/onbeat.db", "store", "sqlite:////var/lib/onbeat.db"),
+        ("STORE", "memory://", "store", "memory://"),
+        ("ROLES", "worker,API", "roles", (Role.API, Role.WORKER)),
+        ("ROLES", "all", "roles", tuple(Role)),
+        ("API__HOST", "[::1]", "api.host", "::1"),
+        ("API__KEYS", "a1, b2", "api.keys", ("a1", "b2")),
+        ("API__INSECURE", "yes", "api.insecure", True),
+        ("PLANNER__INTERVAL", "PT1M30S", "planner.interval", timedelta(seconds=90)),
+        ("PLANNER__HORIZON", "0", "planner.horizon", timedelta()),
+        ("PLANNER__HORIZON", "1h30m", "planner.horizon", timedelta(minutes=90)),
+        ("PRUNE__AFTER", "P1W", "prune.after", timedelta(days=7)),
+        ("WORKER__QUEUES", "all", "worker.queues", None),
+        ("WORKER__PREFETCH", "auto", "worker.prefetch", None),
+        ("WORKER__PREFETCH", "500", "worker.prefetch", 500),
+        ("RETRY__BACKOFF", "Linear", "retry.backoff", "linear"),
+        ("RETRY__JITTER", "off", "retry.jitter", False),
+        ("HTTP__ALLOW_PRIVATE", "auto", "http.allow_private", None),
+        ("HTTP__ALLOW_PRIVATE", "true", "http.allow_private", True),
+        ("HTTP__ALLOW", "10.0.0.0/8,hooks.example.com,::1", "http.allow",
+         ("10.0.0.0/8", "hooks.example.com", "::1")),
+        ("LOG__FORMAT", "json", "log.format", "json"),
+        ("LOG__DESTINATIONS", "stdout,file:/tmp/x.log", "log.destinations",
+         ("stdout", "file:/tmp/x.log")),
+        ("APP", "demo.py", "app", "demo.py"),
+    ],
+)  # fmt: skip
+def test_each_kind_of_value_is_read_from_text(tmp_path, variable, text, path, value):
+    settings = load({}, environment={f"ONBEAT_{variable}": text}, folder=tmp_path)
+    found = settings
+    for name in path.split("."):
+        found = getattr(found, name)
+    assert found == value
+
+
+@pytest.mark.parametrize(
+    ("host", "allow", "expected"),
+    [
+        ("127.0.0.1", "auto", True),
+        ("localhost", "auto", True),
+        ("127.9.9.9", "auto", True),
+        ("::1", "auto", True),
+        ("0.0.0.0", "auto", False),
+        ("::", "auto", False),
+        ("onbeat.example.com", "auto", False),
+        ("0.0.0.0", "true", True),
+        ("127.0.0.1", "false", False),
+    ],
+)
+def test_private_callbacks_follow_the_host_unless_set(tmp_path, host, allow, expected):
+    flags = {"api.host": host, "http.allow_private": allow, "api.insecure": True}
+    assert load(flags, environment={}, folder=tmp_path).allows_private is expected
+
+
+def test_the_retry_settings_are_a_policy():
+    policy = Settings().retry.policy
+    assert (policy.attempts_max, policy.delay_max) == (3, timedelta(hours=1))
+
+
+def test_keys_are_not_in_what_the_settings_print(tmp_path):
+    settings = load({}, environment={"ONBEAT_API__KEYS": "canary-key"}, folder=tmp_path)
+    assert "canary" not in repr(settings)
+    assert settings.secrets == ("canary-key",)

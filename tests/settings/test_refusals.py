@@ -1,0 +1,174 @@
+"""What cannot be stops the start, and the message names it."""
+
+import pytest
+
+from onbeat.model.errors import Misconfigured
+from onbeat.settings import load
+from onbeat.settings.table import TABLE
+
+
+def refusal(folder, **arguments):
+    arguments.setdefault("environment", {})
+    with pytest.raises(Misconfigured) as caught:
+        load(arguments.pop("flags", {}), folder=folder, **arguments)
+    message = str(caught.value)
+    assert "\n" not in message
+    return caught.value.key, message
+
+
+WRONG = [
+    ("store", "postgresql://u:canary@db/x", "sqlite:///PATH or memory://"),
+    ("store", "sqlit:///x.db", "did you mean 'sqlite'"),
+    ("store", "onbeat.db", "sqlite:///PATH"),
+    ("store", "sqlite://onbeat.db", "three slashes"),
+    ("store", "sqlite:///", "path of a file"),
+    ("store", "memory://x", "nothing after it"),
+    ("transport", "redis://:canary@h", "nothing else yet for redis"),
+    ("roles", "wroker", "did you mean 'worker'"),
+    ("roles", "", "all, or some of"),
+    ("app", " ", "not empty"),
+    ("api.host", "http://x:80", "without scheme"),
+    ("api.host", "", "host name or address"),
+    ("api.port", "eighty", "whole number from 0 to 65535"),
+    ("api.port", "65536", "whole number from 0 to 65535"),
+    ("api.port", "-1", "whole number from 0 to 65535"),
+    ("api.port", "80.5", "whole number from 0 to 65535"),
+    ("api.port", "", "whole number from 0 to 65535"),
+    ("api.keys", "canary key", "without spaces"),
+    ("api.insecure", "maybe", "true or false"),
+    ("planner.interval", "0s", "from 10ms to 1d"),
+    ("planner.interval", "5 minutes", "a span of time"),
+    ("planner.interval", "nan", "a span of time"),
+    ("planner.interval", "-5s", "a span of time"),
+    ("planner.horizon", "365d", "from 0s to 31d"),
+    ("worker.concurrency", "0", "whole number from 1"),
+    ("worker.queues", "", "at least one name"),
+    ("worker.prefetch", "many", "or auto"),
+    ("worker.lease", "10ms", "from 1s"),
+    ("worker.drain_timeout", "PT", "a span of time"),
+    ("retry.attempts_max", "0", "whole number from 1 to 1000"),
+    ("retry.backoff", "exponentail", "did you mean 'exponential'"),
+    ("retry.delay", "2h", "longer than retry.delay_max"),
+    ("retry.delay_max", "1ms", "longer than retry.delay_max"),
+    ("retry.jitter", "2", "true or false"),
+    ("http.timeout", "0", "from 10ms"),
+    ("http.allow_private", "sometimes", "auto, true or false"),
+    ("http.allow", "10.0.0.0/33", "networks"),
+    ("prune.after", "9" * 30, "a span of time"),
+    ("prune.failed_after", "soon", "a span of time"),
+    ("log.level", "verbose", "one of debug, info, warning, error"),
+    ("log.format", "jsn", "did you mean 'json'"),
+    ("log.destinations", "cloudwatch:group", "nothing yet for cloudwatch"),
+    ("log.destinations", "stdotu", "stdout or file:PATH"),
+    ("log.destinations", "file:", "stdout or file:PATH"),
+    ("log.destinations", "", "stdout or file:PATH"),
+]
+
+
+def test_every_setting_has_a_wrong_value_here():
+    assert {key for key, *_ in WRONG} == set(TABLE)
+
+
+@pytest.mark.parametrize(("key", "text", "right"), WRONG)
+def test_an_impossible_value_in_the_environment_is_named(tmp_path, key, text, right):
+    variable = TABLE[key].environment
+    named, message = refusal(tmp_path, environment={variable: text})
+    assert named == key
+    assert message.startswith(f"{key}: ")
+    assert f"(from {variable})" in message
+    assert right in message
+    assert "canary" not in message
+
+
+@pytest.mark.parametrize(
+    ("flags", "origin"),
+    [
+        ({"api.port": "x"}, "(from --port)"),
+        ({"planner.interval": "x"}, "(from --planner-interval)"),
+    ],
+)
+def test_a_flag_is_named_as_it_was_typed(tmp_path, flags, origin):
+    assert origin in refusal(tmp_path, flags=flags)[1]
+
+
+@pytest.mark.parametrize(
+    ("file", "key", "parts"),
+    [
+        ("api:\n  prot: 1\n", "api.prot", ["onbeat.yaml, line 2", "did you mean 'api.port'"]),
+        ("api:\n  port: x\n", "api.port", ["'x'", "onbeat.yaml, line 2", "whole number"]),
+        ("apii: {port: 1}\n", "apii", ["unknown setting", "did you mean"]),
+        ("zzz: 1\n", "zzz", ["line 1", "the settings are store"]),
+        ("api: 8080\n", "api", ["group of settings", "line 1"]),
+        ("- api\n", "the file", ["group of settings"]),
+        ("api:\n  port: 1\n  port: 2\n", "api.port", ["stands twice", "line 3"]),
+        ("store: {url: x}\n", "store", ["a URL like"]),
+        ("api: {keys: [0123]}\n", "api.keys", ["in quotes"]),
+        ("api: {keys: [a: canary]}\n", "api.keys", ["***"]),
+        ("api: {port: yes}\n", "api.port", ["whole number"]),
+        ("worker: {queues: [[a]]}\n", "worker.queues", ["list of texts"]),
+        ("planner: {interval: true}\n", "planner.interval", ["span of time"]),
+        ("planner: {interval: .inf}\n", "planner.interval", ["span of time"]),
+        ("app: 7\n", "app", ["a text"]),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_named_with_its_line(tmp_path, file, key, parts):
+    (tmp_path / "onbeat.yaml").write_text(file)
+    named, message = refusal(tmp_path)
+    assert named == key
+    assert "canary" not in message
+    for part in parts:
+        assert part in message
+
+
+@pytest.mark.parametrize("file", ["api: [", "a: b: c", "\t- x", "a: \x00", "[" * 5000])
+def test_a_file_that_is_not_yaml_is_named(tmp_path, file):
+    (tmp_path / "onbeat.yaml").write_text(file)
+    assert "onbeat.yaml" in refusal(tmp_path)[1]
+
+
+def test_a_file_that_is_not_text_is_named(tmp_path):
+    (tmp_path / "onbeat.yaml").write_bytes(b"\xff\xfe\xff")
+    assert "cannot be read" in refusal(tmp_path)[1]
+
+
+@pytest.mark.parametrize("place", ["environment", "dotenv"])
+def test_an_unknown_variable_is_named_with_the_nearest_known(tmp_path, place):
+    if place == "dotenv":
+        (tmp_path / ".env").write_text("ONBEAT_API_PORT=1\n")
+        key, message = refusal(tmp_path)
+        assert ".env" in message
+    else:
+        key, message = refusal(tmp_path, environment={"ONBEAT_API_PORT": "canary"})
+    assert key == "ONBEAT_API_PORT"
+    assert "did you mean 'ONBEAT_API__PORT'" in message
+    assert "canary" not in message
+
+
+def test_a_broken_dotenv_line_is_named(tmp_path):
+    (tmp_path / ".env").write_text("A=1\nONBEAT_STORE='open\n")
+    assert ".env, line 2" in refusal(tmp_path)[1]
+
+
+def test_an_unknown_flag_key_is_a_refusal(tmp_path):
+    assert refusal(tmp_path, flags={"api.prot": 1})[0] == "api.prot"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "onbeat.example.com"])
+def test_listening_beyond_loopback_needs_a_key(tmp_path, host):
+    key, message = refusal(tmp_path, flags={"api.host": host})
+    assert key == "api.host"
+    assert host in message
+    assert "ONBEAT_API__KEYS" in message
+
+
+@pytest.mark.parametrize(
+    "more", [{"api.keys": "secret"}, {"api.insecure": True}, {"roles": "worker"}]
+)
+def test_a_key_or_consent_or_no_api_lets_it_listen(tmp_path, more):
+    settings = load({"api.host": "0.0.0.0", **more}, environment={}, folder=tmp_path)
+    assert settings.api.host == "0.0.0.0"
+
+
+def test_control_characters_of_a_value_do_not_reach_the_terminal(tmp_path):
+    _, message = refusal(tmp_path, environment={"ONBEAT_API__PORT": "\x1b[31m1\n2"})
+    assert message.isprintable()
