@@ -1,0 +1,1 @@
+"""Where work ends up: each target runs one kind of attempt."""

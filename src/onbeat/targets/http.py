@@ -1,0 +1,188 @@
+"""HTTP callbacks: one request an attempt, guarded, bounded and never redirected."""
+
+import asyncio
+import ssl
+from datetime import timedelta
+from importlib.metadata import version
+from types import SimpleNamespace
+from typing import Final
+
+import aiohttp
+import msgspec
+
+from onbeat.model.errors import Invalid
+from onbeat.model.limits import CALLBACK_RESPONSE_HEADERS_MAX
+from onbeat.model.outcome import Failed, Outcome
+from onbeat.model.target import HttpTarget
+from onbeat.ports.clock import Clock
+from onbeat.ports.target import Run
+from onbeat.rules.addresses import NOTHING_MORE, Allowed
+from onbeat.targets.http_answer import Answer, failure_of, outcome_of, read_answer
+from onbeat.targets.http_guard import Guard, GuardedResolver, Lookup, SystemLookup
+from onbeat.targets.http_request import Request, request_for
+
+# The deadline of an attempt is one for all its parts; aiohttp's own, one for each, are off.
+NO_TIMEOUT: Final = aiohttp.ClientTimeout()
+
+# Both well below a minute, so that a name that moves to another address is followed.
+IDLE_SECONDS_MAX: Final = 15  # of a connection kept for the next request to the same host and port
+LOOKUP_SECONDS_MAX: Final = 10  # of a host's addresses, all of them judged before they are kept
+
+
+class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How callbacks are made.
+
+    `timeout` bounds a whole attempt, from the lookup of the name to the last byte of the answer.
+    `connections_max` of 0 leaves it to the worker how many are in flight. `ca_file` replaces the
+    system's authorities.
+    """
+
+    timeout: timedelta = timedelta(seconds=30)
+    private_allowed: bool = False
+    allowed: Allowed = NOTHING_MORE
+    ca_file: str | None = None
+    connections_max: int = 0
+    user_agent: str = f"Onbeat/{version('onbeat')}"
+
+
+class HttpRunner:
+    """Runs attempts at HTTP targets; thousands may be in flight at once."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        settings: HttpSettings | None = None,
+        *,
+        lookup: Lookup | None = None,
+    ) -> None:
+        self.clock = clock
+        self.settings = settings or HttpSettings()
+        self.lookup = lookup
+        self.system_lookup: SystemLookup | None = None
+        self.sessions: dict[bool, aiohttp.ClientSession] = {}
+
+    async def open(self) -> None:
+        if self.lookup is None:
+            self.lookup = self.system_lookup = SystemLookup()
+        tls = tls_context(self.settings.ca_file)
+        # Hosts that may lie inside have connections of their own, so that a guard has one answer.
+        self.sessions = {
+            private_allowed: session_for(self.settings, tls, self.lookup, private_allowed)
+            for private_allowed in (False, True)
+        }
+
+    async def close(self) -> None:
+        for session in self.sessions.values():
+            await session.close()
+        self.sessions = {}
+        if self.system_lookup is not None:
+            self.system_lookup.close()
+            self.lookup = self.system_lookup = None
+
+    async def run(self, run: Run) -> Outcome:
+        target = run.job.target
+        assert isinstance(target, HttpTarget)
+        try:
+            request = request_for(run.job, target, self.clock.now(), self.settings.user_agent)
+        except Invalid as error:
+            return Failed(f"the callback was not sent: {error}", retryable=False)
+        return await self.answered(request, self.time_for(run))
+
+    def time_for(self, run: Run) -> timedelta:
+        if run.deadline is None:
+            return self.settings.timeout
+        return min(self.settings.timeout, run.deadline - self.clock.now())
+
+    async def answered(self, request: Request, time: timedelta) -> Outcome:
+        if time <= timedelta():
+            return Failed(f"{request.shown} was not sent: no time was left")
+        try:
+            async with asyncio.timeout(time.total_seconds()):
+                answer = await self.exchange(request)
+        except TimeoutError:
+            return Failed(f"{request.shown} was not done within {time.total_seconds():g} s")
+        except (aiohttp.ClientError, OSError) as error:
+            return failure_of(error, request.shown)
+        return outcome_of(answer, request.shown, self.clock.now())
+
+    async def exchange(self, request: Request) -> Answer:
+        """One request and its answer.
+
+        A server may close a kept connection just as the next request goes out on it. Such a
+        request was not begun, so it goes out again on another connection and is still this
+        attempt; the idempotency key covers the server that did begin.
+        """
+        while True:
+            connection = SimpleNamespace(stale=False)
+            try:
+                return await self.send(request, connection)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                if not connection.stale:
+                    raise
+
+    async def send(self, request: Request, connection: SimpleNamespace) -> Answer:
+        response = await self.session_to(request.host).request(
+            request.method,
+            request.url,
+            headers=request.headers,
+            data=request.body,
+            allow_redirects=False,
+            trace_request_ctx=connection,
+        )
+        connection.stale = False
+        try:
+            return await read_answer(response)
+        finally:
+            # Does nothing to an answer read to its end, whose connection is back in the pool.
+            response.close()
+
+    def session_to(self, host: str) -> aiohttp.ClientSession:
+        settings = self.settings
+        return self.sessions[settings.private_allowed or settings.allowed.names(host)]
+
+
+def session_for(
+    settings: HttpSettings,
+    tls: ssl.SSLContext,
+    lookup: Lookup,
+    private_allowed: bool,  # noqa: FBT001  the sessions are told apart by nothing else
+) -> aiohttp.ClientSession:
+    guard = Guard(settings.allowed, private_allowed=private_allowed)
+    connector = aiohttp.TCPConnector(
+        ssl=tls,
+        resolver=GuardedResolver(lookup, guard),
+        socket_factory=guard.socket_for,
+        ttl_dns_cache=LOOKUP_SECONDS_MAX,
+        keepalive_timeout=IDLE_SECONDS_MAX,
+        limit=settings.connections_max,
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        timeout=NO_TIMEOUT,
+        trust_env=False,
+        auto_decompress=False,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        max_headers=CALLBACK_RESPONSE_HEADERS_MAX,
+        trace_configs=[reuse_trace()],
+    )
+
+
+def reuse_trace() -> aiohttp.TraceConfig:
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_reuseconn.append(note_reuse)
+    return trace
+
+
+async def note_reuse(
+    _session: aiohttp.ClientSession,
+    context: SimpleNamespace,
+    _params: aiohttp.TraceConnectionReuseconnParams,
+) -> None:
+    context.trace_request_ctx.stale = True
+
+
+def tls_context(ca_file: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=ca_file)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    return context
