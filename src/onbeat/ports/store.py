@@ -146,6 +146,8 @@ class DispatcherStore(Protocol):
 
 
 class WorkerStore(Protocol):
+    async def job(self, id: JobId) -> Job | None: ...
+
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
         """Write each ended attempt with the job it leaves, if its lease is still valid.
 

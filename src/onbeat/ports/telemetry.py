@@ -5,6 +5,7 @@ from typing import Protocol
 
 from onbeat.model.job import Job
 from onbeat.model.outcome import Outcome
+from onbeat.model.schedule import Schedule
 
 
 class Telemetry(Protocol):
@@ -21,6 +22,10 @@ class Telemetry(Protocol):
         ...
 
     def planned(self, jobs: int, skipped: int) -> None: ...
+
+    def unplannable(self, schedule: Schedule, error: Exception) -> None:
+        """The schedule's rule raised, or is a function that this process does not know."""
+        ...
 
     def rescued(self, job: Job) -> None: ...
 

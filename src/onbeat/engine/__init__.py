@@ -1,0 +1,1 @@
+"""The loops: each reads from the store, asks a rule and writes back once."""

@@ -1,0 +1,95 @@
+"""Takes back jobs whose worker has died."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from onbeat.model.ids import WorkerId
+from onbeat.model.job import Job
+from onbeat.model.limits import RESCUE_MAX
+from onbeat.model.outcome import Lost
+from onbeat.model.worker import Worker
+from onbeat.ports.chance import Chance
+from onbeat.ports.clock import Clock
+from onbeat.ports.liveness import Liveness
+from onbeat.ports.store import RescuerStore, Settlement, WorkerStore
+from onbeat.ports.telemetry import Telemetry
+from onbeat.rules.settling import attempt_of, settle
+
+
+class Watch:
+    """Which workers are dead, by this watcher's own monotonic clock alone.
+
+    A worker is dead when its beat has not risen for its lease's length while the store could be
+    read all that time: no clocks of two machines are compared, and an outage of the store, which
+    silences all workers at once, makes none of them dead. A fresh watcher waits one whole lease.
+    """
+
+    def __init__(self) -> None:
+        self.seen: dict[WorkerId, tuple[int, float]] = {}
+
+    def restart(self) -> None:
+        """A reading failed: what was seen before it proves nothing any more."""
+        self.seen.clear()
+
+    def silent(self, workers: Sequence[Worker], monotonic: float) -> set[WorkerId]:
+        """Note this reading; the answer is who has been silent for too long."""
+        before, self.seen = self.seen, {}
+        dead: set[WorkerId] = set()
+        for worker in workers:
+            beat, since = before.get(worker.id, (None, monotonic))
+            if beat != worker.beat:
+                since = monotonic
+            self.seen[worker.id] = (worker.beat, since)
+            if monotonic - since > worker.lease_seconds:
+                dead.add(worker.id)
+        return dead
+
+
+class Rescuer:
+    def __init__(
+        self,
+        store: RescuerStore,
+        settler: WorkerStore,
+        clock: Clock,
+        chance: Chance,
+        liveness: Liveness,
+        telemetry: Telemetry,
+    ) -> None:
+        self.store = store
+        self.settler = settler
+        self.clock = clock
+        self.chance = chance
+        self.liveness = liveness
+        self.telemetry = telemetry
+        self.watch = Watch()
+
+    async def rescue_expired(self) -> int:
+        """Settle every job of a dead worker as lost. Returns how many there were."""
+        try:
+            workers = await self.store.workers()
+            dead = self.dead_among(workers)
+            jobs = await self.store.abandoned(dead, RESCUE_MAX)
+        except BaseException:
+            self.watch.restart()
+            raise
+        await self.settle_lost(jobs)
+        if dead and len(jobs) < RESCUE_MAX:
+            await self.store.forget_workers(dead)
+        return len(jobs)
+
+    def dead_among(self, workers: Sequence[Worker]) -> Collection[WorkerId]:
+        gone = {worker.id for worker in workers if self.liveness.is_gone(worker)}
+        return gone | self.watch.silent(workers, self.clock.monotonic())
+
+    async def settle_lost(self, jobs: Sequence[Job]) -> None:
+        now = self.clock.now()
+        settlements = [self.lost(job, now) for job in jobs]
+        settled = await self.settler.settle(settlements)
+        for settlement, was_ours in zip(settlements, settled, strict=True):
+            if was_ours:
+                self.telemetry.rescued(settlement.job)
+
+    def lost(self, job: Job, now: datetime) -> Settlement:
+        outcome = Lost(f"worker {job.worker} died or was not heard of")
+        settled = settle(job, outcome, now, self.chance.fraction())
+        return Settlement(job=settled, attempt=attempt_of(job, outcome, now))

@@ -1,0 +1,224 @@
+"""A handler's arguments and result as JSON, checked against its signature."""
+
+import inspect
+import math
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from onbeat.model.errors import Invalid, TooLarge
+from onbeat.model.limits import PAYLOAD_BYTES_MAX, RESULT_BYTES_MAX
+from onbeat.model.target import NO_ARGS, NO_KWARGS
+
+# The codec is where JSON meets arbitrary Python values: the one room in which Any is at home.
+
+
+def encode_other(value: Any) -> Any:
+    """JSON for what msgspec does not know: pydantic models, by their own hand."""
+    dump = getattr(value, "model_dump", None)
+    if dump is None:
+        raise NotImplementedError
+    return dump(mode="json")
+
+
+def decode_other(kind: type, value: Any) -> Any:
+    validate = getattr(kind, "model_validate", None)
+    if validate is None:
+        raise NotImplementedError
+    return validate(value)
+
+
+encoder = msgspec.json.Encoder(enc_hook=encode_other)
+
+
+class Codec:
+    """Encodes and decodes the arguments of one function.
+
+    `context` names the parameter that receives the job's context, which is never stored.
+    """
+
+    def __init__(self, task: str, function: Callable[..., Any], context_type: type) -> None:
+        self.task = task
+        self.signature = inspect.signature(function)
+        hints = hints_of(function)
+        self.context: str | None = None
+        self.kinds: dict[str, Any] = {}
+        for name in self.signature.parameters:
+            kind = hints.get(name, Any)
+            if kind is context_type:
+                self.context = name
+            else:
+                self.kinds[name] = kind
+        self.public = self.signature.replace(
+            parameters=[p for p in self.signature.parameters.values() if p.name != self.context]
+        )
+        self.positional = tuple(
+            p.name for p in self.public.parameters.values() if p.kind in POSITIONAL
+        )
+        self.required = sum(
+            1
+            for p in self.public.parameters.values()
+            if p.default is p.empty and p.kind not in VARIADIC
+        )
+        self.is_plain = len(self.positional) == len(self.public.parameters)
+        self.decoders: dict[int, msgspec.json.Decoder[Any]] = {}
+        self.keyed: dict[str, msgspec.json.Decoder[Any]] = {}
+
+    def encode(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[msgspec.Raw, msgspec.Raw]:
+        """JSON of the arguments.
+
+        Raises TypeError when they do not fit the signature, `Invalid` when one cannot be stored,
+        `TooLarge` when together they are over the limit.
+        """
+        self.bind(args, kwargs)
+        packed = self.pack(args, kwargs)
+        if len(packed[0]) + len(packed[1]) > PAYLOAD_BYTES_MAX:
+            raise TooLarge(
+                f"the arguments of task {self.task!r} take {sum(map(len, packed))} bytes as JSON; "
+                f"at most {PAYLOAD_BYTES_MAX} are kept: store the data elsewhere and send its key",
+                field="args",
+            )
+        stored_args, stored_kwargs = msgspec.Raw(packed[0]), msgspec.Raw(packed[1])
+        # Reading back what was written finds values that JSON would bend on the way.
+        self.decode(stored_args, stored_kwargs)
+        return stored_args, stored_kwargs
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Raises TypeError unless the function can be called so; the common case is a comparison."""
+        if kwargs or not (self.is_plain and self.required <= len(args) <= len(self.positional)):
+            self.public.bind(*args, **kwargs)
+
+    def pack(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[bytes, bytes]:
+        try:
+            packed = encoder.encode(args), encoder.encode(kwargs)
+        except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+            raise self.unstorable(args, kwargs) from error
+        if b"null" in packed[0] or b"null" in packed[1]:
+            refuse_not_a_number(self.named(args, kwargs))
+        return packed
+
+    def named(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        rest = [f"*{n}" for n in range(len(self.positional), len(args))]
+        return {**dict(zip([*self.positional, *rest], args, strict=False)), **kwargs}
+
+    def unstorable(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Invalid:
+        for name, value in self.named(args, kwargs).items():
+            try:
+                encoder.encode(value)
+            except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+                return self.refusal(name, value, error)
+        return Invalid(f"the arguments of task {self.task!r} cannot be stored as JSON", "args")
+
+    def refusal(self, name: str, value: Any, error: Exception) -> Invalid:
+        return Invalid(
+            f"argument {name!r} of task {self.task!r} cannot be stored: "
+            f"{type(value).__name__} has no JSON form ({error or 'unknown type'}); "
+            "send a key or plain data instead",
+            field=name,
+        )
+
+    def decode(self, args: msgspec.Raw, kwargs: msgspec.Raw) -> tuple[list[Any], dict[str, Any]]:
+        """The Python values. Raises `Invalid` naming the argument that does not fit."""
+        return self.decode_args(args), self.decode_kwargs(kwargs)
+
+    def decode_args(self, args: msgspec.Raw) -> list[Any]:
+        if args == NO_ARGS:
+            return []
+        items = msgspec.json.decode(args, type=list[msgspec.Raw])
+        names = [*self.positional, *("*" for _ in items)]
+        return [self.value(name, item) for name, item in zip(names, items, strict=False)]
+
+    def decode_kwargs(self, kwargs: msgspec.Raw) -> dict[str, Any]:
+        if kwargs == NO_KWARGS:
+            return {}
+        items = msgspec.json.decode(kwargs, type=dict[str, msgspec.Raw])
+        return {name: self.value(name, item) for name, item in items.items()}
+
+    def value(self, name: str, item: msgspec.Raw) -> Any:
+        try:
+            return self.decoder(name).decode(item)
+        except (msgspec.ValidationError, NotImplementedError) as error:
+            raise Invalid(
+                f"argument {name!r} of task {self.task!r} does not fit: {error or 'unknown type'}",
+                field=name,
+            ) from error
+
+    def decoder(self, name: str) -> msgspec.json.Decoder[Any]:
+        found = self.keyed.get(name)
+        if found is None:
+            found = decoder_for(self.kinds.get(name, self.variadic_kind(name)))
+            self.keyed[name] = found
+        return found
+
+    def variadic_kind(self, name: str) -> Any:
+        wanted = inspect.Parameter.VAR_POSITIONAL if name == "*" else inspect.Parameter.VAR_KEYWORD
+        for parameter in self.public.parameters.values():
+            if parameter.kind is wanted:
+                return self.kinds[parameter.name]
+        return Any
+
+    def check_fit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Raises `Invalid` when arguments that came from outside do not fit the signature."""
+        try:
+            self.bind(args, kwargs)
+        except TypeError as error:
+            raise Invalid(f"task {self.task!r}: {error}", field="args") from error
+
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations, resolved where they can be; one that cannot is treated as absent."""
+    try:
+        return typing.get_type_hints(function)
+    except (NameError, TypeError):
+        return dict(getattr(function, "__annotations__", {}))
+
+
+def decoder_for(kind: Any) -> msgspec.json.Decoder[Any]:
+    try:
+        return msgspec.json.Decoder(kind, dec_hook=decode_other)
+    except (TypeError, ValueError):
+        return msgspec.json.Decoder()
+
+
+def refuse_not_a_number(named: Mapping[str, Any]) -> None:
+    """JSON has no NaN or infinity, and null would be another value."""
+    for name, value in named.items():
+        if holds_not_a_number(value):
+            raise Invalid(f"argument {name!r} is or holds NaN or infinity; JSON has neither", name)
+
+
+def holds_not_a_number(value: Any) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, Mapping):
+        return any(map(holds_not_a_number, value.values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return any(map(holds_not_a_number, value))
+    return False
+
+
+def encode_result(task: str, value: Any) -> msgspec.Raw | None:
+    """JSON of what a handler returned. Raises `Invalid` when it cannot be stored."""
+    if value is None:
+        return None
+    try:
+        packed = encoder.encode(value)
+    except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+        raise Invalid(
+            f"the result of task {task!r} cannot be stored: {type(value).__name__} "
+            f"has no JSON form ({error or 'unknown type'})"
+        ) from error
+    if len(packed) > RESULT_BYTES_MAX:
+        raise TooLarge(
+            f"the result of task {task!r} takes {len(packed)} bytes as JSON; "
+            f"at most {RESULT_BYTES_MAX} are kept"
+        )
+    return msgspec.Raw(packed)

@@ -1,0 +1,118 @@
+"""Runs Python functions: coroutines in the worker's loop, plain functions in threads."""
+
+import asyncio
+import contextvars
+import inspect
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from onbeat.model.errors import Invalid
+from onbeat.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
+from onbeat.model.signals import Cancel, Fail, Snooze
+from onbeat.model.target import HandlerTarget
+from onbeat.ports.target import Run
+from onbeat.targets.arguments import Codec, encode_result
+from onbeat.targets.context import Context
+
+
+class Handler:
+    """A function registered under a task name."""
+
+    def __init__(self, task: str, function: Callable[..., Any]) -> None:
+        self.task = task
+        self.function = function
+        self.codec = Codec(task, function, Context)
+        self.is_async = inspect.iscoroutinefunction(function)
+
+
+class Registry:
+    """The tasks that this process knows, by name."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[str, Handler] = {}
+
+    def add(self, handler: Handler) -> None:
+        """Raises ValueError when another function has the name already."""
+        known = self.handlers.get(handler.task)
+        if known is not None and known.function is not handler.function:
+            raise ValueError(
+                f"task {handler.task!r} is registered already, by {known.function.__qualname__}; "
+                "give one of them another name"
+            )
+        self.handlers[handler.task] = handler
+
+    def tasks(self) -> frozenset[str]:
+        return frozenset(self.handlers)
+
+
+class HandlerRunner:
+    """Implements `onbeat.ports.target.TargetRunner` for handler targets.
+
+    Plain functions run in a pool of `threads` threads of its own, so that they never wait behind
+    what else the process does in threads.
+    """
+
+    def __init__(self, registry: Registry, threads: int) -> None:
+        self.registry = registry
+        self.threads = threads
+        self.pool: ThreadPoolExecutor | None = None
+
+    async def open(self) -> None:
+        self.pool = ThreadPoolExecutor(self.threads, thread_name_prefix="onbeat-handler")
+
+    async def close(self) -> None:
+        """Threads that still run a handler are left behind; their jobs were settled without them."""
+        if self.pool is not None:
+            self.pool.shutdown(wait=False, cancel_futures=True)
+            self.pool = None
+
+    async def run(self, run: Run) -> Outcome:
+        target = run.job.target
+        assert isinstance(target, HandlerTarget), "the worker picks the runner by the target's type"
+        handler = self.registry.handlers.get(target.task)
+        if handler is None:
+            return Failed(f"no task {target.task!r} is registered in this worker")
+        try:
+            args, kwargs = handler.codec.decode(target.args, target.kwargs)
+            handler.codec.check_fit(args, kwargs)
+        except Invalid as error:
+            return Failed(str(error), retryable=False)
+        if handler.codec.context is not None:
+            kwargs[handler.codec.context] = Context(run)
+        return await self.called(handler, args, kwargs)
+
+    async def called(self, handler: Handler, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
+        try:
+            if handler.is_async:
+                value = await handler.function(*args, **kwargs)
+            else:
+                value = await self.in_thread(handler.function, args, kwargs)
+            return Succeeded(encode_result(handler.task, value))
+        except Snooze as snooze:
+            return Snoozed(snooze.delay)
+        except Cancel as cancel:
+            return Cancelled(cancel.reason)
+        except Fail as fail:
+            return Failed(fail.message, retryable=fail.retryable)
+        except Exception as error:  # noqa: BLE001  a handler may raise anything
+            return Failed(told(error))
+
+    async def in_thread(
+        self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        assert self.pool is not None, "the runner is open while jobs run"
+        context = contextvars.copy_context()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self.pool, lambda: context.run(function, *args, **kwargs)
+        )
+
+
+def told(error: Exception) -> str:
+    """The error with the frames of the handler's own code, the telling end last."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename != __file__]
+    lines = [*traceback.format_list(own), *traceback.format_exception_only(error)]
+    return "".join(lines).strip()

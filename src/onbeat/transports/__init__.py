@@ -1,0 +1,1 @@
+"""Ways from dispatcher to worker."""
