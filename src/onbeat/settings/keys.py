@@ -8,7 +8,7 @@ from typing import Final, cast, get_type_hints
 import msgspec
 
 from onbeat.settings.readers import truth
-from onbeat.settings.spans import span_text
+from onbeat.wire.values import span_text
 
 ENVIRONMENT_PREFIX: Final = "ONBEAT_"
 LEVEL_SEPARATOR: Final = "__"

@@ -11,7 +11,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final, TypeVar, cast
 
-from onbeat.settings.spans import read_span, span_text
+from onbeat.wire.values import span_seconds, span_text
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -72,14 +72,21 @@ def span(least: timedelta, most: timedelta) -> Callable[[object], timedelta]:
     """A span between the two, both included."""
 
     def read(value: object) -> timedelta:
-        found = read_span(value)
-        if found is None:
+        seconds = seconds_of(value)
+        if seconds is None:
             raise ValueError('a span of time like "90s", "5m", "1h30m", "PT5M" or 90 (seconds)')
-        if not least <= found <= most:
+        # Compared before it is made: a timedelta cannot hold every number.
+        if not least.total_seconds() <= seconds <= most.total_seconds():
             raise ValueError(f"from {span_text(least)} to {span_text(most)}")
-        return found
+        return timedelta(seconds=seconds)
 
     return read
+
+
+def seconds_of(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    return span_seconds(value)
 
 
 def one_of(choices: type[Choice]) -> Callable[[object], Choice]:
