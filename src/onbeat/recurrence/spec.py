@@ -1,9 +1,5 @@
-"""Between stored specs and live recurrences.
+"""The stored form of a recurrence lives in the model, since schedules hold one; named here too."""
 
-The record itself lives in `onbeat.model.recurrence`, since schedules hold one and the model may
-not import this package. Coordinator's note: extend that record there if a kind needs more fields.
-"""
+from onbeat.model.recurrence import CalendarSpec, Kind, RecurrenceSpec, Roll
 
-from onbeat.model.recurrence import RecurrenceSpec
-
-__all__ = ["RecurrenceSpec"]
+__all__ = ["CalendarSpec", "Kind", "RecurrenceSpec", "Roll"]

@@ -1,0 +1,116 @@
+"""Business days: occurrences kept off weekends and holidays, or moved to a day beside."""
+
+from datetime import date
+
+from onbeat.recurrence.masks import month_of, weekday_of
+from onbeat.recurrence.sets import EXCLUDED_IN_A_ROW_MAX, Core
+from onbeat.recurrence.spec import CalendarSpec, Roll
+from onbeat.recurrence.tzif import DAY, EPOCH_ORDINAL
+from onbeat.recurrence.zones import Zone
+
+SECOND = 1_000_000
+
+FREE_IN_A_ROW_MAX = 60
+"""Days without business that an occurrence is moved across; no calendar has more in a row."""
+
+
+class BusinessDays:
+    """Day numbers on which business is done."""
+
+    __slots__ = ("holidays", "weekend")
+
+    def __init__(self, calendar: CalendarSpec) -> None:
+        self.weekend = frozenset(calendar.weekend)
+        self.holidays = frozenset(
+            date.fromisoformat(day).toordinal() - EPOCH_ORDINAL for day in calendar.holidays
+        )
+
+    def open(self, day: int) -> bool:
+        return weekday_of(day) not in self.weekend and day not in self.holidays
+
+    def rolled(self, day: int, roll: Roll) -> int | None:
+        """The day itself when business is done, else the one it moves to; None to skip it."""
+        if self.open(day):
+            return day
+        if roll == "skip":
+            return None
+        if roll == "preceding":
+            return self.nearest(day, -1)
+        found = self.nearest(day, 1)
+        if roll == "modified" and found is not None and month_of(found)[1] != month_of(day)[1]:
+            return self.nearest(day, -1)
+        return found
+
+    def nearest(self, day: int, step: int) -> int | None:
+        for away in range(1, FREE_IN_A_ROW_MAX + 1):
+            if self.open(day + away * step):
+                return day + away * step
+        return None
+
+
+class RolledDays:
+    """Occurrences moved to business days, at the same time of day; none comes twice."""
+
+    __slots__ = ("base", "days", "roll", "zone")
+
+    def __init__(self, base: Core, days: BusinessDays, roll: Roll, zone: Zone) -> None:
+        self.base = base
+        self.days = days
+        self.roll = roll
+        self.zone = zone
+
+    def after_us(self, instant: int) -> int | None:
+        day = self.local_day(instant)
+        # Occurrences of the closed days just before may have been moved past `instant`.
+        while not self.days.open(day - 1) and day > self.local_day(instant) - FREE_IN_A_ROW_MAX:
+            day -= 1
+        best: int | None = None
+        at = self.base.after_us(self.day_start(day) - 1)
+        for _ in range(EXCLUDED_IN_A_ROW_MAX):
+            if at is None:
+                return best
+            moved = self.moved(at)
+            if moved is not None and moved > instant:
+                if best is not None and self.local_day(moved) > self.local_day(best):
+                    return best
+                best = moved if best is None else min(best, moved)
+            at = self.base.after_us(at)
+        return best
+
+    def before_us(self, instant: int) -> int | None:
+        day = self.local_day(instant)
+        while not self.days.open(day + 1) and day < self.local_day(instant) + FREE_IN_A_ROW_MAX:
+            day += 1
+        best: int | None = None
+        at = self.base.before_us(self.day_start(day + 2))
+        for _ in range(EXCLUDED_IN_A_ROW_MAX):
+            if at is None:
+                return best
+            moved = self.moved(at)
+            if moved is not None and moved < instant:
+                if best is not None and self.local_day(moved) < self.local_day(best):
+                    return best
+                best = moved if best is None else max(best, moved)
+            at = self.base.before_us(at)
+        return best
+
+    def local_day(self, instant: int) -> int:
+        second = instant // SECOND
+        return (second + self.zone.offset(second)) // DAY
+
+    def day_start(self, day: int) -> int:
+        return self.zone.instants(day * DAY, "end", "first")[0] * SECOND
+
+    def moved(self, instant: int) -> int | None:
+        second, fraction = divmod(instant, SECOND)
+        offset = self.zone.offset(second)
+        day = (second + offset) // DAY
+        to = self.days.rolled(day, self.roll)
+        if to is None or to == day:
+            return None if to is None else instant
+        wall = second + offset + (to - day) * DAY
+        return self.zone.instants(wall, "shift", "first")[0] * SECOND + fraction
+
+
+def on_business_days(base: Core, calendar: CalendarSpec, roll: Roll, zone: Zone) -> Core:
+    return RolledDays(base, BusinessDays(calendar), roll, zone)

@@ -1,0 +1,76 @@
+"""Turns a cron expression into something that can be asked for instants."""
+
+from functools import lru_cache
+
+from onbeat.recurrence import masks
+from onbeat.recurrence.cron_text import CronParts
+from onbeat.recurrence.masks import MONTH_LENGTHS, MONTH_STARTS, YEAR_MAX
+from onbeat.recurrence.rrule import clock_times
+from onbeat.recurrence.walls import DayWalls
+from onbeat.recurrence.zoned import REAL_TIME, ZonedWalls, cron_rule
+from onbeat.recurrence.zones import DstFold, DstGap, Zone
+
+
+def cron_core(parts: CronParts, zone: Zone, gap: DstGap, fold: DstFold) -> ZonedWalls:
+    walls = DayWalls(CronDays(parts), clock_times(parts.hours, parts.minutes, parts.seconds))
+    rule = REAL_TIME if parts.real_time else cron_rule(gap, fold)
+    return ZonedWalls(walls, zone, rule)
+
+
+class CronDays:
+    """The days that an expression selects, by year."""
+
+    __slots__ = ("parts", "shape")
+
+    def __init__(self, parts: CronParts) -> None:
+        self.parts = parts
+        # Expressions that differ only in the time of day share their masks.
+        self.shape = parts._replace(seconds=(), minutes=(), hours=(), years=frozenset())
+
+    def mask(self, year: int) -> int:
+        if self.parts.years and year not in self.parts.years:
+            return 0
+        return cron_mask(self.shape, *masks.year_kind(year))
+
+    def next_year(self, year: int) -> int:
+        if not self.parts.years:
+            return year + 1
+        return min((named for named in self.parts.years if named > year), default=YEAR_MAX + 1)
+
+    def previous_year(self, year: int) -> int:
+        if not self.parts.years:
+            return year - 1
+        return max((named for named in self.parts.years if named < year), default=0)
+
+
+@lru_cache(maxsize=20_000)
+def cron_mask(parts: CronParts, leap: int, first_weekday: int) -> int:
+    days = month_days_mask(parts, leap, first_weekday)
+    weekdays = masks.weekdays_mask(first_weekday, parts.weekdays) if parts.weekdays else 0
+    if parts.nth_weekdays:
+        for start, length in zip(MONTH_STARTS[leap], MONTH_LENGTHS[leap], strict=False):
+            weekdays |= masks.nth_weekdays_mask(first_weekday, start, length, parts.nth_weekdays)
+    both = days | weekdays if parts.either_day else days & weekdays
+    return both & masks.months_mask(leap, parts.months) & masks.WHOLE_YEAR[leap]
+
+
+def month_days_mask(parts: CronParts, leap: int, first_weekday: int) -> int:
+    mask = masks.month_days_mask(leap, parts.month_days) if parts.month_days else 0
+    if parts.last_days:
+        mask |= masks.month_days_mask(leap, frozenset(-1 - back for back in parts.last_days))
+    for start, length in zip(MONTH_STARTS[leap], MONTH_LENGTHS[leap], strict=False):
+        for day in parts.near_days:
+            if day <= length:
+                weekday = (first_weekday + start) % 7
+                mask |= 1 << (start + nearest_weekday(day or length, length, weekday) - 1)
+    return mask
+
+
+def nearest_weekday(day: int, length: int, first_weekday: int) -> int:
+    """The Monday to Friday nearest to `day` in a month that begins on `first_weekday`."""
+    weekday = (first_weekday + day - 1) % 7
+    if weekday == 5:
+        return day - 1 if day > 1 else day + 2
+    if weekday == 6:
+        return day + 1 if day < length else day - 2
+    return day

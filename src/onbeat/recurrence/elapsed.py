@@ -1,0 +1,215 @@
+"""Rules of hours, minutes and seconds: a grid of exact elapsed time, with limits on the clock.
+
+The grid is the instant of DTSTART and every INTERVAL periods from there. BY parts longer than
+the period look at what the clock of the zone shows at the grid point; shorter ones, and
+BYSETPOS, choose seconds inside the period.
+"""
+
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+from onbeat.recurrence.masks import JAN1, year_of
+from onbeat.recurrence.tzif import DAY
+from onbeat.recurrence.walls import DayWalls
+from onbeat.recurrence.zones import Zone
+from onbeat.recurrence.zoned import INSTANT_MAX, INSTANT_MIN, SECOND
+
+STEPS_MAX = 100_000
+"""Jumps that one search makes before it gives up; rules that need more never fire in practice."""
+
+
+class ClockLimits(NamedTuple):
+    """Hours, minutes and seconds allowed, as bits; None allows all."""
+
+    hours: int | None = None
+    minutes: int | None = None
+    seconds: int | None = None
+
+
+class Slots(NamedTuple):
+    """The seconds chosen inside each period, before BYSETPOS.
+
+    Without BYMINUTE and BYSECOND that is the one second of DTSTART, wherever clocks are moved
+    to; with them the seconds at which the clock shows what they say.
+    """
+
+    unit: int
+    own: int
+    minutes: tuple[int, ...] = ()
+    seconds: tuple[int, ...] = ()
+    positions: tuple[int, ...] = ()
+
+    def at_shift(self, shift: int) -> tuple[int, ...]:
+        """Seconds from the start of the period, where the clock is `shift` ahead of DTSTART's."""
+        if not self.minutes and not self.seconds:
+            return self.placed([self.own])
+        seconds = self.seconds or (self.own % 60,)
+        if self.minutes:
+            found = [(m * 60 + s - shift) % self.unit for m in self.minutes for s in seconds]
+        else:
+            found = [self.own // 60 * 60 + (s - shift) % 60 for s in seconds]
+        return self.placed(sorted(set(found)))
+
+    def placed(self, found: list[int]) -> tuple[int, ...]:
+        if not self.positions:
+            return tuple(found)
+        size = len(found)
+        indexes = {at - 1 if at > 0 else size + at for at in self.positions if abs(at) <= size}
+        return tuple(found[index] for index in sorted(indexes))
+
+
+class ClockLimit:
+    """Whether the clock shows an allowed day, hour, minute and second, and when it next might."""
+
+    __slots__ = ("days", "hours", "minutes", "seconds")
+
+    def __init__(self, days: DayWalls | None, limits: ClockLimits) -> None:
+        self.days = days
+        self.hours, self.minutes, self.seconds = limits
+
+    def next(self, wall: int) -> int | None:
+        """`wall` itself when allowed, else the first wall after it that might be."""
+        day, second = divmod(wall, DAY)
+        if self.days is not None and not self.day_allowed(self.days, day):
+            return self.days.next(wall)
+        hour = second // 3600
+        if self.hours is not None and not self.hours >> hour & 1:
+            return day * DAY + next_bit(self.hours, hour, 24) * 3600
+        minute = second // 60 % 60
+        if self.minutes is not None and not self.minutes >> minute & 1:
+            return wall - second % 3600 + next_bit(self.minutes, minute, 60) * 60
+        if self.seconds is not None and not self.seconds >> second % 60 & 1:
+            return wall - second % 60 + next_bit(self.seconds, second % 60, 60)
+        return wall
+
+    def previous(self, wall: int) -> int | None:
+        """`wall` itself when allowed, else the last wall before it that might be."""
+        day, second = divmod(wall, DAY)
+        if self.days is not None and not self.day_allowed(self.days, day):
+            return self.days.previous(wall)
+        hour = second // 3600
+        if self.hours is not None and not self.hours >> hour & 1:
+            return day * DAY + (previous_bit(self.hours, hour) + 1) * 3600 - 1
+        minute = second // 60 % 60
+        if self.minutes is not None and not self.minutes >> minute & 1:
+            return wall - second % 3600 + (previous_bit(self.minutes, minute) + 1) * 60 - 1
+        if self.seconds is not None and not self.seconds >> second % 60 & 1:
+            return wall - second % 60 + previous_bit(self.seconds, second % 60)
+        return wall
+
+    def day_allowed(self, days: DayWalls, day: int) -> int:
+        year = year_of(day)
+        return days.mask(year) >> (day - JAN1[year - 1]) & 1
+
+
+def next_bit(bits: int, at: int, size: int) -> int:
+    """The lowest bit above `at`; `size`, the start of the next round, when there is none."""
+    later = bits >> at
+    return at + (later & -later).bit_length() - 1 if later else size
+
+
+def previous_bit(bits: int, at: int) -> int:
+    """The highest bit below `at`; -1, the end of the round before, when there is none."""
+    return (bits & ((1 << at) - 1)).bit_length() - 1
+
+
+class ElapsedGrid:
+    """A sub-daily rule, between two instants in seconds, both inclusive."""
+
+    __slots__ = (
+        "anchor_offset",
+        "base",
+        "first",
+        "last",
+        "limit",
+        "slots",
+        "step",
+        "shifts",
+        "zone",
+    )
+
+    def __init__(
+        self, start: int, interval: int, slots: Slots, limit: ClockLimit | None, zone: Zone
+    ) -> None:
+        self.zone = zone
+        self.anchor_offset = zone.offset(start)
+        self.base = start - (start + self.anchor_offset) % slots.unit
+        self.step = interval * slots.unit
+        self.slots = slots
+        self.limit = limit
+        self.first = max(start, INSTANT_MIN)
+        self.last = INSTANT_MAX
+        self.shifts: dict[int, tuple[int, ...]] = {}
+
+    def after_us(self, instant: int) -> int | None:
+        at = max(instant // SECOND + 1, self.first)
+        for _ in range(STEPS_MAX):
+            segment = self.zone.segment(at)
+            end, offset = self.zone.starts[segment + 1], self.zone.offsets[segment]
+            slots = self.slots_in(offset)
+            period, within = divmod(at - self.base, self.step)
+            index = bisect_left(slots, within)
+            if index == len(slots):
+                period, index = period + 1, 0
+            found = self.base + period * self.step + slots[index]
+            if found > self.last:
+                return None
+            if found >= end:
+                at = self.across(found, end)
+                continue
+            wall = self.limit.next(found + offset) if self.limit else found + offset
+            if wall == found + offset:
+                return found * SECOND
+            if wall is None:
+                return None
+            at = min(wall - offset, end)
+        return None
+
+    def before_us(self, instant: int) -> int | None:
+        at = min(-(-instant // SECOND) - 1, self.last)
+        for _ in range(STEPS_MAX):
+            if at < self.first:
+                return None
+            segment = self.zone.segment(at)
+            start, offset = self.zone.starts[segment], self.zone.offsets[segment]
+            slots = self.slots_in(offset)
+            period, within = divmod(at - self.base, self.step)
+            index = bisect_right(slots, within) - 1
+            if index < 0:
+                period -= 1
+            found = self.base + period * self.step + slots[index]
+            if found < self.first:
+                return None
+            if found < start:
+                at = self.across(found, start - 1)
+                continue
+            wall = self.limit.previous(found + offset) if self.limit else found + offset
+            if wall == found + offset:
+                return found * SECOND
+            if wall is None:
+                return None
+            at = max(wall - offset, start - 1)
+        return None
+
+    def across(self, found: int, edge: int) -> int:
+        """Where to look on when the next grid point lies beyond a change of offset."""
+        return edge if self.slots.minutes or self.slots.seconds else found
+
+    def slots_in(self, offset: int) -> tuple[int, ...]:
+        shift = (offset - self.anchor_offset) % self.slots.unit
+        found = self.shifts.get(shift)
+        if found is None:
+            found = self.shifts[shift] = self.slots.at_shift(shift)
+        return found
+
+    def nth(self, n: int) -> int | None:
+        """The n-th occurrence from `first` on, in seconds, from 1; None when there are fewer."""
+        if self.limit is None and not self.slots.minutes and not self.slots.seconds:
+            skipped = -(-(self.first - self.base - self.slots.own) // self.step)
+            found = self.base + self.slots.own + (skipped + n - 1) * self.step
+            return found if found <= self.last else None
+        at = self.after_us(self.first * SECOND - 1)
+        while at is not None and n > 1:
+            n -= 1
+            at = self.after_us(at)
+        return None if at is None else at // SECOND
