@@ -1,0 +1,257 @@
+"""The service's log: every line of the process, ours or not, in one form."""
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Collection, MutableMapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Protocol, TextIO, cast
+
+import structlog
+from structlog.dev import ConsoleRenderer, plain_traceback
+from structlog.processors import (
+    JSONRenderer,
+    LogfmtRenderer,
+    StackInfoRenderer,
+    format_exc_info,
+)
+from structlog.stdlib import ExtraAdder, ProcessorFormatter, add_log_level, add_logger_name
+
+from onbeat.model.errors import Misconfigured
+from onbeat.telemetry.lines import Line
+from onbeat.telemetry.redaction import Redact, escape_controls, redact_fields, redactor
+
+Event = MutableMapping[str, Any]
+Processor = Callable[[Any, str, Event], Event]
+
+LEADING_KEYS: Final = ("time", "level", "event")
+CONSOLE_EVENT_WIDTH: Final = 20
+COPIES: Final = ("message", "asctime", "color_message")
+ACCESS_ARGS: Final = ("client", "method", "path", "http", "status")
+LOG_FILE_MODE: Final = 0o600  # log lines tell what a service does and for whom
+
+
+class LogOptions(Protocol):
+    """What `onbeat.settings.LogSettings` says."""
+
+    @property
+    def level(self) -> str: ...
+    @property
+    def format(self) -> str:
+        """`console`, `logfmt`, `json`, or `auto`."""
+        ...
+
+    @property
+    def destinations(self) -> tuple[str, ...]:
+        """`stdout` and `file:PATH`."""
+        ...
+
+
+def configure_logging(options: LogOptions, *, secrets: Collection[str] = ()) -> None:
+    """Send every log line of this process to the destinations. May be called again.
+
+    `secrets` are values that no line may show. Raises `Misconfigured` for a file that cannot be
+    written.
+    """
+    redact = redactor(secrets)
+    handlers = [handler_to(destination, options, redact) for destination in options.destinations]
+    root = logging.getLogger()
+    for old in [handler for handler in root.handlers if is_ours(handler)]:
+        root.removeHandler(old)
+        old.close()
+    for handler in handlers:
+        root.addHandler(handler)
+    root.setLevel(options.level.upper())
+    logging.captureWarnings(capture=True)
+    take_over_uvicorn()
+    route_structlog()
+
+
+def is_ours(handler: logging.Handler) -> bool:
+    return isinstance(handler.formatter, ProcessorFormatter)
+
+
+def handler_to(destination: str, options: LogOptions, redact: Redact) -> logging.Handler:
+    if destination == "stdout":
+        handler: logging.Handler = logging.StreamHandler(sys.stdout)
+        handler.setFormatter(formatter(form_on(sys.stdout, options), redact, colors(sys.stdout)))
+        return handler
+    handler = handler_to_file(Path(destination.removeprefix("file:")))
+    form = "logfmt" if options.format == "auto" else options.format
+    handler.setFormatter(formatter(form, redact, with_colors=False))
+    return handler
+
+
+def handler_to_file(path: Path) -> logging.Handler:
+    """Appends; opens the file again when it was rotated away."""
+    # Imported here: the module behind it brings sockets and threads that stdout does not need.
+    from logging.handlers import WatchedFileHandler  # noqa: PLC0415
+
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, LOG_FILE_MODE))
+        return WatchedFileHandler(path, encoding="utf-8")
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise Misconfigured(
+            f"log.destinations: {path} cannot be written: {reason}", key="log.destinations"
+        ) from error
+
+
+def form_on(stream: TextIO, options: LogOptions) -> str:
+    if options.format != "auto":
+        return options.format
+    return "console" if stream.isatty() else "logfmt"
+
+
+def colors(stream: TextIO) -> bool:
+    """Only on a terminal, and not where NO_COLOR or a dumb terminal asks for none."""
+    unwanted = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return stream.isatty() and not unwanted
+
+
+def formatter(form: str, redact: Redact, with_colors: bool) -> ProcessorFormatter:  # noqa: FBT001
+    return ProcessorFormatter(
+        foreign_pre_chain=[
+            ExtraAdder(),
+            without_copies,
+            line_fields,
+            access_fields,
+            add_log_level,
+            add_logger_name,
+        ],
+        processors=[
+            time_of_record,
+            StackInfoRenderer(),
+            format_exc_info,
+            ProcessorFormatter.remove_processors_meta,
+            hide_secrets(redact),
+            *rendering(form, with_colors=with_colors),
+        ],
+        pass_foreign_args=True,
+    )
+
+
+def rendering(form: str, *, with_colors: bool) -> list[Any]:
+    match form:
+        case "json":
+            # ASCII only: what is not printable is escaped by the format itself.
+            return [put_first, JSONRenderer(default=str, ensure_ascii=True)]
+        case "logfmt":
+            return [put_first, clean_keys, escape_values, LogfmtRenderer(bool_as_flag=False)]
+        case _:
+            return [local_time, escape_values, indent_exception, console(with_colors=with_colors)]
+
+
+def console(*, with_colors: bool) -> ConsoleRenderer:
+    return ConsoleRenderer(
+        colors=with_colors,
+        exception_formatter=plain_traceback,  # the others show the values of local variables
+        timestamp_key="time",
+        pad_event_to=CONSOLE_EVENT_WIDTH,
+        sort_keys=False,
+    )
+
+
+def without_copies(_logger: Any, _method: str, event: Event) -> Event:
+    """Drops what other formatters left on the record: the message once more, as text."""
+    for key in COPIES:
+        event.pop(key, None)
+    return event
+
+
+def line_fields(_logger: Any, _method: str, event: Event) -> Event:
+    """The fields of our own lines in place of their text."""
+    message = event["_record"].msg
+    if isinstance(message, Line):
+        event["event"] = message.event
+        event.update(message.fields)
+    return event
+
+
+def access_fields(_logger: Any, _method: str, event: Event) -> Event:
+    """Uvicorn's access line as fields."""
+    args = event.pop("positional_args", None)
+    if event["_record"].name == "uvicorn.access" and len(args or ()) == len(ACCESS_ARGS):
+        event["event"] = "http.request"
+        event.update(zip(ACCESS_ARGS, cast("tuple[Any, ...]", args), strict=True))
+    return event
+
+
+def time_of_record(_logger: Any, _method: str, event: Event) -> Event:
+    event["time"] = datetime.fromtimestamp(event["_record"].created, UTC)
+    return event
+
+
+def local_time(_logger: Any, _method: str, event: Event) -> Event:
+    """People at a terminal think in their own time, and know the day."""
+    time = cast("datetime", event["time"]).astimezone()
+    event["time"] = time.strftime("%H:%M:%S.") + f"{time.microsecond // 1000:03d}"
+    return event
+
+
+def put_first(_logger: Any, _method: str, event: Event) -> Event:
+    """Time, level and event first, and the time as RFC 3339 in UTC."""
+    time = cast("datetime", event["time"])
+    leading = {"time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+    leading |= {key: event[key] for key in LEADING_KEYS[1:]}
+    return leading | {key: value for key, value in event.items() if key not in leading}
+
+
+def hide_secrets(redact: Redact) -> Processor:
+    def hide(_logger: Any, _method: str, event: Event) -> Event:
+        time = event.pop("time")
+        return {"time": time, **redact_fields(event, redact)}
+
+    return hide
+
+
+def clean_keys(_logger: Any, _method: str, event: Event) -> Event:
+    """Keys that logfmt can hold: no blanks, quotes or signs of equality."""
+    return {
+        "".join("_" if c in '="' or c.isspace() or not c.isprintable() else c for c in key)
+        or "_": value
+        for key, value in event.items()
+    }
+
+
+def escape_values(_logger: Any, _method: str, event: Event) -> Event:
+    """No value ends a line or drives a terminal; a traceback keeps its lines until it is placed."""
+    return {
+        escape_controls(key): value
+        if value is None or isinstance(value, bool | int | float)
+        else escape_controls(str(value), keep_newlines=key in {"exception", "stack"})
+        for key, value in event.items()
+    }
+
+
+def indent_exception(_logger: Any, _method: str, event: Event) -> Event:
+    """A traceback's lines are indented, so that none can pass for a line of the log."""
+    for key in ("exception", "stack"):
+        if key in event:
+            event[key] = "    " + str(event[key]).replace("\n", "\n    ")
+    return event
+
+
+def take_over_uvicorn() -> None:
+    """Its loggers get no handlers of their own, whatever had set them up before."""
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+
+
+def route_structlog() -> None:
+    """Handlers that log by structlog come out like everybody else."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.stdlib.filter_by_level,
+            add_log_level,
+            add_logger_name,
+            ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )

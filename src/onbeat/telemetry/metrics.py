@@ -1,0 +1,227 @@
+"""The counts and the store's gauges in Prometheus's text form."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import accumulate
+from typing import Final, Protocol
+
+from prometheus_client import (
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from onbeat.model.errors import OnbeatError
+from onbeat.model.event import Stats
+from onbeat.model.queue import Queue
+from onbeat.telemetry.counts import (
+    DURATION_BOUNDS,
+    LATENESS_BOUNDS,
+    OTHER,
+    OUTCOMES,
+    QUEUES_MAX,
+    Counts,
+)
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+# Scrapes come every 10 to 60 seconds; several scrapers share a reading.
+FRESH_SECONDS: Final = 5.0
+READ_SECONDS_MAX: Final = 5.0
+UNKNOWN_TASKS_MAX: Final = 50
+
+JOB_LABELS: Final = ("queue", "task")
+
+
+class Measured(Protocol):
+    """What the gauges are read from: a store."""
+
+    async def queues(self, now: datetime) -> Sequence[Queue]: ...
+
+    async def stats(self, now: datetime) -> Stats: ...
+
+
+class Reading:
+    """The store's figures as last read."""
+
+    def __init__(self, now: datetime, queues: Sequence[Queue], stats: Stats) -> None:
+        self.now = now
+        self.queues = queues
+        self.stats = stats
+
+
+class Metrics(Collector):
+    """Its own registry, so that nothing else of the process is in the way."""
+
+    def __init__(self, counts: Counts, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._counts = counts
+        self._monotonic = monotonic
+        self._lock = asyncio.Lock()
+        self._read_at: float | None = None
+        self._reading: Reading | None = None
+        self._store_up = True
+        self.registry = CollectorRegistry(auto_describe=False)
+        self.registry.register(self)
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self.registry)
+
+    async def refresh(self, store: Measured, now: datetime) -> None:
+        """Read the gauges from the store, unless it was done just now.
+
+        A store that does not answer leaves the figures of before and shows in `onbeat_store_up`.
+        """
+        async with self._lock:
+            at = self._monotonic()
+            if self._read_at is not None and at - self._read_at < FRESH_SECONDS:
+                return
+            self._read_at = at
+            try:
+                async with asyncio.timeout(READ_SECONDS_MAX):
+                    queues, stats = await store.queues(now), await store.stats(now)
+            except (OnbeatError, TimeoutError):
+                self._store_up = False
+                return
+            self._store_up = True
+            self._reading = Reading(now, bounded(queues), stats)
+
+    def exposition(self) -> bytes:
+        """What `GET /metrics` answers, as `CONTENT_TYPE`."""
+        return generate_latest(self.registry)
+
+    def collect(self) -> Iterator[Metric]:
+        yield from job_metrics(self._counts)
+        yield from loop_metrics(self._counts)
+        yield gauge("store_up", "1 while the store answers.", float(self._store_up))
+        if self._reading:
+            yield from queue_metrics(self._reading)
+            yield from stats_metrics(self._reading.stats)
+
+
+def bounded(queues: Sequence[Queue]) -> Sequence[Queue]:
+    """The fullest queues by name, and the rest as one."""
+    if len(queues) <= QUEUES_MAX:
+        return queues
+    fullest = sorted(queues, key=lambda queue: queue.waiting + queue.running, reverse=True)
+    rest = fullest[QUEUES_MAX:]
+    due_ats = [queue.oldest_due_at for queue in rest if queue.oldest_due_at]
+    together = Queue(
+        name=OTHER,
+        waiting=sum(queue.waiting for queue in rest),
+        due=sum(queue.due for queue in rest),
+        running=sum(queue.running for queue in rest),
+        oldest_due_at=min(due_ats, default=None),
+    )
+    return [*fullest[:QUEUES_MAX], together]
+
+
+def counter(name: str, meaning: str, value: float) -> Metric:
+    return CounterMetricFamily(f"onbeat_{name}", meaning, value=value)
+
+
+def gauge(name: str, meaning: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"onbeat_{name}", meaning, value=value)
+
+
+def labelled_gauge(
+    name: str, meaning: str, labels: Sequence[str], rows: Iterable[tuple[Sequence[str], float]]
+) -> Metric:
+    family = GaugeMetricFamily(f"onbeat_{name}", meaning, labels=labels)
+    for values, number in rows:
+        family.add_metric(values, number)
+    return family
+
+
+def job_metrics(counts: Counts) -> Iterator[Metric]:
+    starts = CounterMetricFamily("onbeat_job_starts", "Attempts begun.", labels=JOB_LABELS)
+    outcomes = CounterMetricFamily(
+        "onbeat_job_outcomes", "Attempts ended, by outcome.", labels=(*JOB_LABELS, "outcome")
+    )
+    lateness = HistogramMetricFamily(
+        "onbeat_job_lateness_seconds", "From due to the start of the attempt.", labels=JOB_LABELS
+    )
+    duration = HistogramMetricFamily(
+        "onbeat_job_duration_seconds", "From start to end of an attempt.", labels=JOB_LABELS
+    )
+    for labels, series in counts.series.copy().items():
+        starts.add_metric(labels, series.starts)
+        for name, count in zip(OUTCOMES, series.outcomes, strict=True):
+            outcomes.add_metric((*labels, name), count)
+        buckets = cumulated(LATENESS_BOUNDS, series.lateness)
+        lateness.add_metric(labels, buckets, series.lateness_sum)
+        buckets = cumulated(DURATION_BOUNDS, series.duration)
+        duration.add_metric(labels, buckets, series.duration_sum)
+    yield from (starts, outcomes, lateness, duration)
+
+
+def cumulated(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
+    names = [*map(str, bounds), "+Inf"]
+    return list(zip(names, accumulate(counts), strict=True))
+
+
+def loop_metrics(counts: Counts) -> Iterator[Metric]:
+    yield counter("planned_jobs", "Jobs made by the planner.", counts.planned_jobs)
+    yield counter(
+        "skipped_occurrences", "Occurrences that got no job, by policy.", counts.skipped_occurrences
+    )
+    yield counter(
+        "unplannable_schedules", "Plans that failed by their rule.", counts.unplannable_schedules
+    )
+    yield counter("leases_lost", "Results refused as too late.", counts.leases_lost)
+    yield counter("jobs_rescued", "Jobs taken back from dead workers.", counts.rescued_jobs)
+    yield counter("jobs_pruned", "Ended jobs deleted.", counts.pruned_jobs)
+    failures = CounterMetricFamily("onbeat_loop_failures", "Failed rounds.", labels=("loop",))
+    for loop, count in counts.loop_failures.copy().items():
+        failures.add_metric((loop,), count)
+    yield failures
+    beats = [((loop,), at) for loop, at in counts.loop_beats.copy().items()]
+    meaning = "When a loop last went round, in Unix time."
+    yield labelled_gauge("loop_last_round_timestamp_seconds", meaning, ("loop",), beats)
+
+
+def queue_metrics(reading: Reading) -> Iterator[Metric]:
+    depth = GaugeMetricFamily(
+        "onbeat_queue_depth",
+        "Jobs in a queue; those that are due are among the waiting.",
+        labels=("queue", "state"),
+    )
+    oldest = GaugeMetricFamily(
+        "onbeat_queue_oldest_due_seconds",
+        "For how long the longest-waiting due job has been due.",
+        labels=("queue",),
+    )
+    for queue in reading.queues:
+        depth.add_metric((queue.name, "waiting"), queue.waiting)
+        depth.add_metric((queue.name, "due"), queue.due)
+        depth.add_metric((queue.name, "running"), queue.running)
+        oldest.add_metric((queue.name,), due_seconds(queue, reading.now))
+    paused = [((queue.name,), float(queue.paused)) for queue in reading.queues]
+    yield from (depth, oldest)
+    yield labelled_gauge("queue_paused", "1 while the queue is paused.", ("queue",), paused)
+
+
+def due_seconds(queue: Queue, now: datetime) -> float:
+    if queue.oldest_due_at is None:
+        return 0.0
+    return max(0.0, (now - queue.oldest_due_at).total_seconds())
+
+
+def stats_metrics(stats: Stats) -> Iterator[Metric]:
+    jobs = [((state,), count) for state, count in stats.jobs.items()]
+    yield labelled_gauge("jobs", "Jobs kept, by state.", ("state",), jobs)
+    schedules = [((status,), count) for status, count in stats.schedules.items()]
+    yield labelled_gauge("schedules", "Schedules, by status.", ("status",), schedules)
+    yield gauge("workers", "Workers that are alive.", stats.workers)
+    unknown = [((task,), count) for task, count in stats.unknown_tasks.items()]
+    meaning = "Due jobs of tasks that no worker knows."
+    yield labelled_gauge("unknown_task_jobs", meaning, ("task",), unknown[:UNKNOWN_TASKS_MAX])

@@ -1,0 +1,75 @@
+"""What the engine is given to tell its doings to."""
+
+from datetime import timedelta
+
+from onbeat.model.job import Job
+from onbeat.model.outcome import Outcome
+from onbeat.model.schedule import Schedule
+from onbeat.telemetry.counts import Counts
+from onbeat.telemetry.journal import Journal
+
+
+class Standard:
+    """A `Telemetry` that counts and logs."""
+
+    def __init__(self, counts: Counts | None = None, journal: Journal | None = None) -> None:
+        self.counts = counts or Counts()
+        self.journal = journal or Journal()
+
+    def started(self, job: Job, lateness: timedelta) -> None:
+        self.counts.started(job, lateness)
+        self.journal.started(job, lateness)
+
+    def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
+        self.counts.ended(job, outcome, duration)
+        self.journal.ended(job, outcome, duration)
+
+    def lease_lost(self, job: Job) -> None:
+        self.counts.lease_lost(job)
+        self.journal.lease_lost(job)
+
+    def planned(self, jobs: int, skipped: int) -> None:
+        self.counts.planned(jobs, skipped)
+        self.journal.planned(jobs, skipped)
+
+    def unplannable(self, schedule: Schedule, error: Exception) -> None:
+        self.counts.unplannable(schedule, error)
+        self.journal.unplannable(schedule, error)
+
+    def rescued(self, job: Job) -> None:
+        self.counts.rescued(job)
+        self.journal.rescued(job)
+
+    def pruned(self, jobs: int) -> None:
+        self.counts.pruned(jobs)
+        self.journal.pruned(jobs)
+
+    def loop_failed(self, loop: str, error: BaseException) -> None:
+        self.counts.loop_failed(loop, error)
+        self.journal.loop_failed(loop, error)
+
+    def loop_beat(self, loop: str) -> None:
+        self.counts.loop_beat(loop)
+        self.journal.loop_beat(loop)
+
+
+class Silent:
+    """A `Telemetry` that says nothing."""
+
+    def started(self, job: Job, lateness: timedelta) -> None: ...
+
+    def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None: ...
+
+    def lease_lost(self, job: Job) -> None: ...
+
+    def planned(self, jobs: int, skipped: int) -> None: ...
+
+    def unplannable(self, schedule: Schedule, error: Exception) -> None: ...
+
+    def rescued(self, job: Job) -> None: ...
+
+    def pruned(self, jobs: int) -> None: ...
+
+    def loop_failed(self, loop: str, error: BaseException) -> None: ...
+
+    def loop_beat(self, loop: str) -> None: ...

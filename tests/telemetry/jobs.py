@@ -1,0 +1,13 @@
+from datetime import UTC, datetime, timedelta
+
+from onbeat.model.ids import JobId
+from onbeat.model.job import Job
+from onbeat.model.target import HandlerTarget
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+def a_job(task="mail.welcome", **fields):
+    named = {"id": JobId("0192"), "target": HandlerTarget(task), "created_at": NOON, "due_at": NOON}
+    return Job(**named | fields)

@@ -1,0 +1,120 @@
+"""Which transitions are said, how loudly, and with which fields."""
+
+import logging
+
+import pytest
+
+from onbeat.model.ids import ScheduleId
+from onbeat.model.job import JobState
+from onbeat.model.outcome import Cancelled, Failed, Lost, Released, Snoozed, Succeeded
+from onbeat.model.recurrence import RecurrenceSpec
+from onbeat.model.schedule import Schedule
+from onbeat.telemetry.journal import REPEAT_SECONDS, Journal
+from telemetry.jobs import NOON, SECOND, a_job
+
+
+@pytest.fixture
+def said(caplog):
+    caplog.set_level(logging.DEBUG)
+    return lambda: [(r.levelname.lower(), r.msg.event, r.msg.fields) for r in caplog.records]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "level", "event"),
+    [
+        (Succeeded(), "debug", "job.succeeded"),
+        (Failed("boom"), "warning", "job.failed"),
+        (Snoozed(SECOND), "debug", "job.snoozed"),
+        (Cancelled("enough"), "info", "job.cancelled"),
+        (Lost("worker died"), "warning", "job.lost"),
+        (Released(), "info", "job.released"),
+    ],
+)
+def test_each_outcome_has_its_event_and_level(said, outcome, level, event):
+    Journal().ended(a_job(attempt=1, schedule_id=ScheduleId("s1")), outcome, SECOND)
+    ((got_level, got_event, fields),) = said()
+    assert (got_level, got_event) == (level, event)
+    assert fields["job"] == "0192"
+    assert fields["task"] == "mail.welcome"
+    assert fields["schedule"] == "s1"
+    assert fields["attempt"] == "1/3"
+    assert fields["took"] == "1.000s"
+
+
+def test_a_failure_says_when_the_next_try_is(said):
+    Journal().ended(a_job(due_at=NOON + 90 * SECOND), Failed("boom"), SECOND)
+    assert said()[0][2]["next_at"] == "2026-03-01T12:01:30.000Z"
+
+
+def test_the_last_failure_says_that_it_was_the_last(said):
+    Journal().ended(a_job(state=JobState.FAILED), Failed("boom"), SECOND)
+    assert said()[0][2]["state"] == "failed"
+    assert "next_at" not in said()[0][2]
+
+
+def test_a_traceback_is_told_by_its_last_line_and_in_full(said):
+    trace = "Traceback (most recent call last):\n  File x\nValueError: boom\n"
+    Journal().ended(a_job(), Failed(trace), SECOND)
+    fields = said()[0][2]
+    assert fields["error"] == "ValueError: boom"
+    assert fields["exception"] == trace.strip()
+
+
+def test_what_goes_well_is_not_said_at_info(caplog):
+    caplog.set_level(logging.INFO)
+    journal = Journal()
+    journal.started(a_job(), SECOND)
+    journal.ended(a_job(), Succeeded(), SECOND)
+    journal.planned(5, 0)
+    journal.pruned(0)
+    journal.loop_beat("planner")
+    assert not caplog.records
+
+
+def test_the_other_events_are_said_once_each(said):
+    journal = Journal()
+    journal.started(a_job(), SECOND)
+    journal.lease_lost(a_job())
+    journal.planned(5, 1)
+    journal.planned(0, 0)
+    journal.rescued(a_job())
+    journal.pruned(3)
+    events = [event for _, event, _ in said()]
+    assert events == [
+        "job.started", "job.lease_lost", "schedules.planned", "job.rescued", "jobs.pruned",
+    ]  # fmt: skip
+
+
+def test_a_schedule_that_cannot_be_planned_is_named(said):
+    schedule = Schedule(
+        id=ScheduleId("s1"),
+        name="payroll",
+        recurrence=RecurrenceSpec(kind="cron", text="* * * * *"),
+        target=a_job().target,
+        created_at=NOON,
+        updated_at=NOON,
+        planned_through=NOON,
+        plan_at=NOON,
+    )
+    Journal().unplannable(schedule, ValueError("boom"))
+    level, event, fields = said()[0]
+    assert (level, event, fields["name"]) == ("error", "schedule.unplannable", "payroll")
+
+
+def test_a_loop_that_keeps_failing_is_said_at_once_and_then_once_a_minute(said):
+    now = [0.0]
+    journal = Journal(monotonic=lambda: now[0])
+    for _ in range(100):
+        journal.loop_failed("planner", ValueError("boom"))
+        now[0] += 1.0
+    journal.loop_failed("pruner", ValueError("boom"))
+    failed = [(fields["loop"], fields["times"]) for _, event, fields in said()]
+    assert failed == [("planner", 1), ("planner", int(REPEAT_SECONDS)), ("pruner", 1)]
+
+
+def test_a_loop_that_recovers_is_said_once(said):
+    journal = Journal()
+    journal.loop_failed("planner", ValueError("boom"))
+    journal.loop_beat("planner")
+    journal.loop_beat("planner")
+    assert [event for _, event, _ in said()] == ["loop.failed", "loop.recovered"]

@@ -1,0 +1,208 @@
+"""What a scrape shows, parsed back as Prometheus would."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from onbeat.model.errors import Unavailable
+from onbeat.model.event import Stats
+from onbeat.model.outcome import Cancelled, Failed, Lost, Released, Snoozed, Succeeded
+from onbeat.model.queue import Queue
+from onbeat.model.target import HttpTarget
+from onbeat.telemetry.counts import QUEUES_MAX, SERIES_MAX, Counts
+from onbeat.telemetry.metrics import FRESH_SECONDS, Metrics
+from onbeat.telemetry.standard import Silent, Standard
+from telemetry.jobs import NOON, SECOND, a_job
+
+
+class Store:
+    def __init__(self, queues=(), stats=None, error=None):
+        self.readings = 0
+        self.found = queues
+        self.error = error
+        self.counted = stats or Stats(jobs={}, schedules={}, workers=0, oldest_due_seconds=0.0)
+
+    async def queues(self, now):
+        self.readings += 1
+        if self.error:
+            raise self.error
+        return self.found
+
+    async def stats(self, now):
+        return self.counted
+
+
+def scrape(metrics):
+    """Samples by name and labels, as Prometheus writes them."""
+    families = text_string_to_metric_families(metrics.exposition().decode())
+    return {
+        sample.name + str(dict(sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def sample(metrics, name, **labels):
+    return scrape(metrics)[name + str(dict(sorted(labels.items())))]
+
+
+@pytest.fixture
+def counts():
+    return Counts(seconds=lambda: 1234.5)
+
+
+@pytest.fixture
+def metrics(counts):
+    return Metrics(counts, monotonic=lambda: 0.0)
+
+
+def test_starts_and_lateness_are_counted_by_queue_and_task(counts, metrics):
+    for lateness in (0.0005, 0.003, 0.2, 7200):
+        counts.started(a_job(queue="mail"), timedelta(seconds=lateness))
+    labels = {"queue": "mail", "task": "mail.welcome"}
+    assert sample(metrics, "onbeat_job_starts_total", **labels) == 4
+    assert sample(metrics, "onbeat_job_lateness_seconds_count", **labels) == 4
+    assert sample(metrics, "onbeat_job_lateness_seconds_sum", **labels) == pytest.approx(7200.2035)
+    for bound, count in (("0.001", 1), ("0.005", 2), ("0.25", 3), ("3600.0", 3), ("+Inf", 4)):
+        assert sample(metrics, "onbeat_job_lateness_seconds_bucket", **labels, le=bound) == count
+
+
+@pytest.mark.parametrize(
+    ("outcome", "name"),
+    [
+        (Succeeded(), "succeeded"),
+        (Failed("x"), "failed"),
+        (Snoozed(SECOND), "snoozed"),
+        (Cancelled("x"), "cancelled"),
+        (Lost("x"), "lost"),
+        (Released(), "released"),
+    ],
+)
+def test_outcomes_are_counted_by_name(counts, metrics, outcome, name):
+    counts.ended(a_job(), outcome, SECOND)
+    labels = {"queue": "default", "task": "mail.welcome"}
+    assert sample(metrics, "onbeat_job_outcomes_total", **labels, outcome=name) == 1
+    assert sample(metrics, "onbeat_job_duration_seconds_bucket", **labels, le="1.0") == 1
+    assert sample(metrics, "onbeat_job_duration_seconds_bucket", **labels, le="0.5") == 0
+
+
+def test_callbacks_are_one_task(counts, metrics):
+    counts.started(a_job(target=HttpTarget("http://a/1")), SECOND)
+    counts.started(a_job(target=HttpTarget("http://b/2")), SECOND)
+    assert sample(metrics, "onbeat_job_starts_total", queue="default", task="@http") == 2
+
+
+def test_the_loops_are_counted(counts, metrics):
+    counts.planned(5, 2)
+    counts.lease_lost(a_job())
+    counts.rescued(a_job())
+    counts.pruned(7)
+    counts.unplannable(None, ValueError())
+    counts.loop_failed("planner", ValueError())
+    counts.loop_beat("planner")
+    found = scrape(metrics)
+    assert found["onbeat_planned_jobs_total{}"] == 5
+    assert found["onbeat_skipped_occurrences_total{}"] == 2
+    assert found["onbeat_leases_lost_total{}"] == 1
+    assert found["onbeat_jobs_rescued_total{}"] == 1
+    assert found["onbeat_jobs_pruned_total{}"] == 7
+    assert found["onbeat_unplannable_schedules_total{}"] == 1
+    assert found["onbeat_loop_failures_total{'loop': 'planner'}"] == 1
+    assert found["onbeat_loop_last_round_timestamp_seconds{'loop': 'planner'}"] == 1234.5
+
+
+def test_the_process_itself_is_measured(metrics):
+    found = scrape(metrics)
+    assert found["process_cpu_seconds_total{}"] > 0
+
+
+def test_names_of_callers_cannot_make_more_than_so_many_series(counts, metrics):
+    for n in range(SERIES_MAX * 3):
+        counts.started(a_job(f"task-{n}", queue=f"queue-{n % (QUEUES_MAX * 3)}"), SECOND)
+    assert len(counts.series) <= SERIES_MAX + QUEUES_MAX + 1
+    found = scrape(metrics)
+    starts = {name: n for name, n in found.items() if name.startswith("onbeat_job_starts_total")}
+    assert sum(starts.values()) == SERIES_MAX * 3
+    assert "onbeat_job_starts_total{'queue': 'other', 'task': 'other'}" in starts
+
+
+async def test_queues_and_figures_are_read_from_the_store(metrics):
+    mail = Queue(name="mail", waiting=5, due=2, running=1, oldest_due_at=NOON - 3 * SECOND)
+    stats = Stats(
+        jobs={"waiting": 5, "failed": 1},
+        schedules={"active": 2},
+        workers=3,
+        oldest_due_seconds=3.0,
+        unknown_tasks={"lost": 4},
+    )
+    await metrics.refresh(Store([mail, Queue(name="idle", paused=True)], stats), NOON)
+    found = scrape(metrics)
+    assert found["onbeat_queue_depth{'queue': 'mail', 'state': 'waiting'}"] == 5
+    assert found["onbeat_queue_depth{'queue': 'mail', 'state': 'due'}"] == 2
+    assert found["onbeat_queue_depth{'queue': 'mail', 'state': 'running'}"] == 1
+    assert found["onbeat_queue_oldest_due_seconds{'queue': 'mail'}"] == 3
+    assert found["onbeat_queue_oldest_due_seconds{'queue': 'idle'}"] == 0
+    assert found["onbeat_queue_paused{'queue': 'idle'}"] == 1
+    assert found["onbeat_jobs{'state': 'failed'}"] == 1
+    assert found["onbeat_schedules{'status': 'active'}"] == 2
+    assert found["onbeat_workers{}"] == 3
+    assert found["onbeat_unknown_task_jobs{'task': 'lost'}"] == 4
+    assert found["onbeat_store_up{}"] == 1
+
+
+async def test_a_reading_is_shared_while_it_is_fresh(counts):
+    now = [0.0]
+    metrics = Metrics(counts, monotonic=lambda: now[0])
+    store = Store()
+    await metrics.refresh(store, NOON)
+    await metrics.refresh(store, NOON)
+    assert store.readings == 1
+    now[0] = FRESH_SECONDS
+    await metrics.refresh(store, NOON)
+    assert store.readings == 2
+
+
+async def test_a_store_that_is_away_shows_and_breaks_nothing(metrics):
+    await metrics.refresh(Store(error=Unavailable()), NOON)
+    assert sample(metrics, "onbeat_store_up") == 0
+
+
+async def test_the_emptiest_queues_are_shown_as_one(metrics):
+    queues = [Queue(name=f"q{n}", waiting=n, oldest_due_at=NOON) for n in range(QUEUES_MAX + 3)]
+    await metrics.refresh(Store(queues), NOON + SECOND)
+    assert sample(metrics, "onbeat_queue_depth", queue="other", state="waiting") == 0 + 1 + 2
+    assert sample(metrics, "onbeat_queue_oldest_due_seconds", queue="other") == 1
+
+
+def test_the_standard_telemetry_counts_and_the_silent_one_does_not(caplog, counts):
+    for telemetry in (Standard(counts), Silent()):
+        telemetry.started(a_job(), SECOND)
+        telemetry.ended(a_job(), Succeeded(), SECOND)
+        telemetry.lease_lost(a_job())
+        telemetry.planned(1, 1)
+        telemetry.rescued(a_job())
+        telemetry.pruned(1)
+        telemetry.loop_failed("planner", ValueError())
+        telemetry.loop_beat("planner")
+    (series,) = counts.series.values()
+    assert (series.starts, counts.planned_jobs, counts.leases_lost) == (1, 1, 1)
+    assert (counts.rescued_jobs, counts.pruned_jobs, counts.loop_failures) == (1, 1, {"planner": 1})
+    assert [record.msg.event for record in caplog.records if record.name == "onbeat.loops"] == [
+        "loop.failed"
+    ]
+
+
+async def test_the_reference_page_names_each_metric(counts, metrics):
+    counts.started(a_job(), SECOND)
+    await metrics.refresh(Store(), NOON)
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text()
+    families = text_string_to_metric_families(metrics.exposition().decode())
+    ours = {
+        family.name + ("_total" if family.type == "counter" else "")
+        for family in families
+        if family.name.startswith("onbeat_")
+    }
+    assert ours == set(re.findall(r"^\| `(onbeat_\w+)`", page, re.MULTILINE))
