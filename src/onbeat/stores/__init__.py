@@ -1,0 +1,1 @@
+"""Adapters of the durable state, one package or module each."""

@@ -1,0 +1,114 @@
+"""What became of every occurrence: at most one disposition for each schedule and instant."""
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from onbeat.model.ids import JobId, ScheduleId
+from onbeat.model.plan import Skip
+from onbeat.ports.store import Disposition
+
+TICK = timedelta(microseconds=1)
+
+
+def job_of(instant: datetime, id: JobId) -> Disposition:
+    return Disposition(first=instant, last=instant, job_id=id, reason=None)
+
+
+def skip_of(skip: Skip) -> Disposition:
+    return Disposition(first=skip.first, last=skip.last, job_id=None, reason=skip.reason)
+
+
+class Ledger:
+    """The dispositions of each schedule, by instant; no two of one schedule overlap."""
+
+    def __init__(self) -> None:
+        self.pages: dict[ScheduleId, list[Disposition]] = {}
+
+    def at(self, id: ScheduleId, instant: datetime) -> Disposition | None:
+        """The disposition that covers the instant."""
+        page = self.pages.get(id, [])
+        place = bisect_right(page, instant, key=first_of)
+        if place == 0 or page[place - 1].last < instant:
+            return None
+        return page[place - 1]
+
+    def between(self, id: ScheduleId, first: datetime, last: datetime) -> Sequence[Disposition]:
+        """Those that touch the time from `first` to `last`, in order."""
+        return tuple(
+            row for row in self.pages.get(id, []) if row.first <= last and row.last >= first
+        )
+
+    def add(self, id: ScheduleId, row: Disposition) -> bool:
+        """False, and nothing changes, where its first instant has a disposition already."""
+        if self.at(id, row.first) is not None:
+            return False
+        insort(self.pages.setdefault(id, []), row, key=first_of)
+        return True
+
+    def add_all(self, id: ScheduleId, rows: Iterable[Disposition]) -> None:
+        for row in rows:
+            self.add(id, row)
+
+    def remove(self, id: ScheduleId, row: Disposition) -> None:
+        page = self.pages[id]
+        del page[bisect_right(page, row.first, key=first_of) - 1]
+        if not page:
+            del self.pages[id]
+
+    def to_skip(self, id: ScheduleId, instant: datetime, reason: str) -> None:
+        """The job at this instant shall not run: from here on it counts as skipped."""
+        row = self.at(id, instant)
+        if row is not None and row.job_id is not None:
+            self.remove(id, row)
+            self.add(id, skip_of(Skip(instant, instant, reason)))
+
+    def to_job(self, id: ScheduleId, instant: datetime, job_id: JobId) -> bool:
+        """Give a job to an instant that has none. A run of skips is split around it."""
+        row = self.at(id, instant)
+        if row is not None and row.job_id is not None:
+            return False
+        if row is not None:
+            self.remove(id, row)
+            self.add_all(id, around(row, instant))
+        return self.add(id, job_of(instant, job_id))
+
+    def replace_skips(self, id: ScheduleId, skips: Iterable[Skip]) -> None:
+        """Put these skips in the place of the skips that they touch."""
+        for skip in skips:
+            for row in self.between(id, skip.first, skip.last):
+                if row.job_id is None:
+                    self.remove(id, row)
+            self.add(id, skip_of(skip))
+
+    def cut_after(self, id: ScheduleId, now: datetime, kept: set[JobId]) -> None:
+        """Forget instants later than `now`, except those of the jobs in `kept`."""
+        for row in self.between(id, now + TICK, datetime.max.replace(tzinfo=now.tzinfo)):
+            if row.job_id is not None and row.job_id in kept:
+                continue
+            self.remove(id, row)
+            if row.first <= now:
+                self.add(id, replace(row, last=now))
+
+    def prune(self, before: datetime) -> None:
+        """Forget what lies wholly before this instant."""
+        for id, page in tuple(self.pages.items()):
+            kept = [row for row in page if row.last >= before]
+            if kept:
+                self.pages[id] = kept
+            else:
+                del self.pages[id]
+
+
+def first_of(row: Disposition) -> datetime:
+    return row.first
+
+
+def around(row: Disposition, instant: datetime) -> Iterable[Disposition]:
+    """What is left of a run of skips when one instant is taken out."""
+    if row.first < instant:
+        yield replace(row, last=instant - TICK)
+    if row.last > instant:
+        yield replace(row, first=instant + TICK)

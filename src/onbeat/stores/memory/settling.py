@@ -1,0 +1,58 @@
+"""How attempts end, and what keeps late ones from saying anything."""
+
+from msgspec.structs import replace
+
+from onbeat.model.attempt import Attempt
+from onbeat.model.ids import JobId, Token
+from onbeat.model.job import Job, JobState, Progress
+from onbeat.ports.store import Settlement
+from onbeat.stores.memory.ending import cancelled, end
+from onbeat.stores.memory.tables import Tables
+
+
+def settle_one(tables: Tables, settlement: Settlement) -> bool:
+    attempt = settlement.attempt
+    stored = tables.jobs.get(attempt.job_id)
+    if stored is None:
+        return False
+    if not holds_lease(stored, attempt):
+        return attempt in tables.attempts.get(stored.id, ())
+    tables.attempts[stored.id].append(attempt)
+    settled = kept_apart(stored, settlement)
+    if settled.is_final:
+        end(tables, settled, attempt.finished_at)
+    else:
+        tables.put_job(settled)
+    return True
+
+
+def holds_lease(stored: Job, attempt: Attempt) -> bool:
+    return (
+        stored.state is JobState.RUNNING
+        and stored.token == attempt.token
+        and stored.worker == attempt.worker
+    )
+
+
+def kept_apart(stored: Job, settlement: Settlement) -> Job:
+    """The settled job, with what the store has learned since the attempt began."""
+    job = replace(
+        settlement.job,
+        worker=None,
+        token=stored.token,
+        blocked_by=0,
+        cancel_reason=stored.cancel_reason,
+    )
+    if job.is_final:
+        return replace(job, progress=stored.progress)
+    if stored.cancel_reason is not None:
+        return cancelled(job, stored.cancel_reason, settlement.attempt.finished_at)
+    return job
+
+
+def note_progress(tables: Tables, id: JobId, token: Token, progress: Progress) -> bool:
+    stored = tables.jobs.get(id)
+    if stored is None or stored.state is not JobState.RUNNING or stored.token != token:
+        return False
+    tables.put_job(replace(stored, progress=progress))
+    return True
