@@ -1,0 +1,86 @@
+"""What every operation is given to work with."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from onbeat.model.errors import Invalid
+from onbeat.model.retry import RetryPolicy
+from onbeat.model.target import HandlerTarget, HttpTarget, Target
+from onbeat.ports.chance import Chance
+from onbeat.ports.clock import Clock
+from onbeat.ports.store import Store
+from onbeat.rules.urls import checked_headers, checked_method, checked_secret, checked_url
+
+
+class TaskDefaults(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task's declaration says about its jobs; UNSET where it says nothing."""
+
+    queue: str | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+    retry: RetryPolicy | UnsetType = UNSET
+    timeout: timedelta | UnsetType | None = UNSET
+
+
+NO_DEFAULTS = TaskDefaults()
+
+
+def nothing_known(_task: str) -> TaskDefaults:
+    return NO_DEFAULTS
+
+
+def refuse_none(_url: str) -> str | None:
+    return None
+
+
+class Operator(msgspec.Struct, frozen=True, kw_only=True):
+    """The store, and what comes in from outside.
+
+    `refuse_url` says why a callback's address is not allowed here, or None. `task_defaults` gives
+    what the task of that name declares in this process.
+    """
+
+    store: Store
+    clock: Clock
+    chance: Chance
+    horizon: timedelta = timedelta(minutes=10)
+    retry: RetryPolicy = RetryPolicy()
+    refuse_url: Callable[[str], str | None] = refuse_none
+    task_defaults: Callable[[str], TaskDefaults] = nothing_known
+
+    def fresh_id(self) -> str:
+        return self.chance.ids(1)[0]
+
+    def defaults_of(self, target: Target) -> TaskDefaults:
+        return self.task_defaults(target.task) if isinstance(target, HandlerTarget) else NO_DEFAULTS
+
+    def retry_of(self, target: Target) -> RetryPolicy:
+        """The policy of jobs for `target` that name none."""
+        declared = self.defaults_of(target).retry
+        return self.retry if declared is UNSET else declared
+
+
+def checked_target(
+    operator: Operator, target: Target, field: str, *, url_field: str = "url"
+) -> Target:
+    """The target in the form in which it is kept; raises `Invalid` for one that cannot be called.
+
+    `field` is the path of the request's fields, "" when they stand at the top.
+    """
+    if not isinstance(target, HttpTarget):
+        return target
+    prefix = f"{field}." if field else ""
+    url = checked_url(target.url, field=prefix + url_field)
+    refusal = operator.refuse_url(url)
+    if refusal is not None:
+        raise Invalid(f"The callback URL is not allowed: {refusal}", prefix + url_field)
+    secret = target.secret
+    return msgspec.structs.replace(
+        target,
+        url=url,
+        method=checked_method(target.method, field=f"{prefix}method"),
+        headers=checked_headers(target.headers, field=f"{prefix}headers"),
+        secret=checked_secret(secret, field=f"{prefix}secret") if secret else None,
+    )

@@ -1,0 +1,352 @@
+"""Every operation once: the API in one page, from which each surface is made."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Generic, Literal, TypeVar
+
+import msgspec
+
+from onbeat.model.limits import BULK_REQUEST_BYTES_MAX, REQUEST_BYTES_MAX
+from onbeat.operations import events, jobs, places, recurrences, schedules, whys
+from onbeat.operations.operator import Operator
+from onbeat.wire.events import EventsAnswer
+from onbeat.wire.jobs import JobAnswer
+from onbeat.wire.places import QueuesAnswer, QueueState, StatsAnswer, WorkersAnswer
+from onbeat.wire.recurrences import Preview
+from onbeat.wire.requests import (
+    Backfill,
+    Backfilled,
+    CancelJob,
+    Created,
+    CreateSchedule,
+    Done,
+    Enqueue,
+    Enqueued,
+    JobById,
+    JobsAnswer,
+    ListEvents,
+    ListJobs,
+    ListSchedules,
+    Nothing,
+    PreviewRecurrence,
+    Put,
+    PutSchedule,
+    QueueByName,
+    ScheduleById,
+    SchedulesAnswer,
+    Triggered,
+    UpdateSchedule,
+    Why,
+)
+from onbeat.wire.schedules import ScheduleAnswer
+
+Request = TypeVar("Request")
+Answer = TypeVar("Answer")
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+
+
+class Operation(msgspec.Struct, Generic[Request, Answer], frozen=True, kw_only=True):
+    """One verb and how it is reached.
+
+    `body` names the field of the request that an HTTP body fills; the other fields come from the
+    path and the query. An answer whose `created` is false has status 200.
+    """
+
+    name: str
+    id: str
+    summary: str
+    function: Callable[[Operator, Request], Awaitable[Answer]]
+    request: type[Request]
+    answer: type[Answer]
+    method: Method
+    path: str
+    status: int = 200
+    body: str | None = None
+    body_required: bool = True
+    body_bytes_max: int = REQUEST_BYTES_MAX
+
+    @property
+    def noun(self) -> str:
+        return self.name.split(".", 1)[0]
+
+
+SCHEDULE_CREATE: Final = Operation(
+    name="schedule.create",
+    id="createSchedule",
+    summary="Create a schedule",
+    function=schedules.create,
+    request=CreateSchedule,
+    answer=Created,
+    method="POST",
+    path="/api/schedules",
+    status=201,
+    body="schedule",
+)
+SCHEDULE_LIST: Final = Operation(
+    name="schedule.list",
+    id="listSchedules",
+    summary="List schedules, newest first",
+    function=schedules.list_schedules,
+    request=ListSchedules,
+    answer=SchedulesAnswer,
+    method="GET",
+    path="/api/schedules",
+)
+SCHEDULE_PUT: Final = Operation(
+    name="schedule.put",
+    id="putSchedule",
+    summary="Create or change the schedule with this key, so that it is as described",
+    function=schedules.put,
+    request=PutSchedule,
+    answer=Put,
+    method="PUT",
+    path="/api/schedules/by-key/{key}",
+    status=201,
+    body="schedule",
+)
+SCHEDULE_SHOW: Final = Operation(
+    name="schedule.show",
+    id="getSchedule",
+    summary="Show a schedule, with its next occurrence",
+    function=schedules.show,
+    request=ScheduleById,
+    answer=ScheduleAnswer,
+    method="GET",
+    path="/api/schedules/{id}",
+)
+SCHEDULE_UPDATE: Final = Operation(
+    name="schedule.update",
+    id="updateSchedule",
+    summary="Change the given fields of a schedule",
+    function=schedules.update,
+    request=UpdateSchedule,
+    answer=Done,
+    method="PUT",
+    path="/api/schedules/{id}",
+    body="changes",
+)
+SCHEDULE_DELETE: Final = Operation(
+    name="schedule.delete",
+    id="deleteSchedule",
+    summary="Delete a schedule and cancel its waiting jobs; its history stays readable",
+    function=schedules.delete,
+    request=ScheduleById,
+    answer=Done,
+    method="DELETE",
+    path="/api/schedules/{id}",
+)
+SCHEDULE_PAUSE: Final = Operation(
+    name="schedule.pause",
+    id="pauseSchedule",
+    summary="Pause a schedule: its waiting jobs go, nothing new comes",
+    function=schedules.pause,
+    request=ScheduleById,
+    answer=Done,
+    method="POST",
+    path="/api/schedules/{id}/pause",
+)
+SCHEDULE_RESUME: Final = Operation(
+    name="schedule.resume",
+    id="resumeSchedule",
+    summary="Resume a paused schedule from now on",
+    function=schedules.resume,
+    request=ScheduleById,
+    answer=Done,
+    method="POST",
+    path="/api/schedules/{id}/resume",
+)
+SCHEDULE_TRIGGER: Final = Operation(
+    name="schedule.trigger",
+    id="triggerSchedule",
+    summary="Run a schedule's target once now, beside its calendar",
+    function=schedules.trigger,
+    request=ScheduleById,
+    answer=Triggered,
+    method="POST",
+    path="/api/schedules/{id}/trigger",
+)
+SCHEDULE_BACKFILL: Final = Operation(
+    name="schedule.backfill",
+    id="backfillSchedule",
+    summary="Run past occurrences that had no job; idempotent by occurrence",
+    function=schedules.backfill,
+    request=Backfill,
+    answer=Backfilled,
+    method="POST",
+    path="/api/schedules/{id}/backfill",
+    status=202,
+    body="span",
+)
+SCHEDULE_PENDING: Final = Operation(
+    name="schedule.events_pending",
+    id="getPendingEvents",
+    summary="Occurrences that have not ended, latest first",
+    function=events.pending,
+    request=ListEvents,
+    answer=EventsAnswer,
+    method="GET",
+    path="/api/schedules/{id}/events/pending",
+)
+SCHEDULE_HISTORY: Final = Operation(
+    name="schedule.events_history",
+    id="getArchivedEvents",
+    summary="Occurrences that have ended, latest first; also of a deleted schedule",
+    function=events.history,
+    request=ListEvents,
+    answer=EventsAnswer,
+    method="GET",
+    path="/api/schedules/{id}/events/history",
+)
+RECURRENCE_PREVIEW: Final = Operation(
+    name="recurrence.preview",
+    id="previewRecurrence",
+    summary="The next occurrences of a rule, in words and as instants",
+    function=recurrences.preview,
+    request=PreviewRecurrence,
+    answer=Preview,
+    method="POST",
+    path="/api/recurrence/preview",
+    body="recurrence",
+)
+JOB_ENQUEUE: Final = Operation(
+    name="job.enqueue",
+    id="enqueueJobs",
+    summary="Enqueue one job, or many in one write",
+    function=jobs.enqueue,
+    request=Enqueue,
+    answer=Enqueued,
+    method="POST",
+    path="/api/jobs",
+    status=201,
+    body="jobs",
+    body_bytes_max=BULK_REQUEST_BYTES_MAX,
+)
+JOB_LIST: Final = Operation(
+    name="job.list",
+    id="listJobs",
+    summary="List jobs, newest first",
+    function=jobs.list_jobs,
+    request=ListJobs,
+    answer=JobsAnswer,
+    method="GET",
+    path="/api/jobs",
+)
+JOB_SHOW: Final = Operation(
+    name="job.show",
+    id="getJob",
+    summary="Show a job with its attempts and its history",
+    function=jobs.show,
+    request=JobById,
+    answer=JobAnswer,
+    method="GET",
+    path="/api/jobs/{id}",
+)
+JOB_CANCEL: Final = Operation(
+    name="job.cancel",
+    id="cancelJob",
+    summary="Cancel a waiting job, or ask a running one to stop",
+    function=jobs.cancel,
+    request=CancelJob,
+    answer=JobAnswer,
+    method="POST",
+    path="/api/jobs/{id}/cancel",
+    body="why",
+    body_required=False,
+)
+JOB_RETRY: Final = Operation(
+    name="job.retry",
+    id="retryJob",
+    summary="Let a failed or cancelled job wait again, due now",
+    function=jobs.retry,
+    request=JobById,
+    answer=JobAnswer,
+    method="POST",
+    path="/api/jobs/{id}/retry",
+)
+JOB_WHY: Final = Operation(
+    name="job.why",
+    id="explainJob",
+    summary="Why a job does not run, what it waits for, and when it may run",
+    function=whys.why,
+    request=JobById,
+    answer=Why,
+    method="GET",
+    path="/api/jobs/{id}/why",
+)
+QUEUE_LIST: Final = Operation(
+    name="queue.list",
+    id="listQueues",
+    summary="Queues that have live jobs or are paused",
+    function=places.list_queues,
+    request=Nothing,
+    answer=QueuesAnswer,
+    method="GET",
+    path="/api/queues",
+)
+QUEUE_PAUSE: Final = Operation(
+    name="queue.pause",
+    id="pauseQueue",
+    summary="Give out no more jobs of a queue",
+    function=places.pause_queue,
+    request=QueueByName,
+    answer=QueueState,
+    method="POST",
+    path="/api/queues/{name}/pause",
+)
+QUEUE_RESUME: Final = Operation(
+    name="queue.resume",
+    id="resumeQueue",
+    summary="Give out jobs of a queue again",
+    function=places.resume_queue,
+    request=QueueByName,
+    answer=QueueState,
+    method="POST",
+    path="/api/queues/{name}/resume",
+)
+WORKER_LIST: Final = Operation(
+    name="worker.list",
+    id="listWorkers",
+    summary="Workers, what they can run and whether they are alive",
+    function=places.list_workers,
+    request=Nothing,
+    answer=WorkersAnswer,
+    method="GET",
+    path="/api/workers",
+)
+STATS_SHOW: Final = Operation(
+    name="stats.show",
+    id="getStats",
+    summary="Counts of jobs and schedules by state",
+    function=places.show_stats,
+    request=Nothing,
+    answer=StatsAnswer,
+    method="GET",
+    path="/api/stats",
+)
+
+OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
+    SCHEDULE_CREATE,
+    SCHEDULE_LIST,
+    SCHEDULE_PUT,
+    SCHEDULE_SHOW,
+    SCHEDULE_UPDATE,
+    SCHEDULE_DELETE,
+    SCHEDULE_PAUSE,
+    SCHEDULE_RESUME,
+    SCHEDULE_TRIGGER,
+    SCHEDULE_BACKFILL,
+    SCHEDULE_PENDING,
+    SCHEDULE_HISTORY,
+    RECURRENCE_PREVIEW,
+    JOB_ENQUEUE,
+    JOB_LIST,
+    JOB_SHOW,
+    JOB_CANCEL,
+    JOB_RETRY,
+    JOB_WHY,
+    QUEUE_LIST,
+    QUEUE_PAUSE,
+    QUEUE_RESUME,
+    WORKER_LIST,
+    STATS_SHOW,
+)
+OPERATIONS_BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

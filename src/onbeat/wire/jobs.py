@@ -1,0 +1,326 @@
+"""Jobs: the body that a caller sends, and how a job and its history are shown."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from onbeat.model.attempt import Attempt, OutcomeName
+from onbeat.model.errors import Invalid
+from onbeat.model.event import Transition
+from onbeat.model.ids import JobId
+from onbeat.model.job import Job, JobState
+from onbeat.model.limits import AFTER_MAX, BULK_JOBS_MAX, KEY_CHARS_MAX, REASON_CHARS_MAX
+from onbeat.model.target import Target
+from onbeat.wire.targets import (
+    ArgsForm,
+    KwargsForm,
+    RetryBody,
+    TargetAnswer,
+    TargetBody,
+    handler_target,
+    read_target,
+    target_answer,
+)
+from onbeat.wire.values import (
+    MOMENT,
+    InstantForm,
+    PriorityForm,
+    SpanForm,
+    job_id,
+    optional_instant,
+    optional_span,
+    or_default,
+    or_empty,
+    read_labels,
+    read_name,
+    read_queue,
+    shown_or_unset,
+)
+
+
+class JobBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A job as it is sent: a `task` with its arguments, or a `target`; and when and how it runs."""
+
+    task: str | UnsetType = UNSET
+    args: ArgsForm = UNSET
+    kwargs: KwargsForm = UNSET
+    target: TargetBody | UnsetType = UNSET
+    run_at: InstantForm | UnsetType | None = UNSET
+    delay: SpanForm | UnsetType | None = UNSET
+    queue: str | UnsetType | None = UNSET
+    priority: PriorityForm | UnsetType | None = UNSET
+    unique: str | UnsetType | None = UNSET
+    retry: RetryBody | UnsetType | None = UNSET
+    timeout: SpanForm | UnsetType | None = UNSET
+    expires_at: InstantForm | UnsetType | None = UNSET
+    after: Annotated[tuple[str, ...], Meta(max_length=AFTER_MAX)] | UnsetType = UNSET
+    labels: dict[str, str] | UnsetType | None = UNSET
+
+
+class EnqueueBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One job, or many as `jobs`; not both."""
+
+    task: str | UnsetType = UNSET
+    args: ArgsForm = UNSET
+    kwargs: KwargsForm = UNSET
+    target: TargetBody | UnsetType = UNSET
+    run_at: InstantForm | UnsetType | None = UNSET
+    delay: SpanForm | UnsetType | None = UNSET
+    queue: str | UnsetType | None = UNSET
+    priority: PriorityForm | UnsetType | None = UNSET
+    unique: str | UnsetType | None = UNSET
+    retry: RetryBody | UnsetType | None = UNSET
+    timeout: SpanForm | UnsetType | None = UNSET
+    expires_at: InstantForm | UnsetType | None = UNSET
+    after: Annotated[tuple[str, ...], Meta(max_length=AFTER_MAX)] | UnsetType = UNSET
+    labels: dict[str, str] | UnsetType | None = UNSET
+    jobs: Annotated[tuple[JobBody, ...], Meta(max_length=BULK_JOBS_MAX)] | UnsetType = UNSET
+
+
+class ReasonBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why, in words, for the history."""
+
+    reason: Annotated[str, Meta(max_length=REASON_CHARS_MAX)] | UnsetType | None = UNSET
+
+
+class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as a caller wants it, checked. UNSET where its task's own defaults apply."""
+
+    target: Target
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    queue: str | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+    unique: str | None = None
+    retry: RetryBody | UnsetType = UNSET
+    timeout: timedelta | UnsetType | None = UNSET
+    expires_at: datetime | None = None
+    after: tuple[JobId, ...] = ()
+    labels: dict[str, str] = {}
+
+
+class AttemptAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One try; without `finished` and `outcome` while it runs."""
+
+    number: int
+    worker: str | None
+    started: datetime
+    finished: datetime | UnsetType = UNSET
+    outcome: OutcomeName | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+
+
+class ProgressAnswer(msgspec.Struct, frozen=True):
+    done: float
+    total: float | None
+
+
+class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One step in a job's life."""
+
+    at: datetime
+    to: str
+    cause: str | UnsetType = UNSET
+    attempt: int | UnsetType = UNSET
+    worker: str | UnsetType = UNSET
+
+
+class JobAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as it is shown."""
+
+    id: str
+    state: JobState
+    reason: str | None
+    target: TargetAnswer
+    queue: str
+    priority: int
+    run_at: datetime
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    attempt: int
+    attempts_max: int
+    result: Annotated[msgspec.Raw | None, Meta(description="Any JSON")]
+    error: str | None
+    progress: ProgressAnswer | None
+    schedule_id: str | None
+    occurrence: datetime | None
+    unique: str | None
+    after: tuple[str, ...]
+    expires_at: datetime | None
+    cancel_reason: str | UnsetType
+    labels: dict[str, str]
+    attempts: tuple[AttemptAnswer, ...] | UnsetType = UNSET
+    history: tuple[HistoryEntry, ...] | UnsetType = UNSET
+
+
+def read_jobs(body: EnqueueBody) -> tuple[JobDraft, ...]:
+    """One draft, or one for each of `jobs`; faults name the job by its place."""
+    if body.jobs is UNSET:
+        return (read_job(body),)
+    others = [
+        name
+        for name in body.__struct_fields__
+        if name != "jobs" and getattr(body, name) is not UNSET
+    ]
+    if others:
+        raise Invalid(f"Give jobs, or one job: {others[0]} is given beside jobs", others[0])
+    return tuple(read_job(job, f"jobs[{place}].") for place, job in enumerate(body.jobs))
+
+
+def read_job(body: JobBody | EnqueueBody, prefix: str = "") -> JobDraft:
+    run_at = optional_instant(body.run_at, f"{prefix}run_at")
+    delay = optional_span(body.delay, f"{prefix}delay")
+    if run_at and delay:
+        raise Invalid("Give run_at or delay, not both", f"{prefix}delay")
+    return JobDraft(
+        target=read_job_target(body, prefix),
+        run_at=run_at or None,
+        delay=delay or None,
+        queue=read_queue(body.queue, f"{prefix}queue"),
+        priority=or_default(body.priority, 0),
+        unique=read_unique(body.unique, f"{prefix}unique"),
+        retry=body.retry or UNSET,
+        timeout=optional_span(body.timeout, f"{prefix}timeout", least=MOMENT),
+        expires_at=optional_instant(body.expires_at, f"{prefix}expires_at") or None,
+        after=tuple(job_id(id, f"{prefix}after") for id in body.after or ()),
+        labels=read_labels(or_empty(body.labels), f"{prefix}labels"),
+    )
+
+
+def read_job_target(body: JobBody | EnqueueBody, prefix: str) -> Target:
+    if body.task is not UNSET:
+        if body.target is not UNSET:
+            raise Invalid("Give task or target, not both", f"{prefix}target")
+        return handler_target(body.task, body.args, body.kwargs, prefix.removesuffix("."))
+    if body.target is UNSET:
+        raise Invalid("A job needs a task or a target", f"{prefix}task")
+    if body.args is not UNSET or body.kwargs is not UNSET:
+        raise Invalid("args and kwargs go with task, or inside target", f"{prefix}args")
+    return read_target(body.target, f"{prefix}target")
+
+
+def read_unique(value: str | UnsetType | None, field: str) -> str | None:
+    if value is None or value is UNSET:
+        return None
+    return read_name(value, field, chars_max=KEY_CHARS_MAX)
+
+
+def read_reason(body: ReasonBody, default: str) -> str:
+    return body.reason or default
+
+
+def job_answer(job: Job) -> JobAnswer:
+    return JobAnswer(
+        id=job.id,
+        state=job.state,
+        reason=job.reason,
+        target=target_answer(job.target),
+        queue=job.queue,
+        priority=job.priority,
+        run_at=job.due_at,
+        created_at=job.created_at,
+        started_at=job.started_at,
+        finished_at=job.finished_at,
+        attempt=job.attempt,
+        attempts_max=job.retry.attempts_max,
+        result=job.result,
+        error=job.error,
+        progress=ProgressAnswer(job.progress.done, job.progress.total) if job.progress else None,
+        schedule_id=job.schedule_id,
+        occurrence=job.occurrence,
+        unique=job.unique,
+        after=job.after,
+        expires_at=job.expires_at,
+        cancel_reason=shown_or_unset(job.cancel_reason),
+        labels=job.labels,
+    )
+
+
+def job_detail(
+    job: Job, attempts: Sequence[Attempt], transitions: Sequence[Transition]
+) -> JobAnswer:
+    """The job with each try at it and all that befell it."""
+    return msgspec.structs.replace(
+        job_answer(job),
+        attempts=(*map(attempt_answer, attempts), *running_attempt(job)),
+        history=job_history(job, attempts, transitions),
+    )
+
+
+def attempt_answer(attempt: Attempt) -> AttemptAnswer:
+    return AttemptAnswer(
+        number=attempt.number,
+        worker=attempt.worker,
+        started=attempt.started_at,
+        finished=attempt.finished_at,
+        outcome=attempt.outcome,
+        error=shown_or_unset(attempt.error),
+    )
+
+
+def running_attempt(job: Job) -> tuple[AttemptAnswer, ...]:
+    if job.state is not JobState.RUNNING or job.started_at is None:
+        return ()
+    return (AttemptAnswer(number=job.attempt, worker=job.worker, started=job.started_at),)
+
+
+def job_history(
+    job: Job, attempts: Sequence[Attempt], transitions: Sequence[Transition]
+) -> tuple[HistoryEntry, ...]:
+    """From enqueue to now, in order of time."""
+    entries = [HistoryEntry(at=job.created_at, to=JobState.WAITING, cause="enqueued")]
+    for place, attempt in enumerate(attempts):
+        is_last = place == len(attempts) - 1
+        entries += attempt_history(attempt, job.state if is_last and job.is_final else None)
+    entries += [
+        HistoryEntry(
+            at=attempt.started,
+            to=JobState.RUNNING,
+            attempt=attempt.number,
+            worker=shown_or_unset(attempt.worker),
+        )
+        for attempt in running_attempt(job)
+    ]
+    entries += [
+        HistoryEntry(
+            at=step.at,
+            to=step.to,
+            cause=shown_or_unset(step.cause),
+            attempt=shown_or_unset(step.attempt),
+            worker=shown_or_unset(step.worker),
+        )
+        for step in transitions
+    ]
+    return tuple(sorted(entries, key=lambda entry: entry.at))
+
+
+def attempt_history(attempt: Attempt, ended: JobState | None) -> tuple[HistoryEntry, HistoryEntry]:
+    """The start and the end of one try; `ended` is the job's state where this was its last."""
+    worker = shown_or_unset(attempt.worker)
+    return (
+        HistoryEntry(
+            at=attempt.started_at, to=JobState.RUNNING, attempt=attempt.number, worker=worker
+        ),
+        HistoryEntry(
+            at=attempt.finished_at,
+            to=ended or after_outcome(attempt.outcome),
+            cause=f"{attempt.outcome}: {attempt.error}" if attempt.error else attempt.outcome,
+            attempt=attempt.number,
+            worker=worker,
+        ),
+    )
+
+
+def after_outcome(outcome: OutcomeName) -> JobState:
+    """Where a job stood after a try that was not its last: it waited, unless it had ended."""
+    match outcome:
+        case OutcomeName.SUCCEEDED:
+            return JobState.SUCCEEDED
+        case OutcomeName.CANCELLED:
+            return JobState.CANCELLED
+        case _:
+            return JobState.WAITING

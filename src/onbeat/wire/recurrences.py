@@ -1,0 +1,188 @@
+"""Recurrences: four ways to write one, and what a preview of one shows."""
+
+from datetime import datetime
+from typing import Annotated, Final, Protocol
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from onbeat.model.errors import BadRecurrence, Invalid
+from onbeat.model.limits import PREVIEW_MAX
+from onbeat.model.recurrence import DstFold, DstGap, RecurrenceSpec
+from onbeat.recurrence import parse_recurrence
+from onbeat.recurrence.zones import zone_named
+from onbeat.wire.values import InstantForm
+
+RruleForm = Annotated[
+    str,
+    Meta(
+        description="An RRULE line, or an iCalendar block with DTSTART, RRULE, RDATE and EXDATE",
+        examples=["FREQ=DAILY;INTERVAL=1"],
+    ),
+]
+CronForm = Annotated[str, Meta(description="Five to seven fields", examples=["*/5 * * * *"])]
+EveryForm = Annotated[str | float, Meta(description="A span", examples=["90s", "PT15M"])]
+AtForm = Annotated[str, Meta(description="Once", examples=["2026-01-31T09:00:00Z"])]
+ZoneForm = Annotated[str, Meta(description="An IANA time zone", examples=["Europe/Berlin"])]
+
+FORMS: Final = ("rrule", "cron", "every", "at")
+FORM_OF_KIND: Final = {"rrule": "rrule", "cron": "cron", "every": "every", "once": "at"}
+"""How a stored kind is written in a body; the other kinds are made by programs only."""
+
+NO_RULE: Final = RecurrenceSpec("rrule", "")
+TEXT_CHARS_MAX: Final = 65_536
+NO_RRULE: Final = "RRULE cannot be empty"
+BAD_RRULE: Final = "Invalid RRULE format"
+
+
+class RecurrenceFields(Protocol):
+    """What every body with a recurrence has."""
+
+    @property
+    def rrule(self) -> str | UnsetType | None: ...
+    @property
+    def cron(self) -> str | UnsetType | None: ...
+    @property
+    def every(self) -> str | float | UnsetType | None: ...
+    @property
+    def at(self) -> str | UnsetType | None: ...
+    @property
+    def timezone(self) -> str | UnsetType | None: ...
+    @property
+    def dst_gap(self) -> DstGap | UnsetType | None: ...
+    @property
+    def dst_fold(self) -> DstFold | UnsetType | None: ...
+
+
+class PreviewBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A recurrence, and which part of it to show."""
+
+    rrule: RruleForm | UnsetType | None = UNSET
+    cron: CronForm | UnsetType | None = UNSET
+    every: EveryForm | UnsetType | None = UNSET
+    at: AtForm | UnsetType | None = UNSET
+    timezone: ZoneForm | UnsetType | None = UNSET
+    dst_gap: DstGap | UnsetType | None = UNSET
+    dst_fold: DstFold | UnsetType | None = UNSET
+    after: InstantForm | UnsetType | None = UNSET
+    count: Annotated[int, Meta(ge=1, le=PREVIEW_MAX)] = 10
+
+
+class Preview(msgspec.Struct, frozen=True, kw_only=True):
+    """The next occurrences, the rule in words, and what may surprise about it."""
+
+    occurrences: tuple[datetime, ...]
+    description: str
+    notes: tuple[str, ...]
+
+
+def read_recurrence(body: RecurrenceFields, key: str) -> RecurrenceSpec:
+    """The rule that `body` describes, not yet anchored. `key` spreads the `H` of cron rules."""
+    form, text = written_rule(body)
+    if form is None:
+        raise Invalid(NO_RRULE)
+    return parsed(form, text, body, NO_RULE, key)
+
+
+def changed_recurrence(
+    body: RecurrenceFields, before: RecurrenceSpec, key: str
+) -> RecurrenceSpec | UnsetType:
+    """The rule before with what `body` changes of it; UNSET when it says nothing about it.
+
+    The anchor stays as long as the rule's text does.
+    """
+    form, text = written_rule(body)
+    if form is None:
+        if mentions(body, FORMS):
+            raise Invalid(NO_RRULE)
+        if not mentions(body, ("timezone", "dst_gap", "dst_fold")):
+            return UNSET
+        form, text = FORM_OF_KIND.get(before.kind), before.text
+        if form is None:
+            raise Invalid(
+                "This rule was made by a program; its time zone is part of it", "timezone"
+            )
+    return anchored_like(before, parsed(form, text, body, before, before.key or key))
+
+
+def written_rule(body: RecurrenceFields) -> tuple[str | None, str | float]:
+    """Which form of rule the body gives, and its text."""
+    fields = {"rrule": body.rrule, "cron": body.cron, "every": body.every, "at": body.at}
+    given = {form: text for form, text in fields.items() if isinstance(text, str | float | int)}
+    if not given:
+        return None, ""
+    form, *others = given
+    if others:
+        raise Invalid(
+            f"Give one of rrule, cron, every and at; {form} and {others[0]} are given", others[0]
+        )
+    text = given[form]
+    if isinstance(text, str) and len(text) > TEXT_CHARS_MAX:
+        raise Invalid(f"{form} must have at most {TEXT_CHARS_MAX} characters", form)
+    return form, text
+
+
+def mentions(body: RecurrenceFields, names: tuple[str, ...]) -> bool:
+    return any(getattr(body, name) is not UNSET for name in names)
+
+
+def parsed(
+    form: str, text: str | float, body: RecurrenceFields, old: RecurrenceSpec, key: str
+) -> RecurrenceSpec:
+    """The spec of the text; zone and DST rules that are left out come from the old rule."""
+    if form == "rrule" and not str(text).strip():
+        raise Invalid(NO_RRULE)
+    zone = old.tz if body.timezone is UNSET else body.timezone or None
+    gap: DstGap = old.dst_gap if body.dst_gap is UNSET else body.dst_gap or "shift"
+    fold: DstFold = old.dst_fold if body.dst_fold is UNSET else body.dst_fold or "first"
+    check_zone(zone)
+    try:
+        spec = parse_recurrence(
+            rrule=str(text) if form == "rrule" else None,
+            cron=str(text) if form == "cron" else None,
+            every=text if form == "every" else None,
+            at=str(text) if form == "at" else None,
+            timezone=zone,
+            dst_gap=gap,
+            dst_fold=fold,
+            key=key,
+        )
+    except BadRecurrence as error:
+        raise bad_rule(form, error) from None
+    return as_written(spec, str(text)) if form == "rrule" else spec
+
+
+def as_written(spec: RecurrenceSpec, text: str) -> RecurrenceSpec:
+    """The spec with the rule as its owner wrote it, who shall find it so again."""
+    return msgspec.structs.replace(spec, text=text.strip())
+
+
+def check_zone(zone: str | None) -> None:
+    try:
+        zone_named(zone)
+    except BadRecurrence as error:
+        raise Invalid(f"timezone: {error}", "timezone") from None
+
+
+def bad_rule(form: str, error: BadRecurrence) -> Invalid:
+    if form == "rrule":
+        return Invalid(BAD_RRULE, detail=explained(error))
+    return Invalid(f"{form}: {explained(error)}", form)
+
+
+def explained(error: BadRecurrence) -> str:
+    """The reason, and where in the rule the fault begins."""
+    if error.position is None:
+        return str(error)
+    return f"{error} (at character {error.position + 1})"
+
+
+def anchored_like(before: RecurrenceSpec, spec: RecurrenceSpec) -> RecurrenceSpec:
+    if (before.kind, before.text) != (spec.kind, spec.text) or not before.anchored:
+        return spec
+    return msgspec.structs.replace(spec, anchor=before.anchor, anchored=True)
+
+
+def rule_as(spec: RecurrenceSpec, form: str) -> str | UnsetType:
+    """The rule's text for the answer's field of that form."""
+    return spec.text if FORM_OF_KIND.get(spec.kind) == form else UNSET

@@ -1,0 +1,337 @@
+"""Schedules: the body that a caller sends, what it changes, and how a schedule is shown."""
+
+from datetime import datetime, timedelta
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from onbeat.model.errors import Invalid
+from onbeat.model.limits import KEY_CHARS_MAX
+from onbeat.model.recurrence import DstFold, DstGap, RecurrenceSpec
+from onbeat.model.retry import RetryPolicy
+from onbeat.model.schedule import CatchUp, Overlap, Schedule, ScheduleStatus
+from onbeat.model.target import HttpTarget, Target
+from onbeat.recurrence.describe import describe
+from onbeat.wire.recurrences import (
+    AtForm,
+    CronForm,
+    EveryForm,
+    RruleForm,
+    ZoneForm,
+    changed_recurrence,
+    read_recurrence,
+    rule_as,
+)
+from onbeat.wire.targets import (
+    RetryAnswer,
+    RetryBody,
+    TargetAnswer,
+    TargetBody,
+    checked_http,
+    read_retry,
+    read_target,
+    retry_answer,
+    target_answer,
+)
+from onbeat.wire.values import (
+    MOMENT,
+    InstantForm,
+    PriorityForm,
+    ReadOnly,
+    SpanForm,
+    optional_instant,
+    optional_span,
+    or_default,
+    or_empty,
+    read_labels,
+    read_name,
+    read_queue,
+    read_span,
+    shown_or_unset,
+    shown_span,
+    span_text,
+)
+
+StatusForm = Literal["active", "paused", "finished"]
+
+NO_NAME: Final = "Schedule name cannot be empty"
+BAD_URL: Final = "Invalid callback URL format"
+JITTER_MAX: Final = timedelta(days=1)
+
+
+class ScheduleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A schedule as it is sent: all of it to create one, what shall change to update one.
+
+    It needs a name, one of `rrule`, `cron`, `every` and `at`, and a `callback_url` or a `target`.
+    In an update, null takes an optional field back to its default.
+    """
+
+    name: str | UnsetType | None = UNSET
+    rrule: RruleForm | UnsetType | None = UNSET
+    cron: CronForm | UnsetType | None = UNSET
+    every: EveryForm | UnsetType | None = UNSET
+    at: AtForm | UnsetType | None = UNSET
+    timezone: ZoneForm | UnsetType | None = UNSET
+    dst_gap: DstGap | UnsetType | None = UNSET
+    dst_fold: DstFold | UnsetType | None = UNSET
+    callback_url: str | UnsetType | None = UNSET
+    method: str | UnsetType | None = UNSET
+    headers: dict[str, str] | UnsetType | None = UNSET
+    body: str | UnsetType | None = UNSET
+    target: TargetBody | UnsetType | None = UNSET
+    starts_at: InstantForm | UnsetType | None = UNSET
+    ends_at: InstantForm | UnsetType | None = UNSET
+    status: StatusForm | UnsetType | None = UNSET
+    catch_up: CatchUp | UnsetType | None = UNSET
+    grace: SpanForm | UnsetType | None = UNSET
+    overlap: Overlap | UnsetType | None = UNSET
+    jitter: SpanForm | UnsetType | None = UNSET
+    retry: RetryBody | UnsetType | None = UNSET
+    timeout: SpanForm | UnsetType | None = UNSET
+    queue: str | UnsetType | None = UNSET
+    priority: PriorityForm | UnsetType | None = UNSET
+    expires_after: SpanForm | UnsetType | None = UNSET
+    key: str | UnsetType | None = UNSET
+    labels: dict[str, str] | UnsetType | None = UNSET
+    id: ReadOnly = UNSET
+    anchor: ReadOnly = UNSET
+    recurrence: ReadOnly = UNSET
+    next_at: ReadOnly = UNSET
+    created_at: ReadOnly = UNSET
+    updated_at: ReadOnly = UNSET
+
+
+class ScheduleDraft(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller says about a schedule, checked; UNSET where nothing is said."""
+
+    name: str | UnsetType = UNSET
+    recurrence: RecurrenceSpec | UnsetType = UNSET
+    target: Target | UnsetType = UNSET
+    starts_at: datetime | UnsetType | None = UNSET
+    ends_at: datetime | UnsetType | None = UNSET
+    status: ScheduleStatus | UnsetType = UNSET
+    catch_up: CatchUp | UnsetType = UNSET
+    grace: timedelta | UnsetType | None = UNSET
+    overlap: Overlap | UnsetType = UNSET
+    jitter: timedelta | UnsetType = UNSET
+    retry: RetryPolicy | UnsetType = UNSET
+    timeout: timedelta | UnsetType | None = UNSET
+    queue: str | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+    expires_after: timedelta | UnsetType | None = UNSET
+    key: str | UnsetType | None = UNSET
+    labels: dict[str, str] | UnsetType = UNSET
+
+    def given(self) -> dict[str, object]:
+        """The fields that say something, as keywords for a `Schedule`."""
+        fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return {name: value for name, value in fields if value is not UNSET}
+
+
+class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule as it is shown. `next_at` is null while it is paused and when it has finished."""
+
+    id: str
+    name: str
+    rrule: str | UnsetType
+    cron: str | UnsetType
+    every: str | UnsetType
+    at: str | UnsetType
+    recurrence: Annotated[str, Meta(description="The rule in words")]
+    timezone: str | UnsetType
+    anchor: str | UnsetType
+    dst_gap: str
+    dst_fold: str
+    callback_url: str | UnsetType
+    method: str | UnsetType
+    headers: dict[str, str] | UnsetType
+    body: str | UnsetType
+    target: TargetAnswer
+    status: StatusForm
+    next_at: datetime | None
+    starts_at: datetime | UnsetType
+    ends_at: datetime | UnsetType
+    catch_up: CatchUp
+    grace: str | UnsetType
+    overlap: Overlap
+    jitter: str
+    retry: RetryAnswer
+    timeout: str | UnsetType
+    queue: str
+    priority: int
+    expires_after: str | UnsetType
+    key: str | UnsetType
+    labels: dict[str, str]
+    created_at: datetime
+    updated_at: datetime
+
+
+def read_schedule(
+    body: ScheduleBody, retry: RetryPolicy, before: Schedule | None = None
+) -> ScheduleDraft:
+    """What `body` says. Without `before` it has to say all that a schedule needs.
+
+    The order of the first checks is fixed: name, rule, target; the first fault is the one told.
+    `retry` gives what a retry policy leaves out.
+    """
+    name = read_schedule_name(body, before)
+    rule = read_rule(body, rule_key(body, name), before)
+    target = read_schedule_target(body, before.target if before else None)
+    return ScheduleDraft(
+        name=name,
+        recurrence=rule,
+        target=target,
+        starts_at=optional_instant(body.starts_at, "starts_at"),
+        ends_at=optional_instant(body.ends_at, "ends_at"),
+        status=read_status(body.status, before),
+        catch_up=or_default(body.catch_up, CatchUp.LATEST),
+        grace=optional_span(body.grace, "grace"),
+        overlap=or_default(body.overlap, Overlap.ALLOW),
+        jitter=read_jitter(body.jitter),
+        retry=read_policy(body.retry, retry),
+        timeout=optional_span(body.timeout, "timeout", least=MOMENT),
+        queue=read_queue(body.queue),
+        priority=or_default(body.priority, 0),
+        expires_after=optional_span(body.expires_after, "expires_after", least=MOMENT),
+        key=read_key(body.key),
+        labels=read_labels(or_empty(body.labels)) if body.labels is not UNSET else UNSET,
+    )
+
+
+def read_schedule_name(body: ScheduleBody, before: Schedule | None) -> str | UnsetType:
+    if body.name is UNSET and before is not None:
+        return UNSET
+    if not body.name or not body.name.strip():
+        raise Invalid(NO_NAME)
+    return read_name(body.name, "name")
+
+
+def read_rule(body: ScheduleBody, key: str, before: Schedule | None) -> RecurrenceSpec | UnsetType:
+    if before is None:
+        return read_recurrence(body, key)
+    return changed_recurrence(body, before.recurrence, key)
+
+
+def rule_key(body: ScheduleBody, name: str | UnsetType) -> str:
+    """What spreads the `H` fields of cron rules: the schedule's key, else its name."""
+    return body.key or name or ""
+
+
+def read_schedule_target(body: ScheduleBody, before: Target | None) -> Target | UnsetType:
+    """The target by either of its two forms.
+
+    Answers show both forms, so that both may come back when one of them was changed: then the
+    changed one counts.
+    """
+    flat = flat_target(body, before)
+    if body.target is UNSET or body.target is None:
+        if flat is UNSET and before is None:
+            raise Invalid(BAD_URL, detail="Give a callback_url, or a target")
+        return flat
+    nested = read_target(body.target, "target", before)
+    if flat is UNSET or flat in (nested, before):
+        return nested
+    if nested == before:
+        return flat
+    raise Invalid("target and callback_url describe different targets; give one of them", "target")
+
+
+def flat_target(body: ScheduleBody, before: Target | None) -> HttpTarget | UnsetType:
+    """The HTTP request of `callback_url`, `method`, `headers` and `body`, over the one before."""
+    given = [
+        name
+        for name in ("callback_url", "method", "headers", "body")
+        if getattr(body, name) is not UNSET
+    ]
+    if not given:
+        return UNSET
+    old = before if isinstance(before, HttpTarget) else None
+    url = old.url if body.callback_url is UNSET and old is not None else body.callback_url
+    if not url:
+        if body.callback_url is UNSET and (before is not None or body.target):
+            raise Invalid(f"{given[0]} needs a callback_url: the target is not http", given[0])
+        raise Invalid(BAD_URL)
+    return checked_http(
+        HttpTarget(
+            url=url,
+            method=body.method or "GET" if body.method is not UNSET or old is None else old.method,
+            headers=body.headers or {} if body.headers is not UNSET or old is None else old.headers,
+            body=body.body or None if body.body is not UNSET or old is None else old.body,
+            secret=old.secret if old is not None else None,
+        )
+    )
+
+
+def read_status(
+    status: StatusForm | UnsetType | None, before: Schedule | None
+) -> ScheduleStatus | UnsetType:
+    """Active or paused; `finished` only where it is so already, as an answer sent back says."""
+    if status is UNSET:
+        return UNSET
+    wanted = ScheduleStatus(status or "active")
+    if wanted is ScheduleStatus.FINISHED:
+        if before is not None and before.status is ScheduleStatus.FINISHED:
+            return UNSET
+        raise Invalid("status can be set to active or paused", "status")
+    return wanted
+
+
+def read_jitter(value: SpanForm | UnsetType | None) -> timedelta | UnsetType:
+    if value is UNSET:
+        return UNSET
+    return read_span(value, "jitter", most=JITTER_MAX) if value is not None else timedelta()
+
+
+def read_policy(
+    value: RetryBody | UnsetType | None, defaults: RetryPolicy
+) -> RetryPolicy | UnsetType:
+    if value is UNSET:
+        return UNSET
+    return read_retry(value, defaults) if value is not None else defaults
+
+
+def read_key(value: str | UnsetType | None) -> str | UnsetType | None:
+    if value is UNSET or value is None:
+        return value
+    return read_name(value, "key", chars_max=KEY_CHARS_MAX)
+
+
+def schedule_answer(schedule: Schedule, next_at: datetime | None) -> ScheduleAnswer:
+    rule = schedule.recurrence
+    http = schedule.target if isinstance(schedule.target, HttpTarget) else None
+    return ScheduleAnswer(
+        id=schedule.id,
+        name=schedule.name,
+        rrule=rule_as(rule, "rrule"),
+        cron=rule_as(rule, "cron"),
+        every=rule_as(rule, "every"),
+        at=rule_as(rule, "at"),
+        recurrence=describe(rule),
+        timezone=shown_or_unset(rule.tz),
+        anchor=shown_or_unset(rule.anchor),
+        dst_gap=rule.dst_gap,
+        dst_fold=rule.dst_fold,
+        callback_url=http.url if http else UNSET,
+        method=http.method if http else UNSET,
+        headers=http.headers if http and http.headers else UNSET,
+        body=http.body if http and http.body else UNSET,
+        target=target_answer(schedule.target),
+        status=schedule.status.value,
+        next_at=next_at,
+        starts_at=shown_or_unset(schedule.starts_at),
+        ends_at=shown_or_unset(schedule.ends_at),
+        catch_up=schedule.catch_up,
+        grace=shown_span(schedule.grace),
+        overlap=schedule.overlap,
+        jitter=span_text(schedule.jitter),
+        retry=retry_answer(schedule.retry),
+        timeout=shown_span(schedule.timeout),
+        queue=schedule.queue,
+        priority=schedule.priority,
+        expires_after=shown_span(schedule.expires_after),
+        key=shown_or_unset(schedule.key),
+        labels=schedule.labels,
+        created_at=schedule.created_at,
+        updated_at=schedule.updated_at,
+    )

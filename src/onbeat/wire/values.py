@@ -1,0 +1,185 @@
+"""Single values of the outer form: spans, instants, ids and names."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from onbeat.model.errors import BadRecurrence, Invalid, Malformed
+from onbeat.model.ids import JobId, ScheduleId
+from onbeat.model.limits import (
+    LABEL_CHARS_MAX,
+    LABELS_MAX,
+    NAME_CHARS_MAX,
+    PRIORITY_MAX,
+    PRIORITY_MIN,
+    SPAN_MAX,
+)
+from onbeat.recurrence.spans import read_iso, read_units
+
+Value = TypeVar("Value")
+
+SpanForm = Annotated[
+    str | float,
+    Meta(
+        description="A span of time: `90s`, `5m`, `1h30m`, ISO 8601 such as `PT1H`, or seconds",
+        examples=["90s", "1h30m", "PT15M", 2.5],
+    ),
+]
+InstantForm = Annotated[
+    datetime,
+    Meta(tz=True, description="RFC 3339 with a UTC offset", examples=["2026-01-31T09:00:00Z"]),
+]
+PriorityForm = Annotated[
+    int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX, description="Smaller goes first")
+]
+ReadOnly = Annotated[
+    msgspec.Raw | UnsetType,
+    Meta(
+        description="Set by the service; ignored when sent",
+        extra_json_schema={"readOnly": True},
+    ),
+]
+"""What answers hold and a client may send back."""
+
+NAME: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]*")
+SPAN_CHARS_MAX: Final = 60
+MINUTE: Final = timedelta(minutes=1)
+SECOND: Final = timedelta(seconds=1)
+MOMENT: Final = timedelta(microseconds=1)
+
+UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+OTHER_ID: Final = re.compile(r"[0-9a-f]{24}|[0-9a-f]{32}")
+
+
+def read_span(
+    value: str | float, field: str, *, least: timedelta = timedelta(), most: timedelta = SPAN_MAX
+) -> timedelta:
+    """A span as `SpanForm` says it, from `least` to `most`."""
+    seconds = span_seconds(value)
+    if seconds is None:
+        raise Invalid(
+            f"{field} must be a span such as 90s, 5m, 1h30m, PT1H or a number of seconds", field
+        )
+    # Compared before it is made: a timedelta cannot hold every number.
+    if not least.total_seconds() <= seconds <= most.total_seconds():
+        raise Invalid(f"{field} must be from {span_text(least)} to {span_text(most)}", field)
+    return timedelta(seconds=seconds)
+
+
+def span_seconds(value: str | float) -> float | None:
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if not text or len(text) > SPAN_CHARS_MAX:
+        return None
+    try:
+        span = read_iso(text) if text[0] in "Pp" else read_units(text)
+    except BadRecurrence:
+        return None
+    # A month is no fixed time, so nothing can wait for one.
+    return None if span.months else span.microseconds / 1_000_000
+
+
+def span_text(span: timedelta) -> str:
+    """The span in the short form, largest unit first: `1h30m`, `0.25s`."""
+    minutes, rest = divmod(span, MINUTE)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    whole = "".join(f"{n}{unit}" for n, unit in ((days, "d"), (hours, "h"), (minutes, "m")) if n)
+    if rest or not whole:
+        whole += f"{rest / SECOND:.6f}".rstrip("0").rstrip(".") + "s"
+    return whole
+
+
+def read_instant(value: datetime, field: str) -> datetime:
+    """The instant in UTC."""
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise Invalid(f"{field} is outside the years 1 to 9999", field) from None
+
+
+def read_name(value: str, field: str, *, chars_max: int = NAME_CHARS_MAX) -> str:
+    """A name as it stands: not blank, no control characters, within its length."""
+    if not value.strip():
+        raise Invalid(f"{field} cannot be empty", field)
+    if len(value) > chars_max:
+        raise Invalid(f"{field} must have at most {chars_max} characters", field)
+    if not NAME.fullmatch(value):
+        raise Invalid(f"{field} must not contain control characters", field)
+    return value
+
+
+def read_labels(value: dict[str, str], field: str = "labels") -> dict[str, str]:
+    if len(value) > LABELS_MAX:
+        raise Invalid(f"{field} may have at most {LABELS_MAX} entries", field)
+    for name, text in value.items():
+        read_name(name, f"{field} key", chars_max=LABEL_CHARS_MAX)
+        if len(text) > LABEL_CHARS_MAX or not NAME.fullmatch(text):
+            raise Invalid(
+                f"{field}.{name} must have at most {LABEL_CHARS_MAX} characters"
+                " and no control characters",
+                f"{field}.{name}",
+            )
+    return value
+
+
+def schedule_id(text: str, field: str = "") -> ScheduleId:
+    return ScheduleId(read_id(text, "schedule", field))
+
+
+def job_id(text: str, field: str = "") -> JobId:
+    return JobId(read_id(text, "job", field))
+
+
+def read_id(text: str, noun: str, field: str = "") -> str:
+    """An id in its canonical form. Ids of the systems that Onbeat replaces are well-formed too."""
+    lowered = text.lower()
+    if UUID.fullmatch(lowered):
+        return lowered
+    if OTHER_ID.fullmatch(lowered):
+        return lowered if len(lowered) == 24 else hyphenated(lowered)
+    raise Malformed(f"Invalid {noun} ID format", field)
+
+
+def hyphenated(digits: str) -> str:
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def shown_or_unset(value: Value | None) -> Value | UnsetType:
+    """Left out of the answer where there is nothing to say."""
+    return UNSET if value is None else value
+
+
+def read_queue(value: str | UnsetType | None, field: str = "queue") -> str | UnsetType:
+    if value is UNSET:
+        return UNSET
+    return read_name(value, field) if value is not None else "default"
+
+
+def optional_instant(value: datetime | UnsetType | None, field: str) -> datetime | UnsetType | None:
+    return read_instant(value, field) if isinstance(value, datetime) else value
+
+
+def optional_span(
+    value: SpanForm | UnsetType | None, field: str, *, least: timedelta = timedelta()
+) -> timedelta | UnsetType | None:
+    if value is None or value is UNSET:
+        return value
+    return read_span(value, field, least=least)
+
+
+def or_default(value: Value | UnsetType | None, default: Value) -> Value | UnsetType:
+    """Null is the default."""
+    return default if value is None else value
+
+
+def or_empty(value: dict[str, str] | UnsetType | None) -> dict[str, str]:
+    return value if isinstance(value, dict) else {}
+
+
+def shown_span(span: timedelta | None) -> str | UnsetType:
+    return span_text(span) if span is not None else UNSET
