@@ -14,8 +14,7 @@ from onbeat.ports.clock import Clock
 from onbeat.ports.store import PlannerStore
 from onbeat.ports.telemetry import Telemetry
 from onbeat.rules.lapsing import EXPIRED, judge_lapsed
-from onbeat.rules.planning import plan, schedule_ids
-
+from onbeat.rules.planning import Read, plan, schedule_ids
 
 UNREADABLE_PAUSE = timedelta(seconds=10)
 
@@ -28,12 +27,14 @@ class Planner:
         chance: Chance,
         telemetry: Telemetry,
         horizon: timedelta,
+        read: Read,
     ) -> None:
         self.store = store
         self.clock = clock
         self.chance = chance
         self.telemetry = telemetry
         self.horizon = horizon
+        self.read = read
 
     async def plan_due(self) -> int:
         """Give every schedule that is due for it its next jobs. Returns how many were due."""
@@ -55,7 +56,7 @@ class Planner:
         raise, out of the way of all others.
         """
         try:
-            return plan(schedule, now, self.horizon, self.chance.ids)
+            return plan(schedule, now, self.horizon, self.chance.ids, self.read)
         except Exception as error:  # noqa: BLE001  a user's own function of time may raise anything
             self.telemetry.unplannable(schedule, error)
             return Plan(
@@ -71,12 +72,26 @@ class Planner:
         jobs = await self.store.lapsed(now, LAPSED_MAX)
         by_schedule = grouped(jobs)
         schedules = await self.store.schedules_by_id(schedule_ids(jobs))
-        plans = [judge_lapsed(schedule, by_schedule.pop(schedule.id), now) for schedule in schedules]
+        plans = [self.judged(schedule, by_schedule.pop(schedule.id), now) for schedule in schedules]
         await self.store.apply_plans(plans)
         orphans = [job.id for left in by_schedule.values() for job in left]
         await self.store.cancel_lapsed(orphans, EXPIRED, now)
         self.telemetry.planned(jobs=0, skipped=sum(len(made.dropped) for made in plans))
         return len(jobs)
+
+    def judged(self, schedule: Schedule, jobs: Sequence[Job], now: datetime) -> Plan:
+        """What becomes of them. Where the rule cannot be read here, they run: late beats never."""
+        try:
+            return judge_lapsed(schedule, jobs, now, self.read)
+        except Exception as error:  # noqa: BLE001  a user's own function of time may raise anything
+            self.telemetry.unplannable(schedule, error)
+            return Plan(
+                schedule_id=schedule.id,
+                version=schedule.version,
+                planned_through=schedule.planned_through,
+                plan_at=schedule.plan_at,
+                excused=tuple(job.id for job in jobs),
+            )
 
 
 def grouped(jobs: Sequence[Job]) -> dict[ScheduleId | None, list[Job]]:

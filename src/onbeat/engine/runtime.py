@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from enum import StrEnum
 
 import msgspec
 
@@ -14,6 +13,7 @@ from onbeat.engine.pruner import Pruner
 from onbeat.engine.renewer import Renewer, RenewerThread
 from onbeat.engine.rescuer import Rescuer
 from onbeat.engine.worker import Runners, Worker
+from onbeat.model.role import Role
 from onbeat.model.worker import Worker as WorkerRow
 from onbeat.ports.chance import Chance
 from onbeat.ports.clock import Clock
@@ -22,20 +22,12 @@ from onbeat.ports.store import Hint, Store
 from onbeat.ports.target import Lanes
 from onbeat.ports.telemetry import Telemetry
 from onbeat.ports.transport import Transport
+from onbeat.rules.planning import Read
 
 LAPSE_PERIOD = 1.0
 RESCUE_PERIOD = 1.0
+PLAN_PAUSE = 0.25
 BEATS_PER_LEASE = 4
-
-
-class Role(StrEnum):
-    """What a process may do; the API is served beside the runtime."""
-
-    API = "api"
-    PLANNER = "planner"
-    DISPATCHER = "dispatcher"
-    WORKER = "worker"
-    SUPERVISOR = "supervisor"
 
 
 class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +55,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     runners: Runners
     lanes: Lanes
     identity: WorkerRow
+    read: Read
     transport: Callable[[Callable[[], int]], Transport]
 
 
@@ -73,7 +66,12 @@ class Runtime:
         self.world = world
         self.options = options
         self.planner = Planner(
-            world.store, world.clock, world.chance, world.telemetry, options.horizon
+            world.store,
+            world.clock,
+            world.chance,
+            world.telemetry,
+            options.horizon,
+            world.read,
         )
         self.worker = Worker(
             world.store,
@@ -164,13 +162,22 @@ class Runtime:
             case Hint.CANCELS:
                 if self.beats is not None:
                     self.beats.beat_soon()
+            case Hint.ENDED:
+                return
 
     async def plan_step(self) -> float:
-        """Scan at the interval, or oftener where the horizon is so short that it must be."""
+        """One round; the next comes when a schedule needs it, at the latest after the interval.
+
+        Many schedules that need planning at almost the same time are taken together.
+        """
         if await self.planner.plan_due() > 0:
             return 0.0
-        options = self.options
-        return min(options.planner_interval, options.horizon / 4).total_seconds()
+        at = await self.world.store.next_plan_at()
+        now = self.world.clock.now()
+        wait = self.options.planner_interval if at is None else at - now
+        return min(
+            self.options.planner_interval.total_seconds(), max(PLAN_PAUSE, wait.total_seconds())
+        )
 
     async def lapse_step(self) -> float:
         return 0.0 if await self.planner.judge_lapsed() > 0 else LAPSE_PERIOD

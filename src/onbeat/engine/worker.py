@@ -187,7 +187,9 @@ class Worker:
         store in a row name it, since one alone may cross a claim that is just arriving.
         """
         mine = {*self.running, *(job.id for job in self.backlog)}
-        strays = frozenset((lease.job_id, lease.token) for lease in held if lease.job_id not in mine)
+        strays = frozenset(
+            (lease.job_id, lease.token) for lease in held if lease.job_id not in mine
+        )
         for id, token in strays & self.strays:
             self.later(self.give_back(id, token))
         self.strays = strays

@@ -46,6 +46,7 @@ LAPSED_MAX: Final = 500
 BACKFILL_MAX: Final = 10_000
 
 # Times.
+GRACE_DEFAULT_MIN: Final = timedelta(seconds=1)
 GRACE_DEFAULT_MAX: Final = timedelta(minutes=1)  # a schedule without grace: until its next, at most this
 CALLBACK_BYTES_READ_MAX: Final = 1_048_576
 CALLBACK_BYTES_KEPT_MAX: Final = 65_536

@@ -1,20 +1,45 @@
-"""A recurrence as written and stored; `onbeat.recurrence.compile_spec` gives it life."""
+"""The record that says what a recurrence is: stored, sent and compared in place of the value.
+
+`onbeat.recurrence.compile_spec` gives it life.
+"""
+
+from typing import Literal
 
 import msgspec
 
+Kind = Literal["rrule", "cron", "every", "once", "function", "union", "excluding", "on"]
+DstGap = Literal["shift", "skip", "end"]
+DstFold = Literal["first", "last", "both"]
+Roll = Literal["skip", "following", "preceding", "modified"]
 
-class RecurrenceSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The rule as text, with all that its meaning depends on.
 
-    `anchor` stands in for a missing DTSTART or start, as RFC 3339 text. With `anchored` it is only
-    a point of reference (the instant of creation), not itself an occurrence.
+class CalendarSpec(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Days on which business is done: every day but weekends and holidays, in ISO dates.
+
+    `name` says where the holidays came from; they are kept here, never looked up when firing.
     """
 
-    kind: str
+    weekend: tuple[int, ...] = (5, 6)
+    holidays: tuple[str, ...] = ()
+    name: str = ""
+
+
+class RecurrenceSpec(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a store keeps of a recurrence.
+
+    `text` is canonical. `anchor` is an RFC 3339 instant: with `anchored` a reference point that
+    was given to a rule without a start, and not itself an occurrence; without it, the start.
+    `members` are the recurrences that a union or exclusion is made of.
+    """
+
+    kind: Kind
     text: str
     tz: str | None = None
     anchor: str | None = None
     anchored: bool = False
-    dst_gap: str = "shift"
-    dst_fold: str = "first"
+    dst_gap: DstGap = "shift"
+    dst_fold: DstFold = "first"
     key: str = ""
+    members: "tuple[RecurrenceSpec, ...]" = ()
+    calendar: CalendarSpec | None = None
+    roll: Roll = "skip"

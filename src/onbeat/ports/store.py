@@ -30,11 +30,16 @@ from onbeat.model.worker import Worker
 
 
 class Hint(Enum):
-    """What may have changed; a hint may be lost, doubled or wrong."""
+    """What may have changed; a hint may be lost, doubled or wrong.
+
+    JOBS: some may be due. SCHEDULES: some may need planning. CANCELS: running jobs were asked to
+    stop. ENDED: jobs have ended.
+    """
 
     JOBS = auto()
     SCHEDULES = auto()
     CANCELS = auto()
+    ENDED = auto()
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):

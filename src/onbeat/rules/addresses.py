@@ -113,7 +113,8 @@ COMPATIBLE: Final = IPv6Network("::/96")
 # An address of these is nothing in itself: it is as good as the IPv4 address inside it.
 SEEN_THROUGH: Final = (MAPPED, NAT64)
 
-HOST_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?", re.ASCII)
+# A name whose last part is a number would be an address to a resolver.
+HOST_NAME: Final = re.compile(r"([a-z0-9_-]+\.)*(?![0-9]+$)[a-z0-9_-]+", re.ASCII)
 
 
 class Allowed(msgspec.Struct, frozen=True):
@@ -130,13 +131,13 @@ class Allowed(msgspec.Struct, frozen=True):
         return any(ip in network for network in self.networks)
 
     def names(self, host: str) -> bool:
-        return host.lower().rstrip(".") in self.hosts
+        return plain_host(host) in self.hosts
 
 
 NOTHING_MORE: Final = Allowed()
 
 
-def allowed_from(entries: Iterable[str], *, key: str = "http.allowed") -> Allowed:
+def allowed_from(entries: Iterable[str], *, key: str = "http.allow") -> Allowed:
     """The operator's list of addresses, networks in CIDR form and host names, read once."""
     networks: list[Network] = []
     hosts: set[str] = set()
@@ -144,8 +145,8 @@ def allowed_from(entries: Iterable[str], *, key: str = "http.allowed") -> Allowe
         network = network_of(entry)
         if network is not None:
             networks.append(network)
-        elif HOST_NAME.fullmatch(entry.lower().rstrip(".")) and not entry[-1].isdigit():
-            hosts.add(entry.lower().rstrip("."))
+        elif HOST_NAME.fullmatch(plain_host(entry)):
+            hosts.add(plain_host(entry))
         else:
             raise Misconfigured(
                 f"{key}: {entry!r} is neither a host name nor an address or network such as"
@@ -155,9 +156,13 @@ def allowed_from(entries: Iterable[str], *, key: str = "http.allowed") -> Allowe
     return Allowed(tuple(networks), frozenset(hosts))
 
 
+def plain_host(text: str) -> str:
+    return text.lower().removesuffix(".")
+
+
 def network_of(text: str) -> Network | None:
     try:
-        return ip_network(text)
+        return ip_network(text, strict=False)
     except ValueError:
         return None
 

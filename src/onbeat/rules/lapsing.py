@@ -6,7 +6,8 @@ from datetime import datetime
 from onbeat.model.job import Job
 from onbeat.model.plan import Dropped, Plan
 from onbeat.model.schedule import CatchUp, Schedule
-from onbeat.rules.planning import MISFIRED, bounded
+from onbeat.recurrence import compile_spec
+from onbeat.rules.planning import MISFIRED, Read, bounded
 
 EXPIRED = "expired: it could not start in time"
 
@@ -16,13 +17,15 @@ def is_expired(job: Job, now: datetime) -> bool:
     return job.expires_at is not None and job.expires_at < now
 
 
-def judge_lapsed(schedule: Schedule, jobs: Sequence[Job], now: datetime) -> Plan:
+def judge_lapsed(
+    schedule: Schedule, jobs: Sequence[Job], now: datetime, read: Read = compile_spec
+) -> Plan:
     """What becomes of jobs of one schedule whose `start_by` has passed before they started.
 
     Under `latest` the newest occurrence up to now may still run, however late; under `none`
     nothing may; `all` sets no bound but the expiry. Nothing of the schedule itself changes.
     """
-    latest = bounded(schedule).latest(now) if schedule.catch_up is CatchUp.LATEST else None
+    latest = bounded(schedule, read).latest(now) if schedule.catch_up is CatchUp.LATEST else None
     excused = tuple(
         job.id for job in jobs if not is_expired(job, now) and may_still_run(schedule, job, latest)
     )

@@ -194,7 +194,7 @@ def refusal_at_creation(
 
 def checked_method(text: str, *, field: str = "method") -> str:
     method = text.upper()
-    if method not in METHODS:
+    if method not in METHODS or not text.isascii():
         raise Invalid(f"the method must be one of {', '.join(METHODS)}", field)
     return method
 

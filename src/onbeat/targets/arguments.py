@@ -116,7 +116,7 @@ class Codec:
     def refusal(self, name: str, value: Any, error: Exception) -> Invalid:
         return Invalid(
             f"argument {name!r} of task {self.task!r} cannot be stored: "
-            f"{type(value).__name__} has no JSON form ({error or 'unknown type'}); "
+            f"{type(value).__name__} has no JSON form ({told(error)}); "
             "send a key or plain data instead",
             field=name,
         )
@@ -143,7 +143,7 @@ class Codec:
             return self.decoder(name).decode(item)
         except (msgspec.ValidationError, NotImplementedError) as error:
             raise Invalid(
-                f"argument {name!r} of task {self.task!r} does not fit: {error or 'unknown type'}",
+                f"argument {name!r} of task {self.task!r} does not fit: {told(error)}",
                 field=name,
             ) from error
 
@@ -205,6 +205,11 @@ def holds_not_a_number(value: Any) -> bool:
     return False
 
 
+def told(error: Exception) -> str:
+    """What the codec says; it says nothing of a type that it does not know."""
+    return str(error) or "unknown type"
+
+
 def encode_result(task: str, value: Any) -> msgspec.Raw | None:
     """JSON of what a handler returned. Raises `Invalid` when it cannot be stored."""
     if value is None:
@@ -214,7 +219,7 @@ def encode_result(task: str, value: Any) -> msgspec.Raw | None:
     except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
         raise Invalid(
             f"the result of task {task!r} cannot be stored: {type(value).__name__} "
-            f"has no JSON form ({error or 'unknown type'})"
+            f"has no JSON form ({told(error)})"
         ) from error
     if len(packed) > RESULT_BYTES_MAX:
         raise TooLarge(

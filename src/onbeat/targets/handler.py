@@ -13,7 +13,7 @@ from onbeat.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
 from onbeat.model.signals import Cancel, Fail, Snooze
 from onbeat.model.target import HandlerTarget
 from onbeat.ports.target import Run
-from onbeat.targets.arguments import Codec, encode_result
+from onbeat.targets.arguments import Codec, decoder_for, encode_result, hints_of
 from onbeat.targets.context import Context
 
 
@@ -25,6 +25,11 @@ class Handler:
         self.function = function
         self.codec = Codec(task, function, Context)
         self.is_async = inspect.iscoroutinefunction(function)
+        self.results = decoder_for(hints_of(function).get("return", Any))
+
+    def decode_result(self, packed: bytes) -> Any:
+        """The result as the function's annotation says it is."""
+        return self.results.decode(packed)
 
 
 class Registry:

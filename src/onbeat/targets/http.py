@@ -29,12 +29,12 @@ IDLE_SECONDS_MAX: Final = 15  # of a connection kept for the next request to the
 LOOKUP_SECONDS_MAX: Final = 10  # of a host's addresses, all of them judged before they are kept
 
 
-class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
+class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How callbacks are made.
 
-    `timeout` bounds a whole attempt, from the lookup of the name to the last byte of the answer.
-    `connections_max` of 0 leaves it to the worker how many are in flight. `ca_file` replaces the
-    system's authorities.
+    `timeout` bounds a whole attempt, from the lookup of the name to the last byte of the answer,
+    where the job does not set a bound itself. `connections_max` of 0 leaves it to the worker how many are
+    in flight. `ca_file` replaces the system's authorities.
     """
 
     timeout: timedelta = timedelta(seconds=30)
@@ -51,12 +51,12 @@ class HttpRunner:
     def __init__(
         self,
         clock: Clock,
-        settings: HttpSettings | None = None,
+        options: HttpOptions | None = None,
         *,
         lookup: Lookup | None = None,
     ) -> None:
         self.clock = clock
-        self.settings = settings or HttpSettings()
+        self.options = options or HttpOptions()
         self.lookup = lookup
         self.system_lookup: SystemLookup | None = None
         self.sessions: dict[bool, aiohttp.ClientSession] = {}
@@ -64,10 +64,10 @@ class HttpRunner:
     async def open(self) -> None:
         if self.lookup is None:
             self.lookup = self.system_lookup = SystemLookup()
-        tls = tls_context(self.settings.ca_file)
+        tls = tls_context(self.options.ca_file)
         # Hosts that may lie inside have connections of their own, so that a guard has one answer.
         self.sessions = {
-            private_allowed: session_for(self.settings, tls, self.lookup, private_allowed)
+            private_allowed: session_for(self.options, tls, self.lookup, private_allowed)
             for private_allowed in (False, True)
         }
 
@@ -83,15 +83,15 @@ class HttpRunner:
         target = run.job.target
         assert isinstance(target, HttpTarget)
         try:
-            request = request_for(run.job, target, self.clock.now(), self.settings.user_agent)
+            request = request_for(run.job, target, self.clock.now(), self.options.user_agent)
         except Invalid as error:
             return Failed(f"the callback was not sent: {error}", retryable=False)
         return await self.answered(request, self.time_for(run))
 
     def time_for(self, run: Run) -> timedelta:
-        if run.deadline is None:
-            return self.settings.timeout
-        return min(self.settings.timeout, run.deadline - self.clock.now())
+        # A job that says how long it may take is taken at its word, also where that is longer.
+        timeout = run.job.timeout or self.options.timeout
+        return timeout if run.deadline is None else min(timeout, run.deadline - self.clock.now())
 
     async def answered(self, request: Request, time: timedelta) -> Outcome:
         if time <= timedelta():
@@ -137,24 +137,24 @@ class HttpRunner:
             response.close()
 
     def session_to(self, host: str) -> aiohttp.ClientSession:
-        settings = self.settings
-        return self.sessions[settings.private_allowed or settings.allowed.names(host)]
+        options = self.options
+        return self.sessions[options.private_allowed or options.allowed.names(host)]
 
 
 def session_for(
-    settings: HttpSettings,
+    options: HttpOptions,
     tls: ssl.SSLContext,
     lookup: Lookup,
     private_allowed: bool,  # noqa: FBT001  the sessions are told apart by nothing else
 ) -> aiohttp.ClientSession:
-    guard = Guard(settings.allowed, private_allowed=private_allowed)
+    guard = Guard(options.allowed, private_allowed=private_allowed)
     connector = aiohttp.TCPConnector(
         ssl=tls,
         resolver=GuardedResolver(lookup, guard),
         socket_factory=guard.socket_for,
         ttl_dns_cache=LOOKUP_SECONDS_MAX,
         keepalive_timeout=IDLE_SECONDS_MAX,
-        limit=settings.connections_max,
+        limit=options.connections_max,
     )
     return aiohttp.ClientSession(
         connector=connector,
@@ -162,6 +162,7 @@ def session_for(
         trust_env=False,
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
+        skip_auto_headers=["Content-Type"],
         max_headers=CALLBACK_RESPONSE_HEADERS_MAX,
         trace_configs=[reuse_trace()],
     )

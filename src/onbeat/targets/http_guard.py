@@ -57,11 +57,13 @@ class GuardedResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
+        assert family == socket.AF_UNSPEC  # the connector asks for both kinds of address
         addresses = await self.lookup(host, port)
         for address in addresses:
             self.guard.check(address)
-        results = [result_for(host, address, port) for address in addresses]
-        return [result for result in results if family in {socket.AF_UNSPEC, result["family"]}]
+        if not addresses:
+            raise OSError(errno.ENOENT, "the host has no address")
+        return [result_for(host, address, port) for address in addresses]
 
     async def close(self) -> None:
         """Owns nothing: whoever made the lookup closes it."""

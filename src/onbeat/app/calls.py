@@ -1,0 +1,134 @@
+"""Calls that are not made yet: a target with what a job of it needs beside."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
+
+import msgspec
+
+from onbeat.model.errors import Invalid
+from onbeat.model.ids import JobId
+from onbeat.model.job import Job
+from onbeat.model.limits import PRIORITY_MAX, PRIORITY_MIN
+from onbeat.model.retry import RetryPolicy
+from onbeat.model.target import HttpTarget, Target
+from onbeat.rules.urls import checked_headers, checked_method, checked_secret, checked_url
+from onbeat.wire.values import read_span
+
+Result_co = TypeVar("Result_co", covariant=True)
+Span = timedelta | float | str
+"""A timedelta, seconds, or text such as "90s", "1h30m" or "PT15M"."""
+
+
+class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be said of a job beside its target; what is not said is None or the default."""
+
+    queue: str = "default"
+    priority: int = 0
+    retry: RetryPolicy | None = None
+    timeout: timedelta | None = None
+    delay: timedelta | None = None
+    run_at: datetime | None = None
+    unique: str | None = None
+    expires_in: timedelta | None = None
+    after: tuple[JobId, ...] = ()
+    labels: dict[str, str] = {}
+
+
+class Call(Generic[Result_co]):
+    """A target and its options; `send` it, or hang it on a schedule."""
+
+    def __init__(self, target: Target, options: JobOptions) -> None:
+        self.target = target
+        self.options = options
+
+    def job(self, id: str, now: datetime, retry: RetryPolicy) -> Job:
+        """The job that this call asks for when it is sent at `now`."""
+        said = self.options
+        due_at = said.run_at if said.run_at is not None else now + (said.delay or timedelta())
+        expires_at = due_at + said.expires_in if said.expires_in is not None else None
+        return Job(
+            id=JobId(id),
+            target=self.target,
+            created_at=now,
+            due_at=due_at,
+            queue=said.queue,
+            priority=said.priority,
+            unique=said.unique,
+            retry=said.retry or retry,
+            timeout=said.timeout,
+            expires_at=expires_at,
+            start_by=expires_at,
+            after=said.after,
+            labels=said.labels,
+        )
+
+
+def options(
+    base: JobOptions | None = None,
+    *,
+    queue: str | None = None,
+    priority: int | None = None,
+    retry: RetryPolicy | None = None,
+    timeout: Span | None = None,
+    delay: Span | None = None,
+    run_at: datetime | None = None,
+    unique: str | None = None,
+    expires_in: Span | None = None,
+    after: tuple[JobId, ...] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> JobOptions:
+    """`base` with what is said here. Raises `Invalid` naming the option that cannot be right."""
+    if run_at is not None and run_at.tzinfo is None:
+        raise Invalid("run_at needs a time zone, such as datetime.now(UTC)", field="run_at")
+    if priority is not None and not PRIORITY_MIN <= priority <= PRIORITY_MAX:
+        raise Invalid(f"priority must be from {PRIORITY_MIN} to {PRIORITY_MAX}", field="priority")
+    said = {
+        "queue": queue,
+        "priority": priority,
+        "retry": retry,
+        "timeout": span("timeout", timeout),
+        "delay": span("delay", delay),
+        "run_at": run_at,
+        "unique": unique,
+        "expires_in": span("expires_in", expires_in),
+        "after": after,
+        "labels": None if labels is None else dict(labels),
+    }
+    given = {name: value for name, value in said.items() if value is not None}
+    return msgspec.structs.replace(base or JobOptions(), **given)
+
+
+def span(name: str, value: Span | None) -> timedelta | None:
+    if value is None:
+        return None
+    return read_span(value.total_seconds() if isinstance(value, timedelta) else value, name)
+
+
+def http(
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    body: str | None = None,
+    json: object = None,
+    secret: str | None = None,
+) -> Call[object]:
+    """A call of an HTTP endpoint. `json` is sent with its content type; `secret` signs (whsec_...).
+
+    Raises `Invalid` when URL, method, headers or secret cannot be right.
+    """
+    if body is not None and json is not None:
+        raise Invalid("give body or json, not both", field="json")
+    sent = dict(headers or {})
+    if json is not None:
+        body = msgspec.json.encode(json).decode()
+        sent.setdefault("Content-Type", "application/json")
+    target = HttpTarget(
+        url=checked_url(url),
+        method=checked_method(method),
+        headers=dict(checked_headers(sent)),
+        body=body,
+        secret=None if secret is None else checked_secret(secret),
+    )
+    return Call(target, JobOptions())

@@ -1,0 +1,333 @@
+"""`Onbeat`: tasks and schedules of one program, and the loops that run them."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Self, TypeVar, Unpack, overload
+
+from onbeat.app.calls import Call, JobOptions, Span, options
+from onbeat.app.composition import (
+    Machinery,
+    Options,
+    Parts,
+    open_store,
+    system_chance,
+    system_clock,
+)
+from onbeat.app.facades import Jobs, Policies, Queues, Rule, Schedules
+from onbeat.app.handle import Job, decode_plain
+from onbeat.app.portal import Portal
+from onbeat.app.running import StoreChanges, until_signalled
+from onbeat.app.task import Params, Task
+from onbeat.app.virtual import Trial, instant
+from onbeat.model.ids import JobId
+from onbeat.model.job import Job as JobRecord
+from onbeat.model.recurrence import RecurrenceSpec
+from onbeat.model.retry import RetryPolicy
+from onbeat.operations.operator import Operator, TaskDefaults
+from onbeat.ports.chance import Chance
+from onbeat.ports.clock import Clock
+from onbeat.ports.store import Store
+from onbeat.ports.telemetry import Telemetry
+from onbeat.recurrence import Recurrence, compile_spec
+from onbeat.targets.handler import Handler, Registry
+from onbeat.telemetry.standard import Silent
+
+Value = TypeVar("Value")
+Result = TypeVar("Result")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Onbeat:
+    """Sends jobs, keeps schedules and, while it is running, does the work.
+
+    `url` names the store: `memory://` or `sqlite:///PATH`. Nothing is opened before the first use.
+    One `Onbeat` may be used from any thread and any event loop.
+    """
+
+    def __init__(
+        self,
+        url: str = "sqlite:///onbeat.db",
+        *,
+        options: Options | None = None,
+        store: Store | None = None,
+        clock: Clock | None = None,
+        chance: Chance | None = None,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        self.url = url
+        self.options = options or Options()
+        self.store = store or open_store(url)
+        self.clock = clock or system_clock()
+        self.chance = chance or system_chance()
+        self.telemetry = telemetry or Silent()
+        self.registry = Registry()
+        self.defaults: dict[str, JobOptions] = {}
+        self.functions: dict[str, Recurrence] = {}
+        self.portal = Portal()
+        self.opening = threading.Lock()
+        self.is_open = False
+        self.machinery: Machinery | None = None
+        self.schedules = Schedules(self)
+        self.jobs = Jobs(self)
+        self.queues = Queues(self)
+
+    # Tasks
+
+    @overload
+    def task(
+        self, name: Callable[Params, Coroutine[Any, Any, Result]]
+    ) -> Task[Params, Coroutine[Any, Any, Result], Result]: ...
+
+    @overload
+    def task(self, name: Callable[Params, Result]) -> Task[Params, Result, Result]: ...
+
+    @overload
+    def task(
+        self,
+        name: str | None = None,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: Span | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> "Registrar": ...
+
+    def task(
+        self,
+        name: Any = None,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: Span | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Register a function as a task; its name is `name`, or `module.function` without.
+
+        Coroutine functions run in the event loop, others in threads. Raises `Invalid` for an
+        option that cannot be right, ValueError when another function has the name.
+        """
+        said = options(queue=queue, priority=priority, retry=retry, timeout=timeout, labels=labels)
+        registrar = Registrar(self, name if isinstance(name, str) else None, said)
+        return registrar(name) if callable(name) else registrar
+
+    def schedule(
+        self, recurrence: Rule, *, key: str | None = None, **policies: Unpack[Policies]
+    ) -> Callable[[Function], Function]:
+        """Register the decorated function as a task and keep it on a schedule.
+
+        The schedule is put in place when the program starts to run, under `key` (the task's name
+        without one); keywords are those of `schedules.put`.
+        """
+
+        def declare(function: Function) -> Function:
+            made: Any = self.task(function)
+            self.schedules.declare(key or made.name, recurrence, made.call(), policies)
+            return made  # type: ignore[no-any-return]
+
+        return declare
+
+    def remember(self, handler: Handler, said: JobOptions) -> None:
+        self.registry.add(handler)
+        self.defaults[handler.task] = said
+
+    # Sending
+
+    @overload
+    def send(self, calls: Call[Result]) -> Job[Result]: ...
+
+    @overload
+    def send(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]: ...
+
+    def send(self, calls: Any) -> Any:
+        """Store a call, or many in one write, and return when they are durable."""
+        if isinstance(calls, Call):
+            return self.send_call(calls)
+        return self.portal.call(self.asend(calls))
+
+    @overload
+    async def asend(self, calls: Call[Result]) -> Job[Result]: ...
+
+    @overload
+    async def asend(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]: ...
+
+    async def asend(self, calls: Any) -> Any:
+        """Store a call, or many in one write, and return when they are durable."""
+        if isinstance(calls, Call):
+            return await self.asend_call(calls)
+        await self.open()
+        now = self.clock.now()
+        ids = self.chance.ids(len(calls))
+        jobs = [call.job(id, now, self.options.retry) for call, id in zip(calls, ids, strict=True)]
+        enqueued = await self.store.enqueue(jobs)
+        return [
+            self.handle(call, answer.id, created=answer.created)
+            for call, answer in zip(calls, enqueued, strict=True)
+        ]
+
+    def send_call(self, call: Call[Result]) -> Job[Result]:
+        return self.portal.call(self.asend_call(call))
+
+    async def asend_call(self, call: Call[Result]) -> Job[Result]:
+        if not self.is_open:
+            await self.open()
+        job = call.job(self.chance.ids(1)[0], self.clock.now(), self.options.retry)
+        (enqueued,) = await self.store.enqueue([job])
+        return self.handle(call, enqueued.id, created=enqueued.created)
+
+    def handle(self, call: Call[Result], id: JobId, *, created: bool) -> Job[Result]:
+        return Job(self, id, created=created, decode=self.decoder_of(call))
+
+    def decoder_of(self, call: Call[Any]) -> Callable[[bytes], Any]:
+        """How the result of the call is read back: by what its function says it returns."""
+        task = getattr(call.target, "task", None)
+        handler = self.registry.handlers.get(task) if task is not None else None
+        return handler.decode_result if handler is not None else decode_plain
+
+    # What handles and facades need
+
+    def wait_for(self, work: Coroutine[Any, Any, Value]) -> Value:
+        """Wait for `work` from plain code."""
+        return self.portal.call(work)
+
+    async def job_record(self, id: JobId) -> JobRecord | None:
+        await self.open()
+        return await self.store.job(id)
+
+    def changes(self) -> StoreChanges:
+        return StoreChanges(self.store)
+
+    @property
+    def operator(self) -> Operator:
+        """What operations work with."""
+        return Operator(
+            store=self.store,
+            clock=self.clock,
+            chance=self.chance,
+            horizon=self.options.runtime.horizon,
+            retry=self.options.retry,
+            refuse_url=self.options.http.refuse,
+            task_defaults=self.task_defaults,
+        )
+
+    def task_defaults(self, task: str) -> TaskDefaults:
+        said = self.defaults.get(task)
+        if said is None:
+            return TaskDefaults()
+        given: dict[str, Any] = {
+            "queue": said.queue,
+            "priority": said.priority,
+            "timeout": said.timeout,
+        }
+        if said.retry is not None:
+            given["retry"] = said.retry
+        return TaskDefaults(**given)
+
+    def read(self, spec: RecurrenceSpec) -> Recurrence:
+        """Give life to a stored rule; functions of time are found by the schedule's key."""
+        found = self.functions.get(spec.text) if spec.kind == "function" else None
+        return found if found is not None else compile_spec(spec)
+
+    # Running
+
+    async def open(self) -> None:
+        """Open the store, once; every use does so by itself."""
+        if self.is_open:
+            return
+        if not self.opening.acquire(blocking=False):
+            await asyncio.to_thread(self.opening.acquire)
+        try:
+            if not self.is_open:
+                await self.store.open()
+                self.is_open = True
+        finally:
+            self.opening.release()
+
+    async def start(self) -> None:
+        """Put the declared schedules in place and begin all loops in the running event loop."""
+        await self.open()
+        await self.schedules.put_declared()
+        self.machinery = self.build()
+        await self.machinery.start()
+
+    def build(self) -> Machinery:
+        return Machinery(self.parts(), self.options)
+
+    async def put_declared(self) -> None:
+        await self.schedules.put_declared()
+
+    def testing(self, at: datetime | str) -> Trial:
+        """This program on a memory store and a virtual clock that begins at `at`, until closed."""
+        return Trial(self, open_store("memory://"), instant(at))
+
+    async def stop(self) -> int:
+        """Drain, then end the loops. Returns how many attempts had to be stopped."""
+        machinery, self.machinery = self.machinery, None
+        return 0 if machinery is None else await machinery.stop()
+
+    async def close(self) -> None:
+        """Stop, and close the store. The next use opens it again."""
+        await self.stop()
+        if self.is_open:
+            self.is_open = False
+            await self.store.close()
+
+    def parts(self) -> Parts:
+        return Parts(
+            store=self.store,
+            clock=self.clock,
+            chance=self.chance,
+            telemetry=self.telemetry,
+            registry=self.registry,
+            read=self.read,
+        )
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @contextlib.contextmanager
+    def started(self) -> Iterator[Self]:
+        """Run the loops in a background thread; leaving drains."""
+        self.portal.call(self.start())
+        try:
+            yield self
+        finally:
+            self.portal.call(self.close())
+
+    def run(self) -> None:
+        """Run until SIGTERM or SIGINT, then drain. A second signal stops at once."""
+        asyncio.run(self.run_until_signalled())
+
+    async def run_until_signalled(self) -> None:
+        await until_signalled(self.start, self.close)
+
+
+class Registrar:
+    """Turns a function into a task, with the options said in the decorator."""
+
+    def __init__(self, beat: Onbeat, name: str | None, said: JobOptions) -> None:
+        self.beat = beat
+        self.name = name
+        self.said = said
+
+    @overload
+    def __call__(
+        self, function: Callable[Params, Coroutine[Any, Any, Result]]
+    ) -> Task[Params, Coroutine[Any, Any, Result], Result]: ...
+
+    @overload
+    def __call__(self, function: Callable[Params, Result]) -> Task[Params, Result, Result]: ...
+
+    def __call__(self, function: Callable[..., Any]) -> Any:
+        name = self.name or f"{function.__module__}.{function.__qualname__}"
+        handler = Handler(name, function)
+        self.beat.remember(handler, self.said)
+        return Task(self.beat, handler, function, self.said)

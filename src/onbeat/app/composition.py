@@ -1,0 +1,129 @@
+"""Puts the parts of one Onbeat together: URL in, store and loops out."""
+
+from datetime import timedelta
+
+import msgspec
+
+from onbeat.app.system import KernelLiveness, SystemChance, SystemClock, identity
+from onbeat.engine.runtime import Runtime, RuntimeOptions, World
+from onbeat.model.errors import Misconfigured
+from onbeat.model.retry import RetryPolicy
+from onbeat.model.target import HandlerTarget, HttpTarget
+from onbeat.ports.chance import Chance
+from onbeat.ports.clock import Clock
+from onbeat.ports.store import Store
+from onbeat.ports.telemetry import Telemetry
+from onbeat.rules.addresses import NOTHING_MORE, Allowed
+from onbeat.rules.planning import Read
+from onbeat.rules.urls import refusal_at_creation
+from onbeat.targets.handler import HandlerRunner, Registry
+from onbeat.transports.memory import MemoryTransport
+
+SQLITE = "sqlite:///"
+
+
+class HttpPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """How callbacks are made and where they may go."""
+
+    timeout: timedelta = timedelta(seconds=30)
+    private_allowed: bool = True
+    allowed: Allowed = NOTHING_MORE
+
+    def refuse(self, url: str) -> str | None:
+        """Why a callback to `url` is not allowed, as far as the URL alone tells."""
+        return refusal_at_creation(url, private_allowed=self.private_allowed, allowed=self.allowed)
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything about one Onbeat but its store and its tasks."""
+
+    runtime: RuntimeOptions = RuntimeOptions()
+    retry: RetryPolicy = RetryPolicy()
+    http: HttpPolicy = HttpPolicy()
+    drain_timeout: timedelta = timedelta(seconds=30)
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes in from outside, the same for everything that one Onbeat does."""
+
+    store: Store
+    clock: Clock
+    chance: Chance
+    telemetry: Telemetry
+    registry: Registry
+    read: Read
+
+
+def open_store(url: str) -> Store:
+    """The store that a URL names, not opened yet. Drivers are imported only when they are named.
+
+    Raises `Misconfigured` for a URL that no store here answers to.
+    """
+    if url == "memory://":
+        from onbeat.stores.memory import MemoryStore  # noqa: PLC0415
+
+        return MemoryStore()
+    if url.startswith(SQLITE) and len(url) > len(SQLITE):
+        from onbeat.stores.sqlite.store import SqliteStore  # noqa: PLC0415
+
+        return SqliteStore(url.removeprefix(SQLITE))
+    raise Misconfigured(
+        f"store {url!r} is not one that this version knows: memory:// or sqlite:///PATH", "store"
+    )
+
+
+def system_clock() -> Clock:
+    return SystemClock()
+
+
+def system_chance() -> Chance:
+    return SystemChance()
+
+
+class Machinery:
+    """The loops of one Onbeat with the runners that they need, opened and closed together."""
+
+    def __init__(self, parts: Parts, options: Options) -> None:
+        from onbeat.targets.http import HttpOptions, HttpRunner  # noqa: PLC0415
+
+        http = HttpOptions(
+            timeout=options.http.timeout,
+            private_allowed=options.http.private_allowed,
+            allowed=options.http.allowed,
+        )
+        self.options = options
+        self.handlers = HandlerRunner(parts.registry, options.runtime.concurrency)
+        self.callbacks = HttpRunner(parts.clock, http)
+        self.runtime = Runtime(world(parts, self), options.runtime)
+
+    async def start(self) -> None:
+        await self.handlers.open()
+        await self.callbacks.open()
+        await self.runtime.start()
+
+    async def stop(self) -> int:
+        """Drain, then end everything. Returns how many attempts had to be stopped."""
+        stopped = await self.runtime.drain(self.options.drain_timeout)
+        await self.abandon()
+        return stopped
+
+    async def abandon(self) -> None:
+        """End everything at once; what ran counts as lost."""
+        await self.runtime.stop()
+        await self.callbacks.close()
+        await self.handlers.close()
+
+
+def world(parts: Parts, machinery: Machinery) -> World:
+    return World(
+        store=parts.store,
+        clock=parts.clock,
+        chance=parts.chance,
+        liveness=KernelLiveness(),
+        telemetry=parts.telemetry,
+        runners={HandlerTarget: machinery.handlers, HttpTarget: machinery.callbacks},
+        lanes=lambda: parts.registry.tasks() | {"@http"},
+        identity=identity(parts.chance.ids(1)[0], parts.clock.now()),
+        read=parts.read,
+        transport=MemoryTransport,
+    )

@@ -1,0 +1,98 @@
+"""This machine's clock, chance and processes: where time and randomness come in."""
+
+import os
+import random
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+from onbeat.model.ids import WorkerId
+from onbeat.model.worker import Worker
+
+
+class SystemClock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class SystemChance:
+    """UUIDv7 (RFC 9562, 5.7): 48 bits of milliseconds, then a counter, then random bits."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.lock = threading.Lock()
+        self.random = random.SystemRandom()
+
+    def ids(self, count: int) -> Sequence[str]:
+        """Rising within this process, also when the clock steps back.
+
+        The 74 bits after the time are one random number per call, counted up: ids of one call are
+        neighbours, ids of different processes do not meet.
+        """
+        low = secrets.randbits(73)
+        with self.lock:
+            milliseconds = max(time.time_ns() // 1_000_000, self.last >> 74)
+            first = max((milliseconds << 74) | low, self.last + 1)
+            self.last = first + count
+        return [uuid_text(number) for number in range(first, first + count)]
+
+    def fraction(self) -> float:
+        return self.random.random()
+
+
+def uuid_text(number: int) -> str:
+    """The UUIDv7 whose 122 free bits are `number`."""
+    rand_b = number & ((1 << 62) - 1)
+    rand_a = (number >> 62) & 0xFFF
+    value = ((number >> 74) << 80) | (7 << 76) | (rand_a << 64) | (2 << 62) | rand_b
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+class KernelLiveness:
+    """Asks this machine's kernel about processes of this boot."""
+
+    def is_gone(self, worker: Worker) -> bool:
+        if not worker.boot or worker.host != socket.gethostname() or worker.boot != boot():
+            return False
+        return process_started(worker.pid) != worker.process_started
+
+
+@cache
+def boot() -> str:
+    """Names this boot and this space of process numbers; empty where the system tells neither."""
+    try:
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot_id}/{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
+def process_started(pid: int) -> str:
+    """When the process began, in the kernel's ticks; empty when there is none or it is a zombie."""
+    try:
+        # The name, in parentheses, may itself hold spaces; what follows the last one is regular.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def identity(id: str, now: datetime) -> Worker:
+    """This process, in this life."""
+    return Worker(
+        id=WorkerId(id),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        started_at=now,
+        boot=boot(),
+        process_started=process_started(os.getpid()),
+    )
