@@ -33,8 +33,8 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How callbacks are made.
 
     `timeout` bounds a whole attempt, from the lookup of the name to the last byte of the answer,
-    where the job does not set a bound itself. `connections_max` of 0 leaves it to the worker how many are
-    in flight. `ca_file` replaces the system's authorities.
+    where the job does not set a bound itself. `connections_max` of 0 leaves it to the worker how
+    many are in flight. `ca_file` replaces the system's authorities.
     """
 
     timeout: timedelta = timedelta(seconds=30)

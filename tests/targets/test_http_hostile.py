@@ -1,0 +1,245 @@
+"""Servers that mean no good, or are broken: an attempt ends, in time and within its bounds."""
+
+import asyncio
+import gzip
+import tracemalloc
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from onbeat.model.limits import (
+    CALLBACK_BYTES_KEPT_MAX,
+    CALLBACK_BYTES_READ_MAX,
+    CALLBACK_RESPONSE_HEADERS_MAX,
+    RESULT_BYTES_MAX,
+)
+from onbeat.model.outcome import Failed, Succeeded
+from targets import sink as sinks
+from targets.runs import CLOCK, SOON, a_run, a_runner, outcome_at
+from targets.sink import Sink, says
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+SLOW = {
+    "never answers": sinks.silent,
+    "drips a header": sinks.drips(b"HTTP/1.1 200 OK\r\nX-A: ", b"a"),
+    "drips headers": sinks.drips(b"HTTP/1.1 200 OK\r\n", b"X-A: a\r\n"),
+    "drips the status line": sinks.drips(b"HTTP/1.1 200 ", b"O"),
+    "drips interim answers": sinks.drips(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "drips a body": sinks.drips(b"HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\n", b"a"),
+    "drips an endless body": sinks.drips(b"HTTP/1.1 200 OK\r\n\r\n", b"a"),
+    "drips chunks": sinks.drips(CHUNKED, b"1\r\na\r\n"),
+    "drips a chunk's size": sinks.drips(CHUNKED, b"0"),
+    "drips a failure": sinks.drips(b"HTTP/1.1 500 No\r\nContent-Length: 999\r\n\r\n", b"a"),
+    "says less than it promised": says(body=b"half", length=1000),
+}
+
+
+@pytest.mark.parametrize("behaviour", SLOW.values(), ids=SLOW.keys())
+async def test_one_deadline_ends_any_slowness(behaviour):
+    async with Sink(behaviour) as sink:
+        outcome = await outcome_at(sink.url("/a?b"), timeout=SOON)
+    assert isinstance(outcome, Failed)
+    assert outcome.retryable
+    # A line that grows without end may reach its bound before the deadline does.
+    assert outcome.error.startswith(f"GET {sink.url('/a')} ")
+    assert "within 0.3 s" in outcome.error
+
+
+async def test_the_attempts_own_deadline_counts_if_it_is_nearer():
+    async with Sink(sinks.silent) as sink, a_runner() as runner:
+        outcome = await runner.run(a_run(sink.url(), deadline=CLOCK.at + SOON))
+    assert isinstance(outcome, Failed)
+    assert "within 0.3 s" in outcome.error
+
+
+async def test_a_jobs_own_timeout_stands_in_for_the_default():
+    async with Sink(sinks.silent) as sink, a_runner() as runner:
+        outcome = await runner.run(a_run(sink.url(), job={"timeout": SOON}))
+    assert isinstance(outcome, Failed)
+    assert "within 0.3 s" in outcome.error
+
+
+async def test_nothing_is_sent_once_the_deadline_has_passed():
+    async with Sink() as sink, a_runner() as runner:
+        await runner.run(a_run(sink.url()))
+        outcome = await runner.run(a_run(sink.url(), deadline=CLOCK.at - SOON))
+    assert isinstance(outcome, Failed)
+    assert "no time was left" in outcome.error
+    assert len(sink.received) == 1
+
+
+async def test_a_slow_lookup_falls_under_the_deadline():
+    async def never(_host, _port):
+        await asyncio.Event().wait()
+
+    outcome = await outcome_at("http://slow.example/", lookup=never, timeout=SOON)
+    assert isinstance(outcome, Failed)
+    assert "within 0.3 s" in outcome.error
+
+
+async def test_a_tls_handshake_that_hangs_falls_under_the_deadline():
+    # A server without TLS waits for a line of HTTP that a handshake never brings.
+    async with Sink() as sink:
+        url = sink.url().replace("http:", "https:")
+        outcome = await outcome_at(url, timeout=SOON)
+    assert isinstance(outcome, Failed)
+    assert "within 0.3 s" in outcome.error
+
+
+BROKEN = {
+    "hangs up": (sinks.hang_up, "closed before an answer"),
+    "resets": (sinks.reset, "connection"),
+    "breaks off in the headers": (sinks.break_off_in_headers, "connection"),
+    "breaks off in the body": (sinks.break_off_in_body, "broke off"),
+    "breaks off in a chunk": (sinks.drips(CHUNKED + b"zz\r\n", b""), "broke off|proper HTTP"),
+    "does not speak HTTP": (sinks.drips(b"SSH-2.0-x\r\n", b""), "proper HTTP"),
+    "sends ten thousand headers": (
+        sinks.drips(b"HTTP/1.1 200 OK\r\n" + b"X-A: a\r\n" * 10_000 + b"\r\n", b""),
+        "headers|proper HTTP",
+    ),
+    "sends endless headers": (sinks.pours(b"HTTP/1.1 200 OK\r\n", b"X-A: a\r\n"), "proper HTTP"),
+    "sends an endless header": (sinks.pours(b"HTTP/1.1 200 OK\r\nX: ", b"a" * 999), "proper HTTP"),
+    "sends an endless line": (sinks.pours(b"HTTP/1.1 200 ", b"a" * 999), "proper HTTP"),
+    "sends one header too many": (
+        says("200 OK", b"", *["X-A: a"] * CALLBACK_RESPONSE_HEADERS_MAX),
+        "headers|proper HTTP",
+    ),
+    "sends large headers": (says("200 OK", b"", *["X-A: " + "a" * 8000] * 5), "headers"),
+}
+
+
+@pytest.mark.parametrize(("behaviour", "why"), BROKEN.values(), ids=BROKEN.keys())
+async def test_a_broken_answer_is_a_failure_that_may_pass(behaviour, why):
+    async with Sink(behaviour) as sink:
+        outcome = await outcome_at(sink.url("/a?b"), run={"method": "POST"})
+    assert isinstance(outcome, Failed)
+    assert outcome.retryable
+    assert any(words in outcome.error for words in why.split("|")), outcome.error
+    assert len(sink.received) == 1
+
+
+async def test_a_closed_port_is_a_failure_that_may_pass():
+    async with Sink() as sink:
+        url = sink.url("/a")
+    outcome = await outcome_at(url)
+    assert outcome == Failed(f"GET {url} failed: no connection could be made")
+
+
+HUGE = {
+    "with its length": sinks.pours(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", b"a" * 65_536
+    ),
+    "without end": sinks.pours(b"HTTP/1.1 200 OK\r\n\r\n", b"a" * 65_536),
+    "in chunks": sinks.pours(CHUNKED, b"8000\r\n" + b"a" * 0x8000 + b"\r\n"),
+}
+
+
+@pytest.mark.parametrize("behaviour", HUGE.values(), ids=HUGE.keys())
+async def test_of_a_huge_answer_the_beginning_is_kept(behaviour):
+    async with Sink(behaviour) as sink, a_runner() as runner:
+        tracemalloc.start()
+        outcome = await runner.run(a_run(sink.url()))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert isinstance(outcome, Succeeded)
+        kept = {"status": 200, "body": "a" * CALLBACK_BYTES_KEPT_MAX, "truncated": True}
+        assert msgspec.json.decode(outcome.result) == kept
+        # A connection with an unread rest must not carry another request.
+        sink.behaviour = says()
+        assert isinstance(await runner.run(a_run(sink.url())), Succeeded)
+    assert sink.connections == 2
+    assert peak < 20_000_000
+
+
+async def test_an_answer_within_what_is_read_leaves_its_connection_usable():
+    async with Sink(says(body=b"a" * (CALLBACK_BYTES_READ_MAX - 1))) as sink, a_runner() as runner:
+        for _ in range(2):
+            outcome = await runner.run(a_run(sink.url()))
+    assert isinstance(outcome, Succeeded)
+    assert msgspec.json.decode(outcome.result)["truncated"]
+    assert sink.connections == 1
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd"])
+async def test_a_compressed_answer_is_never_unpacked(encoding):
+    bomb = gzip.compress(bytes(10_000_000), mtime=0)
+    async with Sink(says("200 OK", bomb, f"Content-Encoding: {encoding}")) as sink:
+        outcome = await outcome_at(sink.url())
+    assert isinstance(outcome, Succeeded)
+    body = msgspec.json.decode(outcome.result)["body"]
+    assert body == bomb.decode(errors="replace")
+
+
+@pytest.mark.parametrize("body", [b"\x00" * 65_536, b"\xff" * 65_536, b'"\\' * 32_768])
+async def test_a_result_stays_within_its_bound_as_json(body):
+    async with Sink(says(body=body)) as sink:
+        outcome = await outcome_at(sink.url())
+    assert isinstance(outcome, Succeeded)
+    assert outcome.result is not None
+    assert len(bytes(outcome.result)) <= RESULT_BYTES_MAX
+    assert msgspec.json.decode(outcome.result)["status"] == 200
+
+
+async def test_a_character_cut_in_two_by_the_bound_is_left_off():
+    async with Sink(says(body="€".encode() * 30_000)) as sink:
+        outcome = await outcome_at(sink.url())
+    assert isinstance(outcome, Succeeded)
+    kept = msgspec.json.decode(outcome.result)
+    assert kept["body"] == "€" * (CALLBACK_BYTES_KEPT_MAX // 3)
+    assert kept["truncated"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
+async def test_a_kept_connection_that_closes_as_the_request_goes_out_costs_no_attempt(method):
+    async def close_on_second(writer, received):
+        on_this = [each for each in sink.received if each.connection == received.connection]
+        if len(on_this) > 1:
+            writer.close()
+        else:
+            await says(body=b"ok")(writer, received)
+
+    async with Sink(close_on_second) as sink, a_runner() as runner:
+        for _ in range(3):
+            outcome = await runner.run(a_run(sink.url(), method=method, body="same"))
+            assert isinstance(outcome, Succeeded)
+    assert {received.body for received in sink.received} == {b"same"}
+    assert {received.lower["onbeat-attempt"] for received in sink.received} == {"1"}
+
+
+async def test_a_server_that_closes_after_each_answer_is_served_every_time():
+    async with Sink(sinks.answer_then_hang_up) as sink, a_runner() as runner:
+        outcomes = [await runner.run(a_run(sink.url(), method="POST")) for _ in range(20)]
+    assert all(isinstance(outcome, Succeeded) for outcome in outcomes)
+
+
+async def test_a_fresh_connection_that_closes_is_not_tried_again_within_the_attempt():
+    async with Sink(sinks.hang_up) as sink:
+        outcome = await outcome_at(sink.url(), run={"method": "POST"})
+    assert isinstance(outcome, Failed)
+    assert len(sink.received) == 1
+
+
+async def test_a_cancelled_attempt_ends_its_request():
+    arrived, gone = asyncio.Event(), asyncio.Event()
+
+    async def drip_until_gone(writer, received):
+        arrived.set()
+        try:
+            await sinks.drips(b"HTTP/1.1 200 OK\r\n\r\n", b"a")(writer, received)
+        finally:
+            gone.set()
+
+    async with Sink(drip_until_gone) as sink, a_runner() as runner:
+        task = asyncio.create_task(runner.run(a_run(sink.url())))
+        await arrived.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(gone.wait(), 5)
+
+
+async def test_a_long_timeout_is_not_rounded_away():
+    async with a_runner(timeout=timedelta(days=1)) as runner:
+        assert runner.time_for(a_run("http://example.com/")) == timedelta(days=1)
