@@ -1,0 +1,298 @@
+"""The OpenAPI document, made from the table of operations and the records of the outer form."""
+
+import json
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.metadata import version
+from inspect import cleandoc
+from typing import Any, Final, cast
+
+import msgspec
+import yaml
+
+from onbeat.api.reading import query_names
+from onbeat.operations.caller import body_type
+from onbeat.operations.table import OPERATIONS, Operation
+from onbeat.wire.problems import ProblemAnswer
+
+Schema = dict[str, Any]
+
+REF: Final = "#/components/schemas/{name}"
+RESPONSE_REF: Final = "#/components/responses/Problem{status}"
+PROBLEM: Final = {"$ref": "#/components/schemas/ProblemAnswer"}
+
+DESCRIPTION: Final = """\
+Onbeat is a durable scheduler and job queue: schedules fire HTTP callbacks and functions, jobs are
+run at least once, and every attempt is kept.
+
+Ids are strings. Instants are RFC 3339 and come out in UTC. Every error is
+`{"error": {"code", "message"}}`, with `field` where one field is at fault and `detail` where there
+is more to say. When the service has keys, send `Authorization: Bearer KEY` or `X-API-Key: KEY`.
+"""
+
+ERRORS: Final = {
+    400: "`invalid_request`: broken JSON, a wrong type or a bad id",
+    401: "`unauthorized`: no key was given, or it is not known",
+    403: "`forbidden`: not allowed, such as a request from a page of another site",
+    404: "`not_found`: nothing has this id",
+    409: "`conflict`: it exists already, or its state forbids this",
+    413: "`too_large`: over a named limit",
+    422: "`validation_failed`: well-formed, and impossible",
+    500: "`internal_error`: an unexpected error, which the service's log tells of",
+    503: "`unavailable`: the store does not answer just now; nothing was lost",
+}
+
+REQUIRED: Final = {"createSchedule": ["name"]}
+"""What the body of one operation needs, beyond the form that several share."""
+
+EXAMPLES: Final[Schema] = {
+    "createSchedule": {
+        "name": "Daily Backup",
+        "rrule": "FREQ=DAILY;INTERVAL=1",
+        "callback_url": "https://example.com/backup",
+        "method": "POST",
+        "headers": {"Authorization": "Bearer abc123", "Content-Type": "application/json"},
+        "body": '{"task":"backup"}',
+    },
+    "updateSchedule": {"rrule": "FREQ=DAILY;INTERVAL=2", "method": "PUT"},
+    "putSchedule": {"every": "15m", "target": {"task": "mail.digest", "kwargs": {"team": 7}}},
+    "backfillSchedule": {"from": "2026-01-01T00:00:00Z", "to": "2026-01-08T00:00:00Z"},
+    "previewRecurrence": {"rrule": "FREQ=MONTHLY;BYDAY=-1FR", "timezone": "Europe/Berlin"},
+    "enqueueJobs": {"task": "mail.welcome", "args": [7], "delay": "10m"},
+    "cancelJob": {"reason": "no longer needed"},
+}
+
+OTHER_PATHS: Final = {
+    "/healthz": ("getHealth", "Whether the process lives", "application/json"),
+    "/readyz": ("getReadiness", "Whether the service can work; 503 if not", "application/json"),
+    "/metrics": ("getMetrics", "Figures for Prometheus", "text/plain"),
+    "/docs/openapi.yml": ("getOpenapiYaml", "This document", "application/yaml"),
+    "/docs/openapi.json": ("getOpenapiJson", "This document as JSON", "application/json"),
+    "/swagger-ui/": ("getSwaggerUi", "This document to click through", "text/html"),
+    "/": ("getStartPage", "The start page", "text/html"),
+}
+
+
+@cache
+def openapi_yaml(form: str = "3.1") -> str:
+    """The document as YAML; form 3.0 is for readers that know no other."""
+    return yaml.safe_dump(document_in(form), sort_keys=False, allow_unicode=True, width=100)
+
+
+@cache
+def openapi_json(form: str = "3.1") -> str:
+    return json.dumps(document_in(form), indent=2)
+
+
+def document_in(form: str) -> Schema:
+    document = openapi_document()
+    if form != "3.0":
+        return document
+    return {**cast("Schema", as_version_3_0(document)), "openapi": "3.0.3"}
+
+
+def openapi_document() -> Schema:
+    """The document in version 3.1, as plain values."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Onbeat",
+            "version": version("onbeat"),
+            "summary": "Runs work on time, once it is due, and remembers",
+            "description": DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"bearer": []}, {"key": []}, {}],
+        "tags": [{"name": noun} for noun in nouns()],
+        "paths": paths(),
+        "components": {
+            "schemas": schemas(),
+            "responses": {f"Problem{status}": problem_response(status) for status in ERRORS},
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+            },
+        },
+    }
+
+
+def nouns() -> list[str]:
+    """The tags, in the order of the table."""
+    return [*dict.fromkeys(operation.noun for operation in OPERATIONS), "service"]
+
+
+def paths() -> Schema:
+    found: Schema = {}
+    for operation in OPERATIONS:
+        found.setdefault(operation.path, {})[operation.method.lower()] = described(operation)
+    for path, (id, summary, content_type) in OTHER_PATHS.items():
+        found[path] = {"get": described_other(path, id, summary, content_type)}
+    return found
+
+
+def described(operation: Operation[Any, Any]) -> Schema:
+    described: Schema = {
+        "operationId": operation.id,
+        "summary": operation.summary,
+        "tags": [operation.noun],
+        "parameters": list(parameters(operation)),
+        "responses": responses(operation),
+    }
+    if operation.body is not None:
+        described["requestBody"] = {
+            "required": operation.body_required,
+            "content": {"application/json": body_content(operation)},
+        }
+    return described
+
+
+def body_content(operation: Operation[Any, Any]) -> Schema:
+    form = reference(body_type(operation))
+    required = REQUIRED.get(operation.id)
+    content: Schema = {"schema": {"allOf": [form, {"required": required}]} if required else form}
+    if operation.id in EXAMPLES:
+        content["example"] = EXAMPLES[operation.id]
+    return content
+
+
+def parameters(operation: Operation[Any, Any]) -> Iterator[Schema]:
+    schema = inline_schema(operation.request)
+    properties = cast("Schema", schema.get("properties", {}))
+    in_query = query_names(operation)
+    for name, form in properties.items():
+        if name == operation.body:
+            continue
+        description = form.get("description")
+        yield {
+            "name": name,
+            "in": "query" if name in in_query else "path",
+            "required": name not in in_query,
+            **({"description": description} if description else {}),
+            "schema": without_null(form),
+        }
+
+
+def without_null(form: Schema) -> Schema:
+    """A parameter that is left out is not null."""
+    choices = [choice for choice in form.get("anyOf", ()) if choice != {"type": "null"}]
+    kept = {key: value for key, value in form.items() if key not in {"anyOf", "default"}}
+    shown = form.get("default")
+    default = {} if shown is None else {"default": shown}
+    return {**kept, **default, **(choices[0] if len(choices) == 1 else {})}
+
+
+def responses(operation: Operation[Any, Any]) -> Schema:
+    content = {"application/json": {"schema": reference(operation.answer)}}
+    found: Schema = {str(operation.status): {"description": "Done", "content": content}}
+    if has_created(operation):
+        found["200"] = {"description": "It was there already", "content": content}
+    return found | problems(ERRORS)
+
+
+def has_created(operation: Operation[Any, Any]) -> bool:
+    return "created" in cast("type[msgspec.Struct]", operation.answer).__struct_fields__
+
+
+def problems(statuses: Iterable[int]) -> Schema:
+    return {str(status): {"$ref": RESPONSE_REF.format(status=status)} for status in statuses}
+
+
+def problem_response(status: int) -> Schema:
+    return {
+        "description": ERRORS[status],
+        "content": {"application/json": {"schema": PROBLEM}},
+    }
+
+
+def described_other(path: str, id: str, summary: str, content_type: str) -> Schema:
+    described: Schema = {
+        "operationId": id,
+        "summary": summary,
+        "tags": ["service"],
+        "responses": {
+            "200": {"description": "Done", "content": {content_type: {"schema": {}}}},
+            **problems((403, 500)),
+        },
+    }
+    if path == "/metrics":
+        described["responses"] |= problems((401,))
+    else:
+        described["security"] = []
+    if path == "/readyz":
+        described["responses"] |= problems((503,))
+    return described
+
+
+def reference(type: type[Any]) -> Schema:
+    return {"$ref": REF.format(name=type.__name__)}
+
+
+def schemas() -> Schema:
+    """The form of every body and answer."""
+    types = [operation.answer for operation in OPERATIONS]
+    types += [body_type(operation) for operation in OPERATIONS if operation.body]
+    _, components = msgspec.json.schema_components(
+        [*dict.fromkeys(types), ProblemAnswer], ref_template=REF
+    )
+    return {name: with_plain_text(components[name]) for name in sorted(components)}
+
+
+def with_plain_text(schema: Schema) -> Schema:
+    """A docstring stands indented in its file."""
+    if "description" not in schema:
+        return schema
+    return {**schema, "description": cleandoc(schema["description"])}
+
+
+def inline_schema(type: type[Any]) -> Schema:
+    """The schema of a flat record, with what it refers to in place."""
+    (own,), components = msgspec.json.schema_components([type], ref_template="{name}")
+    return cast("Schema", resolved(components[own["$ref"]], components))
+
+
+def resolved(value: object, components: dict[str, Schema]) -> object:
+    match value:
+        case {"$ref": str(name)}:
+            return resolved(components[name], components)
+        case dict():
+            items = cast("dict[str, object]", value).items()
+            return {key: resolved(item, components) for key, item in items}
+        case list():
+            return [resolved(item, components) for item in cast("list[object]", value)]
+        case _:
+            return value
+
+
+def as_version_3_0(value: object) -> object:
+    """The same in the words of OpenAPI 3.0, which knows `nullable` but no type null."""
+    match value:
+        case dict():
+            form = {key: as_version_3_0(item) for key, item in cast("Schema", value).items()}
+            return nullable(older(form))
+        case list():
+            return [as_version_3_0(item) for item in cast("list[object]", value)]
+        case _:
+            return value
+
+
+def nullable(form: Schema) -> Schema:
+    choices = cast("list[Schema]", form.get("anyOf", []))
+    if {"type": "null"} not in choices:
+        return form
+    others = [choice for choice in choices if choice != {"type": "null"}]
+    kept = {key: value for key, value in form.items() if key != "anyOf"}
+    if len(others) == 1 and "$ref" not in others[0]:
+        return {**kept, **others[0], "nullable": True}
+    return {**kept, "anyOf": others, "nullable": True}
+
+
+def older(form: Schema) -> Schema:
+    """One example, no empty list of required fields, no summary and licence id in `info`."""
+    examples = form.get("examples")
+    kept = {key: value for key, value in form.items() if key not in {"examples", "identifier"}}
+    if "title" in kept and "version" in kept:
+        kept.pop("summary", None)
+    if kept.get("required") == []:
+        kept.pop("required")
+    return {**kept, "example": examples[0]} if isinstance(examples, list) else kept
