@@ -1,0 +1,245 @@
+"""`onbeat up`: one process with its roles, from settings to a clean end."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterator
+from typing import Final
+
+import uvicorn
+
+from onbeat.api.asgi import build_api
+from onbeat.api.options import ApiOptions, Readiness
+from onbeat.app.client import Onbeat
+from onbeat.app.composition import HttpPolicy, Options, open_store
+from onbeat.engine.runtime import RuntimeOptions
+from onbeat.model.errors import Misconfigured
+from onbeat.model.role import Role
+from onbeat.rules.addresses import allowed_from
+from onbeat.settings import Settings
+from onbeat.telemetry.metrics import CONTENT_TYPE, Metrics
+from onbeat.telemetry.standard import Standard
+
+log = logging.getLogger("onbeat.serving")
+
+LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
+BACKLOG: Final = 2_048
+REQUESTS_GRACE: Final = 5  # seconds that open requests have after the work has drained
+LOOP_SILENT_MAX: Final = 60.0  # seconds; every loop goes round far more often
+
+
+async def serve(settings: Settings, beat: Onbeat | None = None) -> int:
+    """Run until SIGTERM or SIGINT, then drain. The answer is the exit code.
+
+    Raises `Misconfigured` when it cannot start as it is told to, `Unavailable` when the store is
+    not there.
+    """
+    service = Service(settings, beat or Onbeat(settings.store))
+    with signals_to(service):
+        await service.run()
+    return 0
+
+
+class Service:
+    """One process: an Onbeat, its loops, and the HTTP face when it has that role."""
+
+    def __init__(self, settings: Settings, beat: Onbeat) -> None:
+        self.settings = settings
+        self.beat = fitted(beat, settings)
+        self.telemetry = Standard()
+        self.beat.telemetry = self.telemetry
+        self.metrics = Metrics(self.telemetry.counts)
+        self.signalled = asyncio.Event()
+        self.at_once = asyncio.Event()
+        self.is_ready = False
+
+    async def run(self) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            listener = stack.enter_context(listening(self.settings)) if self.has_api else None
+            await self.beat.start()
+            stack.push_async_callback(self.beat.close)
+            if listener is not None:
+                await stack.enter_async_context(self.answering(listener))
+            self.is_ready = True
+            log.info("ready", extra=self.where(listener))
+            await self.signalled.wait()
+            self.is_ready = False
+            await self.drained()
+
+    @property
+    def has_api(self) -> bool:
+        return Role.API in self.settings.roles
+
+    def where(self, listener: socket.socket | None) -> dict[str, object]:
+        said: dict[str, object] = {
+            "store": self.beat.store.url,
+            "roles": ",".join(sorted(self.settings.roles)),
+        }
+        if listener is not None:
+            host, port = listener.getsockname()[:2]
+            said["address"] = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return said
+
+    async def drained(self) -> None:
+        """Let running work end; a second signal does not wait for it."""
+        log.info("draining", extra={"timeout": str(self.settings.worker.drain_timeout)})
+        drain = asyncio.create_task(self.beat.stop())
+        hurry = asyncio.create_task(self.at_once.wait())
+        await asyncio.wait({drain, hurry}, return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
+        if not drain.done():
+            drain.cancel()
+            await asyncio.gather(drain, return_exceptions=True)
+            log.warning("stopped at once")
+            return
+        stopped = drain.result()
+        log.info("drained", extra={"handed_back": stopped})
+
+    @contextlib.asynccontextmanager
+    async def answering(self, listener: socket.socket) -> AsyncIterator[None]:
+        """Answer HTTP requests until the block ends."""
+        server = Server(
+            uvicorn.Config(
+                build_api(self.beat.operator, self.api_options()),
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                server_header=False,
+                backlog=BACKLOG,
+                timeout_graceful_shutdown=REQUESTS_GRACE,
+                h11_max_incomplete_event_size=65_536,
+            )
+        )
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        await server.listens.wait()
+        try:
+            yield
+        finally:
+            server.should_exit = True
+            await task
+
+    def api_options(self) -> ApiOptions:
+        api = self.settings.api
+        return ApiOptions(
+            keys=api.keys,
+            hosts=LOOPBACK_NAMES if api.is_loopback and not api.keys else (),
+            ready=self.readiness,
+            metrics=self.measured,
+        )
+
+    async def readiness(self) -> Readiness:
+        await self.beat.store.ping()
+        return {
+            "store": "ok",
+            "service": "ok" if self.is_ready else "starting or draining",
+            **self.loops(),
+        }
+
+    def loops(self) -> dict[str, str]:
+        """Each loop that has been heard of, and how long ago when that is too long."""
+        now = self.beat.clock.now().timestamp()
+        return {
+            f"{name} loop": "ok" if now - at < LOOP_SILENT_MAX else f"silent for {now - at:.0f} s"
+            for name, at in self.telemetry.counts.loop_beats.items()
+            if name not in RESTFUL_LOOPS
+        }
+
+    async def measured(self) -> tuple[bytes, str]:
+        await self.metrics.refresh(self.beat.store, self.beat.clock.now())
+        return self.metrics.exposition(), CONTENT_TYPE
+
+
+RESTFUL_LOOPS: Final = frozenset({"pruner"})
+"""Loops that go round less often than `LOOP_SILENT_MAX`."""
+
+
+class Server(uvicorn.Server):
+    """uvicorn inside our event loop: signals are ours, and so is the socket."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listens = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listens.set()
+
+
+def fitted(beat: Onbeat, settings: Settings) -> Onbeat:
+    """The program's Onbeat, with the options of the settings and, where they name one, its store.
+
+    A program that names its own store keeps it unless the settings say otherwise.
+    """
+    if settings.store not in {beat.url, Settings().store}:
+        beat.store, beat.url = open_store(settings.store), settings.store
+    beat.options = Options(
+        runtime=runtime_options(settings),
+        retry=settings.retry.policy,
+        http=HttpPolicy(
+            timeout=settings.http.timeout,
+            private_allowed=settings.allows_private,
+            allowed=allowed_from(settings.http.allow),
+        ),
+        drain_timeout=settings.worker.drain_timeout,
+    )
+    return beat
+
+
+def runtime_options(settings: Settings) -> RuntimeOptions:
+    return RuntimeOptions(
+        roles=frozenset(settings.roles),
+        concurrency=settings.worker.concurrency,
+        prefetch=settings.worker.prefetched,
+        queues=settings.worker.queues,
+        lease=settings.worker.lease,
+        planner_interval=settings.planner.interval,
+        horizon=settings.planner.horizon,
+        keep=settings.prune.after,
+        keep_failed=settings.prune.failed_after,
+    )
+
+
+@contextlib.contextmanager
+def listening(settings: Settings) -> Iterator[socket.socket]:
+    """The API's socket. Raises `Misconfigured` when the address cannot be had."""
+    host, port = settings.api.host, settings.api.port
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        raise Misconfigured(
+            f"api.port: cannot listen on {host}:{port} ({error.strerror or error}); "
+            "stop what listens there, or choose another with --port",
+            "api.port",
+        ) from error
+    with listener:
+        yield listener
+
+
+@contextlib.contextmanager
+def signals_to(service: Service) -> Iterator[None]:
+    """The first signal asks the service to drain, the second to stop at once."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if service.signalled.is_set():
+            service.at_once.set()
+        service.signalled.set()
+
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
