@@ -1,0 +1,139 @@
+"""What can be found out about the database and the disk under it."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import apsw
+
+from onbeat.ports.store import Finding
+from onbeat.stores.sqlite.transaction import Transaction
+
+SQLITE_MIN = (3, 51, 3)
+FREE_BYTES_MIN = 1_073_741_824
+FSYNC_SECONDS_MAX = 0.02
+REMOTE = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "glusterfs"}
+)
+
+
+def doctor(transaction: Transaction, asked: tuple[str, str]) -> list[Finding]:
+    path, synchronous = asked
+    return [
+        version(),
+        journal_mode(transaction),
+        Finding(
+            name="synchronous",
+            ok=synchronous in ("FULL", "EXTRA"),
+            value=synchronous,
+            remedy=None
+            if synchronous in ("FULL", "EXTRA")
+            else "accepted jobs can be lost at a power failure; use FULL",
+        ),
+        integrity(transaction),
+        file_system(path),
+        free_space(path),
+        fsync_time(path),
+    ]
+
+
+def ping(transaction: Transaction, _: None) -> None:
+    """A write with its commit: nothing less shows that the disk takes one."""
+    transaction.run(
+        "INSERT INTO pings (id, count) VALUES (1, 1) ON CONFLICT DO UPDATE SET count = count + 1"
+    )
+
+
+def version() -> Finding:
+    found = apsw.sqlite_lib_version()
+    ok = tuple(map(int, found.split("."))) >= SQLITE_MIN
+    return Finding(
+        name="sqlite version",
+        ok=ok,
+        value=found,
+        remedy=None if ok else "it can corrupt a file under load; upgrade the `apsw` package",
+    )
+
+
+def journal_mode(transaction: Transaction) -> Finding:
+    mode = transaction.value("PRAGMA journal_mode")
+    ok = mode == "wal"
+    return Finding(
+        name="journal mode",
+        ok=ok,
+        value=str(mode),
+        remedy=None if ok else "another program changed it; stop that and restart",
+    )
+
+
+def integrity(transaction: Transaction) -> Finding:
+    """`quick_check` reads the whole file."""
+    first = str(transaction.value("PRAGMA quick_check(1)"))
+    return Finding(
+        name="integrity",
+        ok=first == "ok",
+        value=first,
+        remedy=None if first == "ok" else "stop, keep a copy, and restore a backup",
+    )
+
+
+def file_system(path: str) -> Finding:
+    kind = kind_of_file_system(path)
+    ok = kind not in REMOTE
+    return Finding(
+        name="file system",
+        ok=ok,
+        value=kind,
+        remedy=None if ok else "a write-ahead log needs a local file system; move the database",
+    )
+
+
+def kind_of_file_system(path: str) -> str:
+    """As the system's table of mounts has it; the longest mount point above the file counts."""
+    mounts = Path("/proc/self/mounts")
+    if not mounts.exists():
+        return "unknown"
+    folder = str(Path(path).resolve().parent) + "/"
+    found = ("", "unknown")
+    for line in mounts.read_text("utf-8", "replace").splitlines():
+        _, point, kind, *_ = line.split(" ")
+        if folder.startswith(point.rstrip("/") + "/") and len(point) >= len(found[0]):
+            found = (point, kind)
+    return found[1]
+
+
+def free_space(path: str) -> Finding:
+    free = shutil.disk_usage(Path(path).resolve().parent).free
+    ok = free >= FREE_BYTES_MIN
+    return Finding(
+        name="free space",
+        ok=ok,
+        value=f"{free / 1_048_576:,.0f} MiB",
+        remedy=None if ok else "free some space: a full disk stops every write",
+    )
+
+
+def fsync_time(path: str) -> Finding:
+    """Of one page, in a file beside the database, the best of a few."""
+    probe = Path(path).resolve().with_name(f"{Path(path).name}-probe-{os.getpid()}")
+    descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        seconds = min(timed_fsync(descriptor) for _ in range(5))
+    finally:
+        os.close(descriptor)
+        probe.unlink()
+    ok = seconds <= FSYNC_SECONDS_MAX
+    return Finding(
+        name="fsync",
+        ok=ok,
+        value=f"{seconds * 1_000:.2f} ms",
+        remedy=None if ok else "the disk is slow; every commit waits for it",
+    )
+
+
+def timed_fsync(descriptor: int) -> float:
+    started = time.perf_counter()
+    os.pwrite(descriptor, b"\0" * 4_096, 0)
+    os.fsync(descriptor)
+    return time.perf_counter() - started

@@ -1,0 +1,175 @@
+"""Jobs one by one and in pages, and what a caller does to them."""
+
+from collections.abc import Iterable, Sequence
+
+import apsw
+import msgspec
+from msgspec.structs import replace
+
+from onbeat.model.errors import Conflict
+from onbeat.model.ids import JobId
+from onbeat.model.job import Job, JobState
+from onbeat.model.page import JobFilter, OccurrenceFilter, Page
+from onbeat.ports.store import Hint
+from onbeat.stores.sqlite.ends import block, cancel_waiting
+from onbeat.stores.sqlite.history import note
+from onbeat.stores.sqlite.overlap import ask_to_stop
+from onbeat.stores.sqlite.rows import read_jobs, spec_of
+from onbeat.stores.sqlite.transaction import Transaction, Value, listed
+
+
+def job(transaction: Transaction, id: JobId) -> Job | None:
+    return jobs_by_id(transaction, [id]).get(id)
+
+
+def jobs_by_id(transaction: Transaction, ids: Iterable[JobId]) -> dict[JobId, Job]:
+    sql = """
+        SELECT '[' || group_concat(record, ',') || ']'
+        FROM (
+          SELECT record FROM jobs WHERE id IN (SELECT value FROM json_each(:ids))
+          UNION ALL
+          SELECT record FROM finished WHERE id IN (SELECT value FROM json_each(:ids))
+        )
+    """
+    found = read_jobs(transaction.value(sql, {"ids": listed(ids)}))
+    return {one.id: one for one in found}
+
+
+LIVE_STATES = frozenset({JobState.WAITING, JobState.RUNNING})
+
+
+def jobs(transaction: Transaction, filter: JobFilter) -> Page[Job]:
+    """The total would be dear: it is not counted."""
+    tables = [
+        table
+        for table, states in (("jobs", LIVE_STATES), ("finished", set(JobState) - LIVE_STATES))
+        if filter.state is None or filter.state in states
+    ]
+    bindings: dict[str, Value] = {
+        "state": filter.state,
+        "queue": filter.queue,
+        "task": filter.task,
+        "schedule": filter.schedule_id,
+        "before": filter.before,
+        "limit": filter.limit + 1,
+    }
+    found = [one for table in tables for one in newest(transaction, table, bindings)]
+    found.sort(key=lambda one: one.id, reverse=True)
+    items = tuple(found[: filter.limit])
+    more = len(found) > filter.limit and items
+    return Page(items=items, cursor=items[-1].id if more else None)
+
+
+def newest(transaction: Transaction, table: str, bindings: dict[str, Value]) -> list[Job]:
+    sql = """
+        SELECT '[' || group_concat(record, ',') || ']'
+        FROM (
+          SELECT record
+          FROM :table
+          WHERE (:before IS NULL OR id < :before)
+            AND (:state IS NULL OR state = :state)
+            AND (:queue IS NULL OR queue = :queue)
+            AND (:task IS NULL OR lane = :task)
+            AND (:schedule IS NULL OR schedule_id = :schedule)
+          ORDER BY id DESC
+          LIMIT :limit
+        )
+    """
+    for name in ("before", "state", "queue", "task", "schedule"):
+        # Without the alternatives SQLite can use an index for those that are asked for.
+        used = bindings[name] is not None
+        sql = sql.replace(f"(:{name} IS NULL OR ", "(" if used else f"(:{name} IS NULL OR ")
+    return read_jobs(transaction.value(sql.replace(":table", table), bindings))
+
+
+def occurrence_jobs(transaction: Transaction, filter: OccurrenceFilter) -> Page[Job]:
+    sql = """
+        SELECT '[' || group_concat(record, ',') || ']'
+        FROM (
+          SELECT record
+          FROM :table
+          WHERE schedule_id = :schedule
+          ORDER BY due_at DESC, id DESC
+          LIMIT :limit OFFSET :offset
+        )
+    """.replace(":table", "finished" if filter.ended else "jobs")
+    bindings: dict[str, Value] = {
+        "schedule": filter.schedule_id,
+        "limit": filter.limit,
+        "offset": filter.offset,
+    }
+    count = "SELECT count(*) FROM :table WHERE schedule_id = ?".replace(
+        ":table", "finished" if filter.ended else "jobs"
+    )
+    return Page(
+        items=tuple(read_jobs(transaction.value(sql, bindings))),
+        total=transaction.value(count, (filter.schedule_id,)),
+    )
+
+
+class Cancel(msgspec.Struct, frozen=True):
+    ids: Sequence[JobId]
+    reason: str
+    now: int
+
+
+def cancel(transaction: Transaction, request: Cancel) -> list[Job | None]:
+    cancel_waiting(transaction, dict.fromkeys(request.ids, request.reason), request.now)
+    ask_to_stop(transaction, request.ids, request.reason, request.now)
+    found = jobs_by_id(transaction, request.ids)
+    return [found.get(id) for id in request.ids]
+
+
+class Retry(msgspec.Struct, frozen=True):
+    ids: Sequence[JobId]
+    now: int
+
+
+def retry(transaction: Transaction, request: Retry) -> list[Job | None]:
+    sql = """
+        SELECT '[' || group_concat(record, ',') || ']'
+        FROM finished
+        WHERE id IN (SELECT value FROM json_each(?)) AND state IN ('failed', 'cancelled')
+    """
+    chosen = read_jobs(transaction.value(sql, (listed(request.ids),)))
+    if chosen:
+        note(transaction, [one.id for one in chosen], request.now, "retried", by_hand(chosen))
+        move_back(transaction, chosen, request.now)
+        block(transaction, [(one.id, other) for one in chosen for other in one.after])
+        transaction.hints.add(Hint.JOBS)
+    found = jobs_by_id(transaction, request.ids)
+    return [found.get(id) for id in request.ids]
+
+
+def by_hand(chosen: Sequence[Job]) -> dict[JobId, str]:
+    return {one.id: "by hand" for one in chosen}
+
+
+def move_back(transaction: Transaction, chosen: Sequence[Job], now: int) -> None:
+    """To `jobs`, as if new, but for the token, which never falls, and that they have started."""
+    try:
+        transaction.run_rows(
+            """
+            INSERT INTO jobs (id, queue, priority, lane, due_at, unique_key, schedule_id,
+                              occurrence, overlap, token, started_at, spec, held)
+            SELECT id, queue, priority, lane, column2, unique_key, schedule_id,
+                   occurrence, overlap, token, started_at, column3,
+                   EXISTS (SELECT 1 FROM schedules WHERE id = schedule_id AND status = 'paused')
+            FROM :rows
+            CROSS JOIN finished ON id = column1
+            """,
+            [(one.id, now, spec_of(replace(one, expires_at=None))) for one in chosen],
+        )
+    except apsw.ConstraintError as error:
+        raise Conflict("a live job has the same unique key; cancel it or let it end") from error
+    ids = (listed(one.id for one in chosen),)
+    transaction.run(
+        """
+        INSERT INTO attempts (job_id, token, record)
+        SELECT id, token, last_attempt
+        FROM finished
+        WHERE id IN (SELECT value FROM json_each(?)) AND last_attempt IS NOT NULL
+        """,
+        ids,
+    )
+    transaction.run("DELETE FROM finished WHERE id IN (SELECT value FROM json_each(?))", ids)

@@ -1,0 +1,118 @@
+"""Queues, and counts over the whole store."""
+
+from typing import Any
+
+import msgspec
+
+from onbeat.model.event import Stats
+from onbeat.model.queue import Queue
+from onbeat.ports.store import Hint
+from onbeat.stores.sqlite.rows import instant
+from onbeat.stores.sqlite.transaction import Transaction
+
+
+def queues(transaction: Transaction, now: int) -> list[Queue]:
+    """Counted over indexes only, so that the jobs themselves need not be read."""
+    sql = """
+        WITH
+        counts (name, waiting, due, oldest, running) AS (
+          SELECT queue, count(*), count(*) FILTER (WHERE due_at <= :now), min(due_at), 0
+          FROM jobs INDEXED BY jobs_due WHERE ready GROUP BY queue
+          UNION ALL
+          SELECT queue, count(*), count(*) FILTER (WHERE due_at <= :now AND blocked_by = 0),
+                 min(due_at) FILTER (WHERE blocked_by = 0), 0
+          FROM jobs INDEXED BY jobs_stuck WHERE state = 'waiting' AND NOT ready GROUP BY queue
+          UNION ALL
+          SELECT queue, 0, 0, NULL, count(*)
+          FROM jobs INDEXED BY jobs_running WHERE state = 'running' GROUP BY queue
+          UNION ALL
+          SELECT name, 0, 0, NULL, 0 FROM queues WHERE paused
+        )
+        SELECT json_group_array(json_array(name, paused, waiting, due, running, oldest))
+        FROM (
+          SELECT name,
+                 EXISTS (SELECT 1 FROM queues
+                         WHERE queues.name = counts.name AND paused) AS paused,
+                 sum(waiting) AS waiting, sum(due) AS due, sum(running) AS running,
+                 min(oldest) FILTER (WHERE oldest <= :now) AS oldest
+          FROM counts
+          GROUP BY name
+          ORDER BY name
+        )
+    """
+    return [
+        Queue(
+            name=name,
+            paused=bool(paused),
+            waiting=waiting,
+            due=due,
+            running=running,
+            oldest_due_at=None if oldest is None else instant(oldest),
+        )
+        for name, paused, waiting, due, running, oldest in transaction.values(sql, {"now": now})
+    ]
+
+
+class Pause(msgspec.Struct, frozen=True):
+    name: str
+    paused: bool
+
+
+def pause_queue(transaction: Transaction, request: Pause) -> None:
+    transaction.run(
+        """
+        INSERT INTO queues (name, paused) VALUES (?, ?)
+        ON CONFLICT DO UPDATE SET paused = excluded.paused
+        """,
+        (request.name, request.paused),
+    )
+    transaction.hints.add(Hint.JOBS)
+
+
+def stats(transaction: Transaction, now: int) -> Stats:
+    sql = """
+        SELECT json_object(
+          'jobs', (SELECT json_group_object(state, jobs) FROM (
+                     SELECT 'waiting' AS state, sum(n) AS jobs FROM (
+                       SELECT count(*) AS n FROM jobs INDEXED BY jobs_due WHERE ready
+                       UNION ALL
+                       SELECT count(*) FROM jobs INDEXED BY jobs_stuck
+                       WHERE state = 'waiting' AND NOT ready)
+                     UNION ALL
+                     SELECT 'running', count(*) FROM jobs INDEXED BY jobs_running
+                     WHERE state = 'running'
+                     UNION ALL
+                     SELECT state, count(*) FROM finished INDEXED BY finished_by_end
+                     GROUP BY state)),
+          'schedules', (SELECT json_group_object(status, n) FROM (
+                          SELECT status, count(*) AS n FROM schedules GROUP BY status)),
+          'workers', (SELECT count(*) FROM workers),
+          'unknown', (SELECT json_group_object(lane, n) FROM (
+                        SELECT lane, count(*) AS n FROM (
+                          SELECT lane FROM jobs INDEXED BY jobs_due WHERE ready
+                          UNION ALL
+                          SELECT lane FROM jobs INDEXED BY jobs_stuck
+                          WHERE state = 'waiting' AND NOT ready)
+                        WHERE lane NOT IN (SELECT lanes.value
+                                           FROM workers, json_each(record, '$.lanes') AS lanes)
+                        GROUP BY lane)),
+          'oldest', (SELECT min(due_at) FROM (
+                       SELECT due_at FROM jobs INDEXED BY jobs_due WHERE ready
+                       UNION ALL
+                       SELECT due_at FROM jobs INDEXED BY jobs_stuck
+                       WHERE state = 'waiting' AND NOT ready AND blocked_by = 0)
+                     WHERE due_at <= :now))
+    """
+    counts: dict[str, Any] = msgspec.json.decode(transaction.value(sql, {"now": now}))
+    oldest = counts["oldest"]
+    return Stats(
+        jobs=ALL_STATES | counts["jobs"],
+        schedules=ALL_STATUSES | counts["schedules"],
+        workers=counts["workers"],
+        oldest_due_seconds=0.0 if oldest is None else (now - oldest) / 1_000_000,
+        unknown_tasks=counts["unknown"],
+    )
+
+
+ALL_STATES = dict.fromkeys(("waiting", "running", "succeeded", "failed", "cancelled"), 0)
+ALL_STATUSES = dict.fromkeys(("active", "paused", "finished"), 0)

@@ -1,0 +1,216 @@
+"""The store as its readers see it: every verb hands its work to the writer or the reader."""
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+import apsw
+
+from onbeat.model.attempt import Attempt
+from onbeat.model.event import Stats, Transition
+from onbeat.model.ids import JobId, ScheduleId, Token, WorkerId
+from onbeat.model.job import Job, Progress
+from onbeat.model.page import JobFilter, OccurrenceFilter, Page, ScheduleFilter
+from onbeat.model.plan import Plan, Skip
+from onbeat.model.queue import Queue
+from onbeat.model.schedule import Schedule
+from onbeat.model.worker import Worker
+from onbeat.ports.store import (
+    Claimed,
+    ClaimRequest,
+    Disposition,
+    Enqueued,
+    Finding,
+    Held,
+    Hint,
+    Settlement,
+)
+from onbeat.stores.sqlite import (
+    claim,
+    doctor,
+    enqueue,
+    history,
+    jobs,
+    planning,
+    prune,
+    queues,
+    schedules,
+    settle,
+    workers,
+)
+from onbeat.stores.sqlite.connection import connect_reader, connect_writer
+from onbeat.stores.sqlite.faults import unavailable
+from onbeat.stores.sqlite.migrate import migrate
+from onbeat.stores.sqlite.reader import Reader
+from onbeat.stores.sqlite.rows import instant, micros
+from onbeat.stores.sqlite.writer import Writer
+
+Synchronous = Literal["FULL", "EXTRA", "NORMAL", "OFF"]
+
+
+class SqliteStore:
+    """All state in one SQLite file, which several processes of one machine may share.
+
+    Less than `synchronous="FULL"` loses acknowledged work at a power failure.
+    """
+
+    def __init__(self, path: str, *, synchronous: Synchronous = "FULL") -> None:
+        self._path = str(Path(path).absolute())
+        self._synchronous = synchronous
+        self._writer = Writer(self._path, self._connect)
+        self._reader = Reader(self._path, lambda: connect_reader(self._path))
+
+    def _connect(self) -> apsw.Connection:
+        db = connect_writer(self._path, self._synchronous)
+        migrate(db, self._path)
+        return db
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self._path}"
+
+    async def open(self) -> None:
+        db = await asyncio.to_thread(connected, self._connect, self._path)
+        self._writer.start(db)
+        self._reader.start()
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._reader.stop)
+        await asyncio.to_thread(self._writer.stop)
+
+    async def ping(self) -> None:
+        await self._writer.ask(doctor.ping, None)
+
+    async def doctor(self) -> Sequence[Finding]:
+        asked = (self._path, self._synchronous)
+        return await self._reader.ask(doctor.doctor, asked)
+
+    def listen(self, heard: Callable[[Hint], None]) -> Callable[[], None]:
+        return self._writer.listeners.add(heard)
+
+    # Planner
+
+    async def due_schedules(self, now: datetime, limit: int) -> Sequence[Schedule]:
+        return await self._reader.ask(schedules.due_schedules, (micros(now), limit))
+
+    async def next_plan_at(self) -> datetime | None:
+        found = await self._reader.ask(schedules.next_plan_at, None)
+        return None if found is None else instant(found)
+
+    async def lapsed(self, now: datetime, limit: int) -> Sequence[Job]:
+        return await self._reader.ask(prune.lapsed, (micros(now), limit))
+
+    async def schedules_by_id(self, ids: Collection[ScheduleId]) -> Sequence[Schedule]:
+        return await self._reader.ask(schedules.schedules_by_id, ids)
+
+    async def apply_plans(self, plans: Sequence[Plan]) -> Sequence[bool]:
+        return await self._writer.merge(planning.apply_plans, plans)
+
+    async def cancel_lapsed(self, ids: Sequence[JobId], reason: str, now: datetime) -> int:
+        request = prune.CancelLapsed(ids, reason, micros(now))
+        return await self._writer.ask(prune.cancel_lapsed, request)
+
+    # Dispatcher, worker, renewer
+
+    async def claim(self, request: ClaimRequest) -> Claimed:
+        return await self._writer.ask(claim.claim, request)
+
+    async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
+        return await self._writer.merge(settle.settle, list(map(settle.settled, settlements)))
+
+    async def note_progress(self, notes: Sequence[tuple[JobId, Token, Progress]]) -> Sequence[bool]:
+        return await self._writer.merge(settle.note_progress, notes)
+
+    async def beat(self, worker: Worker) -> Sequence[Held]:
+        return await self._writer.ask(workers.beat, worker)
+
+    # Rescuer, pruner
+
+    async def workers(self) -> Sequence[Worker]:
+        return await self._reader.ask(workers.workers, None)
+
+    async def abandoned(self, dead: Collection[WorkerId], limit: int) -> Sequence[Job]:
+        return await self._reader.ask(workers.abandoned, (dead, limit))
+
+    async def forget_workers(self, ids: Collection[WorkerId]) -> int:
+        return await self._writer.ask(workers.forget_workers, ids)
+
+    async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
+        request = prune.Prune(micros(finished_before), micros(failed_before), limit)
+        return await self._writer.ask(prune.prune, request)
+
+    # Operations on schedules
+
+    async def add_schedule(self, schedule: Schedule, plan: Plan) -> None:
+        await self._writer.ask(schedules.add_schedule, (schedule, plan))
+
+    async def update_schedule(self, schedule: Schedule, plan: Plan | None, now: datetime) -> bool:
+        return await self._writer.ask(schedules.update_schedule, (schedule, plan, micros(now)))
+
+    async def delete_schedule(self, id: ScheduleId, now: datetime) -> bool:
+        return await self._writer.ask(schedules.delete_schedule, (id, micros(now)))
+
+    async def schedule(self, id: ScheduleId) -> Schedule | None:
+        return next(iter(await self._reader.ask(schedules.schedules_by_id, [id])), None)
+
+    async def schedule_by_key(self, key: str) -> Schedule | None:
+        return await self._reader.ask(schedules.schedule_by_key, key)
+
+    async def schedules(self, filter: ScheduleFilter) -> Page[Schedule]:
+        return await self._reader.ask(schedules.schedules, filter)
+
+    async def occurrence_jobs(self, filter: OccurrenceFilter) -> Page[Job]:
+        return await self._reader.ask(jobs.occurrence_jobs, filter)
+
+    async def dispositions(
+        self, id: ScheduleId, first: datetime, last: datetime
+    ) -> Sequence[Disposition]:
+        return await self._reader.ask(planning.dispositions, (id, micros(first), micros(last)))
+
+    async def backfill(self, id: ScheduleId, jobs: Sequence[Job], skips: Sequence[Skip]) -> int:
+        return await self._writer.ask(planning.backfill, (id, jobs, skips))
+
+    # Operations on jobs
+
+    async def enqueue(self, jobs: Sequence[Job]) -> Sequence[Enqueued]:
+        return await self._writer.merge(enqueue.enqueue, list(map(enqueue.new_job, jobs)))
+
+    async def job(self, id: JobId) -> Job | None:
+        return await self._reader.ask(jobs.job, id)
+
+    async def jobs(self, filter: JobFilter) -> Page[Job]:
+        return await self._reader.ask(jobs.jobs, filter)
+
+    async def attempts(self, id: JobId) -> Sequence[Attempt]:
+        return await self._reader.ask(history.attempts, id)
+
+    async def transitions(self, id: JobId) -> Sequence[Transition]:
+        return await self._reader.ask(history.transitions, id)
+
+    async def cancel(
+        self, ids: Sequence[JobId], reason: str, now: datetime
+    ) -> Sequence[Job | None]:
+        return await self._writer.ask(jobs.cancel, jobs.Cancel(ids, reason, micros(now)))
+
+    async def retry(self, ids: Sequence[JobId], now: datetime) -> Sequence[Job | None]:
+        return await self._writer.ask(jobs.retry, jobs.Retry(ids, micros(now)))
+
+    # Operations on queues
+
+    async def queues(self, now: datetime) -> Sequence[Queue]:
+        return await self._reader.ask(queues.queues, micros(now))
+
+    async def pause_queue(self, name: str, *, paused: bool) -> None:
+        await self._writer.ask(queues.pause_queue, queues.Pause(name, paused))
+
+    async def stats(self, now: datetime) -> Stats:
+        return await self._reader.ask(queues.stats, micros(now))
+
+
+def connected(connect: Callable[[], apsw.Connection], path: str) -> apsw.Connection:
+    try:
+        return connect()
+    except apsw.Error as error:
+        raise unavailable(error, path) from error

@@ -1,0 +1,214 @@
+"""The one thread that writes: it runs many operations in one transaction (group commit).
+
+While one commit waits for the disk, the next batch gathers. Each operation stands by itself all
+the same: when one of a batch fails, the batch is rolled back and run again with a savepoint around
+each.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import TypeVar
+
+import apsw
+
+from onbeat.model.errors import Unavailable
+from onbeat.ports.store import Hint
+from onbeat.stores.sqlite.asks import Answer, Ask, Inbox, answer_all
+from onbeat.stores.sqlite.faults import REOPEN, WHOLE, refusal, unavailable
+from onbeat.stores.sqlite.hints import Listeners
+from onbeat.stores.sqlite.transaction import Transaction
+
+BATCH_MAX = 1_000
+LOOK_SECONDS = 0.04  # how often to look for other processes' changes while someone listens
+CHECKPOINT_PAGES = 4_000  # 16 MB: fewer checkpoints write a page that changes often fewer times
+WAL_PAGES_MAX = 64_000  # beyond this readers are made to wait, so that the WAL can start afresh
+
+
+Argument = TypeVar("Argument")
+Answered = TypeVar("Answered")
+
+
+class Writer:
+    def __init__(self, path: str, connect: Callable[[], apsw.Connection]) -> None:
+        self.listeners = Listeners()
+        self._path = path
+        self._connect = connect
+        self._inbox = Inbox()
+        self._thread: threading.Thread | None = None
+        self._db: apsw.Connection | None = None
+        self._looked_at = 0.0
+        self._data_version: int | None = None
+        self._wal_pages = 0
+
+    async def ask(
+        self, run: Callable[[Transaction, Argument], Answered], argument: Argument
+    ) -> Answered:
+        """Run it in a transaction of its own or shared; answers once that is durable."""
+        answer: Answered = await self._inbox.put(run, argument)
+        return answer
+
+    async def merge(
+        self,
+        run: Callable[[Transaction, Sequence[Argument]], Sequence[Answered]],
+        rows: Sequence[Argument],
+    ) -> Sequence[Answered]:
+        """As `ask`, for an operation that may take the rows of several callers in one go."""
+        if not rows:
+            return []
+        answers: Sequence[Answered] = await self._inbox.put(run, rows, merges=True)
+        return answers
+
+    def start(self, db: apsw.Connection) -> None:
+        self._adopt(db)
+        self._inbox.begin()
+        self._thread = threading.Thread(target=self._work, name="onbeat-sqlite-writer", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Blocks until what was asked before is done."""
+        if self._thread is not None:
+            self._inbox.stop()
+            self._thread.join()
+            self._thread = None
+
+    def _work(self) -> None:
+        ended = False
+        while not ended:
+            timeout = LOOK_SECONDS if self.listeners else None
+            asks, ended = self._inbox.take(BATCH_MAX, timeout)
+            if asks:
+                self._serve(asks)
+            if self.listeners:
+                self._look()
+        self._inbox.end()
+        self._close()
+
+    def _serve(self, asks: list[Ask]) -> None:
+        try:
+            answers, hints = self._commit(asks)
+        except Exception as error:  # noqa: BLE001  an operation's fault must not end the thread
+            answers, hints = [(ask, unavailable(error, self._path)) for ask in asks], set()
+            if isinstance(error, REOPEN):
+                self._close()
+        answer_all(answers)
+        self.listeners.tell(hints)
+        if self._wal_pages >= CHECKPOINT_PAGES:
+            self._checkpoint()
+
+    def _commit(self, asks: list[Ask]) -> tuple[list[Answer], set[Hint]]:
+        """Raises what concerns the database as a whole; nothing of the batch is stored then."""
+        try:
+            return self._run(asks, answers_together)
+        except WHOLE:
+            raise
+        except Exception:  # noqa: BLE001  whose fault it was comes out now
+            return self._run(asks, self._answers_apart)
+
+    def _run(
+        self, asks: list[Ask], answers_of: Callable[[Transaction, list[Ask]], Iterator[Answer]]
+    ) -> tuple[list[Answer], set[Hint]]:
+        db = self._connected()
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            transaction = Transaction(db)
+            answers = list(answers_of(transaction, asks))
+            db.execute("COMMIT")
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+        return answers, transaction.hints
+
+    def _answers_apart(self, transaction: Transaction, asks: list[Ask]) -> Iterator[Answer]:
+        for ask in asks:
+            transaction.db.execute("SAVEPOINT ask")
+            try:
+                result = ask.run(transaction, ask.argument)
+            except WHOLE:
+                raise
+            except Exception as error:  # noqa: BLE001  it is that caller's answer
+                transaction.db.execute("ROLLBACK TO ask")
+                result = refusal(error, self._path)
+            transaction.db.execute("RELEASE ask")
+            yield ask, result
+
+    def _connected(self) -> apsw.Connection:
+        if self._db is None:
+            try:
+                self._adopt(self._connect())
+            except apsw.Error:
+                raise
+            except Exception as error:
+                raise Unavailable(str(error)) from error
+        assert self._db is not None
+        return self._db
+
+    def _adopt(self, db: apsw.Connection) -> None:
+        self._db = db
+        self._data_version = None
+        self._wal_pages = 0
+        db.set_wal_hook(self._count_pages)
+
+    def _count_pages(self, _db: apsw.Connection, _schema: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    def _checkpoint(self) -> None:
+        """Copy the WAL into the database, now that the answers are out and nobody waits for it."""
+        assert self._db is not None
+        forced = self._wal_pages >= WAL_PAGES_MAX
+        self._wal_pages = 0
+        mode = apsw.SQLITE_CHECKPOINT_RESTART if forced else apsw.SQLITE_CHECKPOINT_PASSIVE
+        try:
+            self._db.wal_checkpoint(mode=mode)
+        except REOPEN:
+            self._close()
+        except apsw.Error:
+            # Another process is at it, or the disk is full: the next commit leads here again.
+            return
+
+    def _look(self) -> None:
+        """Tell the listeners when another process has committed."""
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_SECONDS or self._db is None:
+            return
+        self._looked_at = now
+        try:
+            version = self._db.execute("PRAGMA data_version").get
+        except apsw.Error:
+            return  # whoever asks something next is told
+        if self._data_version not in (None, version):
+            self.listeners.tell(Hint)
+        self._data_version = version
+
+    def _close(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            try:
+                db.close(True)
+            except apsw.Error:
+                return  # it was in a bad state; the file is as its last commit left it
+
+
+def answers_together(transaction: Transaction, asks: list[Ask]) -> Iterator[Answer]:
+    """Operations that merge come first, so that a claim in the same batch sees the new jobs."""
+    merging = sorted((ask for ask in asks if ask.merges), key=by_name)
+    for _, group in groupby(merging, key=by_name):
+        yield from merged(transaction, list(group))
+    for ask in asks:
+        if not ask.merges:
+            yield ask, ask.run(transaction, ask.argument)
+
+
+by_name = attrgetter("run.__qualname__")
+
+
+def merged(transaction: Transaction, asks: list[Ask]) -> Iterator[Answer]:
+    results = asks[0].run(transaction, [row for ask in asks for row in ask.argument])
+    start = 0
+    for ask in asks:
+        end = start + len(ask.argument)
+        yield ask, results[start:end]
+        start = end
