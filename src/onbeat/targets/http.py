@@ -121,9 +121,9 @@ class HttpRunner:
                     raise
 
     async def send(self, request: Request, connection: SimpleNamespace) -> Answer:
-        response = await self.session_to(request.host).request(
+        response = await self.session_to(request.place.host).request(
             request.method,
-            request.url,
+            request.place.url,
             headers=request.headers,
             data=request.body,
             allow_redirects=False,
