@@ -1,0 +1,1 @@
+"""What others may test with: builders of records, and the contract that every store keeps."""

@@ -1,0 +1,117 @@
+"""Queues and counts, which must add up to what is stored."""
+
+from onbeat.model.job import JobState
+from onbeat.model.queue import Queue
+from onbeat.model.schedule import ScheduleStatus
+from onbeat.ports.store import Store
+from onbeat.testing.build import HOUR, MINUTE, NOW, a_job, a_schedule, a_worker
+from onbeat.testing.store_contract.acts import (
+    FAILURE,
+    IN_A_MINUTE,
+    PASSING_FAILURE,
+    ended,
+    planned,
+    running,
+)
+
+
+class QueueContract:
+    async def test_without_jobs_there_are_no_queues(self, store: Store) -> None:
+        assert list(await store.queues(NOW)) == []
+
+    async def test_a_queue_tells_what_stands_in_it(self, store: Store) -> None:
+        await running(store, a_job())
+        await store.enqueue([a_job(due_at=NOW - HOUR), a_job(), a_job(due_at=NOW + HOUR)])
+        assert list(await store.queues(NOW)) == [
+            Queue(name="default", waiting=3, due=2, running=1, oldest_due_at=NOW - HOUR)
+        ]
+
+    async def test_a_queue_that_has_nothing_due_has_no_oldest(self, store: Store) -> None:
+        await store.enqueue([a_job(due_at=NOW + HOUR)])
+        assert list(await store.queues(NOW)) == [Queue(name="default", waiting=1)]
+
+    async def test_a_blocked_job_waits_and_is_not_due(self, store: Store) -> None:
+        first = a_job(due_at=NOW + HOUR)
+        await store.enqueue([first, a_job(after=(first.id,))])
+        assert list(await store.queues(NOW)) == [Queue(name="default", waiting=2)]
+
+    async def test_a_job_that_waits_for_another_try_is_due_after_its_wait(
+        self, store: Store
+    ) -> None:
+        await ended(store, a_job(retry=IN_A_MINUTE), PASSING_FAILURE)
+        (before,) = await store.queues(NOW)
+        (after,) = await store.queues(NOW + MINUTE)
+        assert (before.due, after.due) == (0, 1)
+
+    async def test_queues_are_told_by_name(self, store: Store) -> None:
+        await store.enqueue([a_job(queue=name) for name in ("b", "c", "a")])
+        assert [queue.name for queue in await store.queues(NOW)] == ["a", "b", "c"]
+
+    async def test_a_paused_queue_is_told_although_it_is_empty(self, store: Store) -> None:
+        await store.pause_queue("slow", paused=True)
+        assert list(await store.queues(NOW)) == [Queue(name="slow", paused=True)]
+
+    async def test_a_resumed_queue_that_is_empty_is_not_told(self, store: Store) -> None:
+        await store.pause_queue("slow", paused=True)
+        await store.pause_queue("slow", paused=False)
+        assert list(await store.queues(NOW)) == []
+
+    async def test_a_queue_whose_jobs_have_ended_is_not_told(self, store: Store) -> None:
+        await ended(store, a_job())
+        assert list(await store.queues(NOW)) == []
+
+    async def test_a_queue_may_be_paused_twice(self, store: Store) -> None:
+        await store.pause_queue("slow", paused=True)
+        await store.pause_queue("slow", paused=True)
+        await store.pause_queue("slow", paused=False)
+        assert list(await store.queues(NOW)) == []
+
+
+class StatsContract:
+    async def test_jobs_are_counted_by_state(self, store: Store) -> None:
+        await ended(store, a_job())
+        await ended(store, a_job(), FAILURE)
+        cancelled = a_job()
+        await store.enqueue([cancelled])
+        await store.cancel([cancelled.id], "by hand", NOW)
+        await running(store, a_job())
+        await store.enqueue([a_job(), a_job()])
+        counts = (await store.stats(NOW)).jobs
+        assert {state: counts.get(state, 0) for state in JobState} == {
+            JobState.WAITING: 2,
+            JobState.RUNNING: 1,
+            JobState.SUCCEEDED: 1,
+            JobState.FAILED: 1,
+            JobState.CANCELLED: 1,
+        }
+
+    async def test_schedules_are_counted_by_status(self, store: Store) -> None:
+        for status in (ScheduleStatus.ACTIVE, ScheduleStatus.ACTIVE, ScheduleStatus.PAUSED):
+            await planned(store, a_schedule(status=status))
+        counts = (await store.stats(NOW)).schedules
+        assert (counts.get("active"), counts.get("paused")) == (2, 1)
+
+    async def test_workers_are_counted(self, store: Store) -> None:
+        await store.beat(a_worker())
+        await store.beat(a_worker())
+        assert (await store.stats(NOW)).workers == 2
+
+    async def test_the_longest_wait_of_a_due_job_is_told(self, store: Store) -> None:
+        await store.enqueue([a_job(due_at=NOW - MINUTE), a_job(), a_job(due_at=NOW + HOUR)])
+        assert (await store.stats(NOW)).oldest_due_seconds == 60.0
+
+    async def test_with_nothing_due_nothing_has_waited(self, store: Store) -> None:
+        await store.enqueue([a_job(due_at=NOW + HOUR)])
+        assert (await store.stats(NOW)).oldest_due_seconds == 0.0
+
+    async def test_waiting_jobs_that_no_worker_can_run_are_counted_by_task(
+        self, store: Store
+    ) -> None:
+        await store.beat(a_worker(lanes=("work",)))
+        await store.enqueue([a_job("work"), a_job("unheard of"), a_job("unheard of")])
+        assert (await store.stats(NOW)).unknown_tasks == {"unheard of": 2}
+
+    async def test_a_pruned_job_is_not_counted(self, store: Store) -> None:
+        await ended(store, a_job())
+        await store.prune(finished_before=NOW + HOUR, failed_before=NOW + HOUR, limit=10)
+        assert sum((await store.stats(NOW)).jobs.values()) == 0

@@ -1,0 +1,108 @@
+"""Opening and closing, and what a store tells of changes."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from msgspec.structs import replace
+
+from onbeat.ports.store import Hint, Store
+from onbeat.testing.build import NOW, a_job, a_schedule
+from onbeat.testing.store_contract.acts import FAILURE, end, ended, planned, running
+
+PATIENCE = 10.0
+"""Seconds within which a hint must have come; far more than it ever takes."""
+
+
+@asynccontextmanager
+async def heard(store: Store, hint: Hint) -> AsyncGenerator[None, None]:
+    """Fails unless the store tells of this within the block, or soon after it."""
+    loop, came = asyncio.get_running_loop(), asyncio.Event()
+
+    def listener(told: Hint) -> None:
+        if told is hint:
+            loop.call_soon_threadsafe(came.set)
+
+    stop = store.listen(listener)
+    try:
+        yield
+        await asyncio.wait_for(came.wait(), PATIENCE)
+    finally:
+        stop()
+
+
+class HintContract:
+    async def test_new_jobs_are_told(self, store: Store) -> None:
+        async with heard(store, Hint.JOBS):
+            await store.enqueue([a_job()])
+
+    async def test_a_job_that_goes_on_is_told(self, store: Store) -> None:
+        job = await ended(store, a_job(), FAILURE)
+        async with heard(store, Hint.JOBS):
+            await store.retry([job.id], NOW)
+
+    async def test_a_job_that_becomes_free_is_told(self, store: Store) -> None:
+        job = await running(store, a_job())
+        await store.enqueue([a_job(after=(job.id,))])
+        async with heard(store, Hint.JOBS):
+            await end(store, job)
+
+    async def test_a_resumed_queue_is_told(self, store: Store) -> None:
+        await store.pause_queue("slow", paused=True)
+        async with heard(store, Hint.JOBS):
+            await store.pause_queue("slow", paused=False)
+
+    async def test_a_new_schedule_is_told(self, store: Store) -> None:
+        async with heard(store, Hint.SCHEDULES):
+            await planned(store, a_schedule())
+
+    async def test_an_edit_of_a_schedule_is_told(self, store: Store) -> None:
+        schedule = a_schedule()
+        await planned(store, schedule)
+        async with heard(store, Hint.SCHEDULES):
+            await store.update_schedule(replace(schedule, version=2), None, NOW)
+
+    async def test_a_request_to_stop_is_told(self, store: Store) -> None:
+        job = await running(store, a_job())
+        async with heard(store, Hint.CANCELS):
+            await store.cancel([job.id], "by hand", NOW)
+
+    async def test_every_listener_is_told(self, store: Store) -> None:
+        async with heard(store, Hint.JOBS), heard(store, Hint.JOBS):
+            await store.enqueue([a_job()])
+
+    async def test_who_has_stopped_listening_is_not_told(self, store: Store) -> None:
+        told: list[Hint] = []
+        stop = store.listen(told.append)
+        stop()
+        async with heard(store, Hint.JOBS):
+            await store.enqueue([a_job()])
+        assert told == []
+
+    async def test_one_may_stop_listening_twice(self, store: Store) -> None:
+        stop = store.listen(lambda _: None)
+        stop()
+        stop()
+
+    async def test_a_listener_may_ask_the_store_again(self, store: Store) -> None:
+        stop = store.listen(lambda _: store.listen(lambda _: None)())
+        async with heard(store, Hint.JOBS):
+            await store.enqueue([a_job()])
+        stop()
+
+
+class OpeningContract:
+    async def test_an_open_store_answers(self, store: Store) -> None:
+        await store.ping()
+
+    async def test_a_store_may_be_closed_twice(self, store: Store) -> None:
+        await store.close()
+        await store.close()
+
+    async def test_a_store_says_where_it_is(self, store: Store) -> None:
+        assert "://" in store.url
+
+    async def test_the_doctor_names_a_remedy_for_all_that_is_not_well(self, store: Store) -> None:
+        findings = await store.doctor()
+        assert findings
+        assert [finding for finding in findings if not finding.ok and not finding.remedy] == []

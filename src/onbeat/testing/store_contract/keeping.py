@@ -1,0 +1,156 @@
+"""What goes when it has been kept long enough, and what must stay."""
+
+from datetime import datetime
+
+from onbeat.model.job import Job
+from onbeat.model.outcome import Outcome
+from onbeat.model.plan import Skip
+from onbeat.ports.store import Store
+from onbeat.testing.build import (
+    DAY,
+    HOUR,
+    MINUTE,
+    NOW,
+    a_job,
+    a_plan,
+    a_schedule,
+    an_occurrence,
+)
+from onbeat.testing.store_contract.acts import (
+    FAILURE,
+    SUCCESS,
+    claimed,
+    end,
+    ended,
+    planned,
+    running,
+    stored,
+)
+
+LONG_PAST = NOW + 30 * DAY
+
+
+async def pruned(
+    store: Store,
+    *,
+    finished_before: datetime = LONG_PAST,
+    failed_before: datetime = LONG_PAST,
+    limit: int = 100,
+) -> int:
+    return await store.prune(
+        finished_before=finished_before, failed_before=failed_before, limit=limit
+    )
+
+
+async def ended_at(store: Store, at: datetime, outcome: Outcome = SUCCESS) -> Job:
+    return await end(store, await running(store, a_job()), outcome, at)
+
+
+class PruneContract:
+    async def test_jobs_kept_long_enough_go(self, store: Store) -> None:
+        job = await ended(store, a_job())
+        assert await pruned(store) == 1
+        assert await store.job(job.id) is None
+
+    async def test_a_job_that_succeeded_is_kept_as_long_as_asked(self, store: Store) -> None:
+        job = await ended_at(store, NOW)
+        assert await pruned(store, finished_before=NOW) == 0
+        assert await store.job(job.id) == job
+
+    async def test_a_failed_job_has_a_keep_of_its_own(self, store: Store) -> None:
+        job = await ended_at(store, NOW, FAILURE)
+        assert await pruned(store, failed_before=NOW) == 0
+        assert await store.job(job.id) == job
+
+    async def test_a_failed_job_goes_when_its_own_keep_is_over(self, store: Store) -> None:
+        job = await ended_at(store, NOW, FAILURE)
+        assert await pruned(store, finished_before=NOW - DAY) == 1
+        assert await store.job(job.id) is None
+
+    async def test_a_cancelled_job_goes_when_both_keeps_are_over(self, store: Store) -> None:
+        job = a_job()
+        await store.enqueue([job])
+        await store.cancel([job.id], "by hand", NOW)
+        assert await pruned(store) == 1
+        assert await store.job(job.id) is None
+
+    async def test_live_jobs_are_never_pruned(self, store: Store) -> None:
+        old = a_job(created_at=NOW - 900 * DAY, due_at=NOW + DAY)
+        runs = await running(store, a_job(created_at=NOW - 900 * DAY))
+        await store.enqueue([old])
+        assert await pruned(store) == 0
+        assert await stored(store, runs) == runs
+        assert await stored(store, old) == old
+
+    async def test_at_most_the_limit_goes_in_one_call(self, store: Store) -> None:
+        for _ in range(5):
+            await ended(store, a_job())
+        assert await pruned(store, limit=3) == 3
+        assert await pruned(store, limit=3) == 2
+
+    async def test_the_oldest_go_first(self, store: Store) -> None:
+        newer = await ended_at(store, NOW + HOUR)
+        older = await ended_at(store, NOW + MINUTE)
+        await pruned(store, limit=1)
+        assert await store.job(older.id) is None
+        assert await store.job(newer.id) == newer
+
+    async def test_attempts_go_with_their_job(self, store: Store) -> None:
+        job = await ended(store, a_job(), FAILURE)
+        await store.retry([job.id], NOW)
+        (again,) = await claimed(store)
+        await end(store, again)
+        await pruned(store)
+        assert list(await store.attempts(job.id)) == []
+
+    async def test_the_history_goes_with_its_job(self, store: Store) -> None:
+        job = await running(store, a_job())
+        await store.cancel([job.id], "by hand", NOW)
+        await end(store, job)
+        await pruned(store)
+        assert list(await store.transitions(job.id)) == []
+
+    async def test_old_dispositions_go(self, store: Store) -> None:
+        schedule = a_schedule()
+        skip = Skip(NOW - 3 * DAY, NOW - 2 * DAY, "misfire")
+        await planned(store, schedule, skips=(skip,))
+        await pruned(store, failed_before=NOW - DAY)
+        assert list(await store.dispositions(schedule.id, NOW - 9 * DAY, NOW)) == []
+
+    async def test_dispositions_are_kept_as_long_as_failures(self, store: Store) -> None:
+        schedule = a_schedule()
+        skip = Skip(NOW - 3 * DAY, NOW - DAY, "misfire")
+        await planned(store, schedule, skips=(skip,))
+        await pruned(store, failed_before=NOW - 2 * DAY)
+        assert len(await store.dispositions(schedule.id, NOW - 9 * DAY, NOW)) == 1
+
+    async def test_the_watermark_stays_when_jobs_and_dispositions_go(self, store: Store) -> None:
+        schedule = a_schedule(planned_through=NOW - DAY)
+        await planned(store, schedule, an_occurrence(schedule))
+        (job,) = await claimed(store)
+        await end(store, job)
+        await pruned(store)
+        told = await store.schedule(schedule.id)
+        assert told is not None
+        assert told.planned_through == NOW
+
+    async def test_what_is_pruned_frees_nothing_that_still_waits(self, store: Store) -> None:
+        first = await running(store, a_job())
+        gone = await ended(store, a_job())
+        second = a_job(after=(gone.id, first.id))
+        await store.enqueue([second])
+        await pruned(store)
+        assert (await stored(store, second)).blocked_by == 1
+
+    async def test_a_schedule_goes_on_after_pruning(self, store: Store) -> None:
+        schedule = a_schedule()
+        await planned(store, schedule, an_occurrence(schedule))
+        (job,) = await claimed(store)
+        await end(store, job)
+        await pruned(store)
+        following = an_occurrence(schedule, NOW + HOUR)
+        assert list(await store.apply_plans([a_plan(schedule, following)])) == [True]
+        assert await store.job(following.id) == following
+
+    async def test_nothing_is_pruned_where_nothing_is(self, store: Store) -> None:
+        assert await pruned(store) == 0

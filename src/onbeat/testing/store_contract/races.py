@@ -1,0 +1,151 @@
+"""Many callers at once, in one loop and in many threads: still each thing happens once."""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from onbeat.model.ids import WorkerId
+from onbeat.model.job import JobState
+from onbeat.model.outcome import Lost
+from onbeat.model.page import JobFilter
+from onbeat.ports.store import Store
+from onbeat.testing.build import HOUR, NOW, a_job, a_plan, a_schedule, an_occurrence
+from onbeat.testing.store_contract.acts import (
+    a_settlement,
+    claimed,
+    end,
+    ids_of,
+    planned,
+    running,
+    stored,
+)
+
+CALLERS = 8
+JOBS = 200
+
+Answer = TypeVar("Answer")
+
+
+async def claim_all(store: Store, worker: str) -> list[str]:
+    """Claim in small bites until nothing is left."""
+    ids: list[str] = []
+    while jobs := await claimed(store, worker=WorkerId(worker), limit=7):
+        ids += ids_of(jobs)
+    return ids
+
+
+async def work_all(store: Store, worker: str) -> list[str]:
+    """Claim and settle until nothing is left."""
+    ids: list[str] = []
+    while jobs := await claimed(store, worker=WorkerId(worker), limit=7):
+        answers = await store.settle([a_settlement(job) for job in jobs])
+        assert all(answers), "nobody else can hold these leases"
+        ids += ids_of(jobs)
+    return ids
+
+
+async def in_threads(act: Callable[[int], Coroutine[Any, Any, Answer]]) -> Sequence[Answer]:
+    """Run `act` once in each of many threads, each with a loop of its own, all at once."""
+    start = threading.Barrier(CALLERS)
+
+    def one(number: int) -> Answer:
+        start.wait()
+        return asyncio.run(act(number))
+
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(CALLERS) as pool:
+        return await asyncio.gather(
+            *(loop.run_in_executor(pool, one, number) for number in range(CALLERS))
+        )
+
+
+async def in_tasks(act: Callable[[int], Awaitable[Answer]]) -> Sequence[Answer]:
+    return await asyncio.gather(*(act(number) for number in range(CALLERS)))
+
+
+class RaceContract:
+    async def test_many_tasks_claim_each_job_once(self, store: Store) -> None:
+        jobs = [a_job() for _ in range(JOBS)]
+        await store.enqueue(jobs)
+        taken = await in_tasks(lambda number: claim_all(store, f"worker-{number}"))
+        assert Counter(id for ids in taken for id in ids) == Counter(ids_of(jobs))
+
+    async def test_many_threads_claim_each_job_once(self, store: Store) -> None:
+        jobs = [a_job() for _ in range(JOBS)]
+        await store.enqueue(jobs)
+        taken = await in_threads(lambda number: claim_all(store, f"worker-{number}"))
+        assert Counter(id for ids in taken for id in ids) == Counter(ids_of(jobs))
+
+    async def test_many_threads_settle_what_they_claimed(self, store: Store) -> None:
+        await store.enqueue([a_job() for _ in range(JOBS)])
+        await in_threads(lambda number: work_all(store, f"worker-{number}"))
+        assert (await store.stats(NOW)).jobs["succeeded"] == JOBS
+
+    async def test_many_threads_enqueue_and_lose_nothing(self, store: Store) -> None:
+        jobs = [[a_job() for _ in range(20)] for _ in range(CALLERS)]
+        await in_threads(lambda number: store.enqueue(jobs[number]))
+        page = await store.jobs(JobFilter(limit=1_000))
+        assert sorted(ids_of(page.items)) == sorted(job.id for part in jobs for job in part)
+
+    async def test_of_many_with_one_unique_key_one_is_created(self, store: Store) -> None:
+        jobs = [a_job(unique="key") for _ in range(CALLERS)]
+        answers = await in_threads(lambda number: store.enqueue([jobs[number]]))
+        assert sum(answer.created for (answer,) in answers) == 1
+        assert len({answer.id for (answer,) in answers}) == 1
+
+    async def test_of_many_words_on_one_attempt_one_counts(self, store: Store) -> None:
+        job = await running(store, a_job())
+        settlements = [
+            a_settlement(job, Lost(f"rescuer {number}"), NOW) for number in range(CALLERS)
+        ]
+        answers = await in_threads(lambda number: store.settle([settlements[number]]))
+        assert sum(was_ours for (was_ours,) in answers) == 1
+        assert len(await store.attempts(job.id)) == 1
+
+    async def test_many_planners_plan_an_occurrence_once(self, store: Store) -> None:
+        schedule = a_schedule()
+        await planned(store, schedule)
+        plans = [
+            a_plan(schedule, *(an_occurrence(schedule, NOW + n * HOUR) for n in range(1, 9)))
+            for _ in range(CALLERS)
+        ]
+        await in_threads(lambda number: store.apply_plans([plans[number]]))
+        page = await store.jobs(JobFilter(schedule_id=schedule.id, limit=1_000))
+        assert len({job.occurrence for job in page.items}) == len(page.items) == 8
+
+    async def test_of_many_edits_of_one_reading_one_is_stored(self, store: Store) -> None:
+        schedule = a_schedule()
+        await planned(store, schedule)
+        edits = [
+            a_schedule(id=schedule.id, name=f"edit {number}", version=2)
+            for number in range(CALLERS)
+        ]
+        answers = await in_threads(lambda number: store.update_schedule(edits[number], None, NOW))
+        assert sum(answers) == 1
+
+    async def test_a_cancel_beside_a_claim_leaves_no_doubt(self, store: Store) -> None:
+        jobs = [a_job() for _ in range(JOBS)]
+        await store.enqueue(jobs)
+
+        async def act(number: int) -> object:
+            if number % 2:
+                return await claim_all(store, f"worker-{number}")
+            return await store.cancel([job.id for job in jobs], "by hand", NOW)
+
+        await in_threads(act)
+        after = [await stored(store, job) for job in jobs]
+        assert all(
+            job.state is JobState.CANCELLED or (job.state is JobState.RUNNING and job.token == 1)
+            for job in after
+        )
+
+    async def test_predecessors_that_end_at_once_free_a_job_once(self, store: Store) -> None:
+        firsts = [a_job() for _ in range(CALLERS)]
+        last = a_job(after=tuple(job.id for job in firsts))
+        await store.enqueue([*firsts, last])
+        jobs = await claimed(store)
+        await in_threads(lambda number: end(store, jobs[number]))
+        assert ids_of(await claimed(store)) == [last.id]
