@@ -212,6 +212,7 @@ class Onbeat:
             retry=self.options.retry,
             refuse_url=self.options.http.refuse,
             task_defaults=self.task_defaults,
+            read=self.read,
         )
 
     def task_defaults(self, task: str) -> TaskDefaults:

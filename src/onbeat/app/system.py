@@ -24,12 +24,21 @@ class SystemClock:
 
 
 class SystemChance:
-    """UUIDv7 (RFC 9562, 5.7): 48 bits of milliseconds, then a counter, then random bits."""
+    """UUIDv7 (RFC 9562, 5.7): 48 bits of milliseconds, then random bits, counted up.
+
+    Seeded by the operating system once, and again in a forked child: asking it for every job would
+    cost more than the rest of the job.
+    """
 
     def __init__(self) -> None:
         self.last = 0
         self.lock = threading.Lock()
-        self.random = random.SystemRandom()
+        self.random = random.Random(secrets.randbits(256))  # noqa: S311  guards no secret
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.reseed)
+
+    def reseed(self) -> None:
+        self.random.seed(secrets.randbits(256))
 
     def ids(self, count: int) -> Sequence[str]:
         """Rising within this process, also when the clock steps back.
@@ -37,8 +46,8 @@ class SystemChance:
         The 74 bits after the time are one random number per call, counted up: ids of one call are
         neighbours, ids of different processes do not meet.
         """
-        low = secrets.randbits(73)
         with self.lock:
+            low = self.random.getrandbits(73)
             milliseconds = max(time.time_ns() // 1_000_000, self.last >> 74)
             first = max((milliseconds << 74) | low, self.last + 1)
             self.last = first + count

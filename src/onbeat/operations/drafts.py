@@ -131,9 +131,10 @@ def check_bounds(schedule: Schedule) -> None:
         raise Invalid("ends_at must not be before starts_at", "ends_at")
 
 
-def check_fires(schedule: Schedule, now: datetime) -> None:
+def check_fires(operator: Operator, schedule: Schedule, now: datetime) -> None:
     """Refuse a rule without any occurrence from now on: nobody means that."""
-    if next_at(replace(schedule, status=ScheduleStatus.ACTIVE), now) is None:
+    active = replace(schedule, status=ScheduleStatus.ACTIVE)
+    if next_at(active, now, operator.read) is None:
         raise Invalid(
             "The schedule would never run: its rule has no occurrence from now on,"
             " within starts_at and ends_at",

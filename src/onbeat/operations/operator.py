@@ -12,6 +12,8 @@ from onbeat.model.target import HandlerTarget, HttpTarget, Target
 from onbeat.ports.chance import Chance
 from onbeat.ports.clock import Clock
 from onbeat.ports.store import Store
+from onbeat.recurrence import compile_spec
+from onbeat.rules.planning import Read
 from onbeat.rules.urls import checked_headers, checked_method, checked_secret, checked_url
 
 
@@ -39,7 +41,7 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     """The store, and what comes in from outside.
 
     `refuse_url` says why a callback's address is not allowed here, or None. `task_defaults` gives
-    what the task of that name declares in this process.
+    what the task of that name declares in this process. `read` gives life to stored rules.
     """
 
     store: Store
@@ -49,6 +51,7 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     retry: RetryPolicy = RetryPolicy()
     refuse_url: Callable[[str], str | None] = refuse_none
     task_defaults: Callable[[str], TaskDefaults] = nothing_known
+    read: Read = compile_spec
 
     def fresh_id(self) -> str:
         return self.chance.ids(1)[0]

@@ -69,7 +69,7 @@ async def add(operator: Operator, draft: ScheduleDraft) -> Schedule:
     """The same from a draft, for callers in this process whose rule has no outer form."""
     now = operator.clock.now()
     schedule = created_from(operator, draft, now)
-    check_fires(schedule, now)
+    check_fires(operator, schedule, now)
     await operator.store.add_schedule(schedule, first_plan(operator, schedule, now))
     return schedule
 
@@ -145,7 +145,7 @@ async def edit(operator: Operator, id: str, change: Edit) -> None:
 
 async def store_edit(operator: Operator, before: Schedule, after: Schedule, now: datetime) -> bool:
     if is_ruled_anew(before, after):
-        check_fires(after, now)
+        check_fires(operator, after, now)
     if not is_planned_anew(before, after):
         return await operator.store.update_schedule(after, None, now)
     plan = next_plan(operator, before, after, now)
@@ -156,7 +156,7 @@ async def store_edit(operator: Operator, before: Schedule, after: Schedule, now:
 def first_plan(operator: Operator, schedule: Schedule, now: datetime) -> Plan:
     if schedule.status is ScheduleStatus.PAUSED:
         return no_plan(schedule, schedule.planned_through)
-    return planning.plan(schedule, now, operator.horizon, operator.chance.ids)
+    return planning.plan(schedule, now, operator.horizon, operator.chance.ids, operator.read)
 
 
 def next_plan(operator: Operator, before: Schedule, after: Schedule, now: datetime) -> Plan:
@@ -168,7 +168,9 @@ def next_plan(operator: Operator, before: Schedule, after: Schedule, now: dateti
         return no_plan(after, since)
     begun = replace(after, planned_through=since)
     passed = PASSED_PAUSED if was_paused else None
-    return planning.replan(begun, now, operator.horizon, operator.chance.ids, passed)
+    return planning.replan(
+        begun, now, operator.horizon, operator.chance.ids, passed, operator.read
+    )
 
 
 def no_plan(schedule: Schedule, planned_through: datetime) -> Plan:
@@ -188,7 +190,7 @@ async def delete(operator: Operator, request: ScheduleById) -> Done:
 
 
 async def show(operator: Operator, request: ScheduleById) -> ScheduleAnswer:
-    return shown(await found(operator, request.id), operator.clock.now())
+    return shown(operator, await found(operator, request.id), operator.clock.now())
 
 
 async def list_schedules(operator: Operator, request: ListSchedules) -> SchedulesAnswer:
@@ -203,7 +205,7 @@ async def list_schedules(operator: Operator, request: ListSchedules) -> Schedule
         )
     )
     return SchedulesAnswer(
-        schedules=tuple(shown(schedule, now) for schedule in page.items),
+        schedules=tuple(shown(operator, schedule, now) for schedule in page.items),
         page=request.page,
         limit=request.limit,
         total=page.total or 0,
@@ -226,7 +228,9 @@ async def backfill(operator: Operator, request: Backfill) -> Backfilled:
         raise Invalid("to must not be before from", "to")
     schedule, limit = await found(operator, request.id), request.span.limit
     now = operator.clock.now()
-    jobs = planning.backfilled(schedule, first, last, limit, now, operator.chance.ids)
+    jobs = planning.backfilled(
+        schedule, first, last, limit, now, operator.chance.ids, operator.read
+    )
     added = await operator.store.backfill(schedule.id, jobs, ())
     if len(jobs) < limit:
         return Backfilled(added)
@@ -240,13 +244,13 @@ async def found(operator: Operator, id: str) -> Schedule:
     return schedule
 
 
-def shown(schedule: Schedule, now: datetime) -> ScheduleAnswer:
-    return schedule_answer(schedule, upcoming(schedule, now))
+def shown(operator: Operator, schedule: Schedule, now: datetime) -> ScheduleAnswer:
+    return schedule_answer(schedule, upcoming(operator, schedule, now))
 
 
-def upcoming(schedule: Schedule, now: datetime) -> datetime | None:
+def upcoming(operator: Operator, schedule: Schedule, now: datetime) -> datetime | None:
     """The next occurrence; None for a rule that lives in another program and cannot be asked."""
     try:
-        return planning.next_at(schedule, now)
+        return planning.next_at(schedule, now, operator.read)
     except BadRecurrence:
         return None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from onbeat.model.errors import Invalid, TooLarge
 from onbeat.model.limits import PAYLOAD_BYTES_MAX, RESULT_BYTES_MAX
@@ -63,7 +64,7 @@ class Codec:
             if p.default is p.empty and p.kind not in VARIADIC
         )
         self.is_plain = len(self.positional) == len(self.public.parameters)
-        self.decoders: dict[int, msgspec.json.Decoder[Any]] = {}
+        self.listed = self.list_decoder()
         self.keyed: dict[str, msgspec.json.Decoder[Any]] = {}
 
     def encode(
@@ -88,7 +89,7 @@ class Codec:
         return stored_args, stored_kwargs
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """Raises TypeError unless the function can be called so; the common case is a comparison."""
+        """Raises TypeError unless the function can be called so; mostly a mere comparison."""
         if kwargs or not (self.is_plain and self.required <= len(args) <= len(self.positional)):
             self.public.bind(*args, **kwargs)
 
@@ -125,9 +126,28 @@ class Codec:
         """The Python values. Raises `Invalid` naming the argument that does not fit."""
         return self.decode_args(args), self.decode_kwargs(kwargs)
 
+    def list_decoder(self) -> msgspec.json.Decoder[Any] | None:
+        """Reads all positional arguments at once; absent ones, having defaults, come as UNSET."""
+        fields = [(f"a{n}", self.kinds[name], UNSET) for n, name in enumerate(self.positional)]
+        try:
+            kind = msgspec.defstruct("Args", fields, array_like=True, forbid_unknown_fields=True)
+            return msgspec.json.Decoder(kind, dec_hook=decode_other)
+        except (TypeError, ValueError):
+            return None
+
     def decode_args(self, args: msgspec.Raw) -> list[Any]:
         if args == NO_ARGS:
             return []
+        if self.listed is not None:
+            try:
+                values = msgspec.structs.astuple(self.listed.decode(args))
+            except (msgspec.ValidationError, NotImplementedError):
+                # What is wrong with which of them is found out one by one.
+                return self.decode_each(args)
+            return [value for value in values if value is not UNSET]
+        return self.decode_each(args)
+
+    def decode_each(self, args: msgspec.Raw) -> list[Any]:
         items = msgspec.json.decode(args, type=list[msgspec.Raw])
         names = [*self.positional, *("*" for _ in items)]
         return [self.value(name, item) for name, item in zip(names, items, strict=False)]

@@ -68,7 +68,7 @@ class HandlerRunner:
         self.pool = ThreadPoolExecutor(self.threads, thread_name_prefix="onbeat-handler")
 
     async def close(self) -> None:
-        """Threads that still run a handler are left behind; their jobs were settled without them."""
+        """Threads that still run a handler are left behind; their jobs are settled already."""
         if self.pool is not None:
             self.pool.shutdown(wait=False, cancel_futures=True)
             self.pool = None
