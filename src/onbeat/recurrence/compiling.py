@@ -14,7 +14,7 @@ from onbeat.recurrence.instants import read_instant, to_us, write_us
 from onbeat.recurrence.interval import Interval
 from onbeat.recurrence.rrule import anchored_at, block_core, block_zone, has_days, start_at
 from onbeat.recurrence.rrule_text import Block, RuleParts, read_block
-from onbeat.recurrence.sets import Core, Dates, Excluding, Union
+from onbeat.recurrence.sets import EXCLUDED_AT_FIRST_MAX, Core, Dates, Excluding, Union
 from onbeat.recurrence.spans import read_span
 from onbeat.recurrence.spec import RecurrenceSpec
 from onbeat.recurrence.zoned import SECOND, DstRule
@@ -68,11 +68,17 @@ def anchored_spec(spec: RecurrenceSpec, instant: int) -> RecurrenceSpec:
 def core_of(spec: RecurrenceSpec) -> Core:
     """The engine of a spec that needs no anchor. Raises BadRecurrence."""
     core = KINDS[spec.kind](spec)
-    if spec.kind in {"rrule", "cron", "excluding", "on"} and core.after_us(BEFORE_ALL) is None:
+    if spec.kind in {"rrule", "cron", "excluding", "on"} and first_of(core) is None:
         raise BadRecurrence(
             "this can never fire: no date in the years 1 to 9999 fits all of it", spec.text
         )
     return core
+
+
+def first_of(core: Core) -> int | None:
+    if isinstance(core, Excluding):
+        return core.first_kept(core.base.after_us, BEFORE_ALL, EXCLUDED_AT_FIRST_MAX)
+    return core.after_us(BEFORE_ALL)
 
 
 def rrule_core(spec: RecurrenceSpec) -> Core:

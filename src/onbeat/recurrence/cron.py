@@ -1,5 +1,6 @@
 """Turns a cron expression into something that can be asked for instants."""
 
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 
 from onbeat.recurrence import masks
@@ -20,10 +21,11 @@ def cron_core(parts: CronParts, zone: Zone, gap: DstGap, fold: DstFold) -> Zoned
 class CronDays:
     """The days that an expression selects, by year."""
 
-    __slots__ = ("parts", "shape")
+    __slots__ = ("parts", "shape", "years")
 
     def __init__(self, parts: CronParts) -> None:
         self.parts = parts
+        self.years = sorted(parts.years)
         # Expressions that differ only in the time of day share their masks.
         self.shape = parts._replace(seconds=(), minutes=(), hours=(), years=frozenset())
 
@@ -35,12 +37,14 @@ class CronDays:
     def next_year(self, year: int) -> int:
         if not self.parts.years:
             return year + 1
-        return min((named for named in self.parts.years if named > year), default=YEAR_MAX + 1)
+        at = bisect_right(self.years, year)
+        return self.years[at] if at < len(self.years) else YEAR_MAX + 1
 
     def previous_year(self, year: int) -> int:
         if not self.parts.years:
             return year - 1
-        return max((named for named in self.parts.years if named < year), default=0)
+        at = bisect_left(self.years, year)
+        return self.years[at - 1] if at else 0
 
 
 @lru_cache(maxsize=20_000)

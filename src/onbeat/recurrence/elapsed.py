@@ -86,7 +86,8 @@ class ClockLimit:
         """`wall` itself when allowed, else the last wall before it that might be."""
         day, second = divmod(wall, DAY)
         if self.days is not None and not self.day_allowed(self.days, day):
-            return self.days.previous(wall)
+            midnight = self.days.previous(wall)
+            return None if midnight is None else midnight + DAY - 1
         hour = second // 3600
         if self.hours is not None and not self.hours >> hour & 1:
             return day * DAY + (previous_bit(self.hours, hour) + 1) * 3600 - 1

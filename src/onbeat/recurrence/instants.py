@@ -12,13 +12,11 @@ def to_us(instant: datetime) -> int:
     try:
         return (instant - EPOCH) // MICROSECOND
     except TypeError:
-        if isinstance(instant, datetime):
-            raise ValueError(naive_instant(instant)) from None
-        raise
+        raise ValueError(naive_instant(instant)) from None
 
 
 def naive_instant(instant: datetime) -> str:
-    return f"{instant.isoformat()} has no time zone; give an aware datetime, e.g. tzinfo=UTC"
+    return f"{instant} has no time zone; give an aware datetime, e.g. tzinfo=UTC"
 
 
 def from_us(instant: int) -> datetime:

@@ -23,7 +23,7 @@ from onbeat.recurrence.sets import Core, Dates, Excluding, Union
 from onbeat.recurrence.tzif import DAY
 from onbeat.recurrence.walls import DayWalls, PositionWalls, Walls
 from onbeat.recurrence.zoned import INSTANT_MAX, SECOND, DstRule, ZonedWalls
-from onbeat.recurrence.zones import Zone, zone_named
+from onbeat.recurrence.zones import DstFold, Zone, zone_named
 
 TIMES_LISTED_MAX = 1440
 """Times of day kept as a list; more are worked out when asked, so that they take no memory."""
@@ -67,7 +67,7 @@ class Start(NamedTuple):
 
 def start_at(moment: Moment, zone: Zone, dst: DstRule) -> Start:
     """DTSTART: in a gap by the offset before it, in a fold the pass that the rule runs in."""
-    fold = "last" if dst.fold == "last" else "first"
+    fold: DstFold = "last" if dst.fold == "last" else "first"
     instant = zone.instants(moment.wall, "shift", fold)[0]
     return Start(instant, moment.wall, zone, dst, moment.form == "date")
 
@@ -119,8 +119,8 @@ def instants_of(moments: Iterable[Moment], start: Start) -> list[int]:
 def rule_core(parts: RuleParts, start: Start) -> Core:
     core = elapsed_core(parts, start) if parts.freq in UNITS else wall_core(parts, start)
     core.last = last_instant(parts, start)
-    if parts.count is not None:
-        limit_count(core, parts.count)
+    if parts.count_max is not None:
+        limit_count(core, parts.count_max)
     return core
 
 

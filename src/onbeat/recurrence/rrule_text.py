@@ -63,7 +63,7 @@ class RuleParts(NamedTuple):
 
     freq: Freq
     interval: int = 1
-    count: int | None = None
+    count_max: int | None = None
     until: Moment | None = None
     by_month: tuple[int, ...] = ()
     by_week: tuple[int, ...] = ()
@@ -376,7 +376,7 @@ def numbers(field: str, low: int, high: int) -> PartReader:
 READERS: dict[str, PartReader] = {
     "FREQ": choice("freq", FREQS),
     "INTERVAL": number("interval"),
-    "COUNT": number("count"),
+    "COUNT": number("count_max"),
     "UNTIL": RuleReader.read_until,
     "BYMONTH": numbers("by_month", 1, 12),
     "BYWEEKNO": numbers("by_week", -53, 53),
@@ -468,7 +468,7 @@ def write_rule(parts: RuleParts) -> str:
         "RSCALE": "GREGORIAN" if parts.skip != "OMIT" else "",
         "FREQ": parts.freq,
         "INTERVAL": str(parts.interval) if parts.interval > 1 else "",
-        "COUNT": str(parts.count or ""),
+        "COUNT": str(parts.count_max or ""),
         "UNTIL": write_moment(parts.until) if parts.until else "",
         **{name: ",".join(map(str, values)) for name, values in lists.items()},
         "WKST": WEEKDAYS[parts.week_start] if parts.week_start else "",

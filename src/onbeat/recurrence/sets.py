@@ -9,6 +9,9 @@ from onbeat.model.errors import BadRecurrence
 EXCLUDED_IN_A_ROW_MAX = 100_000
 """Occurrences that one search sees excluded before it gives up: a day of SECONDLY, and more."""
 
+EXCLUDED_AT_FIRST_MAX = 10_000
+"""The same for the very first occurrence, so that a hostile rule is refused at once."""
+
 
 class Core(Protocol):
     """The fast inside of every recurrence: integer microseconds since 1970 UTC, in and out."""
@@ -66,16 +69,16 @@ class Excluding:
         self.excluded = excluded
 
     def after_us(self, instant: int) -> int | None:
-        return self.first_kept(self.base.after_us, instant)
+        return self.first_kept(self.base.after_us, instant, EXCLUDED_IN_A_ROW_MAX)
 
     def before_us(self, instant: int) -> int | None:
-        return self.first_kept(self.base.before_us, instant)
+        return self.first_kept(self.base.before_us, instant, EXCLUDED_IN_A_ROW_MAX)
 
-    def first_kept(self, step: Callable[[int], int | None], instant: int) -> int | None:
+    def first_kept(self, step: Callable[[int], int | None], instant: int, limit: int) -> int | None:
         at = step(instant)
-        for _ in range(EXCLUDED_IN_A_ROW_MAX):
+        for _ in range(limit):
             if at is None or self.excluded.after_us(at - 1) != at:
                 return at
             at = step(at)
         # Answering "none" would end a schedule that may have occurrences left.
-        raise BadRecurrence(f"{EXCLUDED_IN_A_ROW_MAX:,} occurrences in a row are excluded")
+        raise BadRecurrence(f"{limit:,} occurrences in a row are excluded")

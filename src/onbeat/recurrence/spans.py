@@ -16,7 +16,14 @@ SPAN_MIN_US = 1_000
 SPAN_MAX_US = 10_000 * 366 * 86_400 * 1_000_000
 """Ten thousand years: nothing longer can come twice."""
 
-UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1, "ms": Decimal("0.001")}
+UNITS: dict[str, int | Decimal] = {
+    "w": 604_800,
+    "d": 86_400,
+    "h": 3_600,
+    "m": 60,
+    "s": 1,
+    "ms": Decimal("0.001"),
+}
 
 
 class Span(NamedTuple):

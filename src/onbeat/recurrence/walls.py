@@ -4,6 +4,7 @@ A wall second is the seconds from 1970-01-01 00:00 as a clock on the wall shows 
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import Protocol
 
 from onbeat.recurrence.days import RuleDays, RuleYears, aligned, aligned_down, in_range
@@ -63,7 +64,7 @@ class DayWalls:
 
     __slots__ = ("barren_from", "days", "high", "last_time", "low", "masks", "times")
 
-    def __init__(self, days: YearMasks, times: tuple[int, ...], low: int = WALL_MIN) -> None:
+    def __init__(self, days: YearMasks, times: Sequence[int], low: int = WALL_MIN) -> None:
         self.days = days
         self.times = times
         self.last_time = times[-1]
@@ -173,7 +174,7 @@ class PositionWalls:
     __slots__ = ("days", "every", "high", "kept", "low", "positions", "reach", "times")
 
     def __init__(
-        self, days: RuleDays, times: tuple[int, ...], positions: tuple[int, ...], low: int
+        self, days: RuleDays, times: Sequence[int], positions: tuple[int, ...], low: int
     ) -> None:
         self.days = days
         self.times = times
