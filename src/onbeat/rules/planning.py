@@ -173,7 +173,12 @@ def skipped_before(
 
 
 def upcoming(recurrence: Bounded, since: datetime, until: datetime, limit: int) -> list[datetime]:
-    """Occurrences after `since` up to the first that lies past `until`, at most `limit`."""
+    """Occurrences after `since` up to the first that lies past `until`, at most `limit`.
+
+    None where `since` has that first one behind it already: who looks too early adds nothing.
+    """
+    if since > until and (planned := recurrence.latest(since)) is not None and planned > until:
+        return []
     found: list[datetime] = []
     at = recurrence.after(since)
     while at is not None and len(found) < limit:
