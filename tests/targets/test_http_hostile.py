@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import random
 import tracemalloc
 from datetime import timedelta
 
@@ -118,6 +119,62 @@ async def test_a_broken_answer_is_a_failure_that_may_pass(behaviour, why):
     assert outcome.retryable
     assert any(words in outcome.error for words in why.split("|")), outcome.error
     assert len(sink.received) == 1
+
+
+PIECES = [
+    b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.0 200 OK\r\n",
+    b"HTTP/1.1 204 No Content\r\n",
+    b"HTTP/1.1 302 Found\r\n",
+    b"HTTP/1.1 429 Slow\r\n",
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+    b"HTTP/1.1 101 Switching Protocols\r\n",
+    b"HTTP/1.1 099 X\r\n",
+    b"HTTP/1.1 1000 X\r\n",
+    b"HTTP/2 200\r\n",
+    b"\r\n",
+    b"\r\n\r\n",
+    b"\n",
+    b"\x00",
+    b"\xff\xfe",
+    b"Content-Length: 5\r\n",
+    b"Content-Length: 3\r\n",
+    b"Content-Length: -1\r\n",
+    b"Content-Length: 99999999999999999999999\r\n",
+    b"Transfer-Encoding: chunked\r\n",
+    b"Transfer-Encoding: gzip\r\n",
+    b"Content-Encoding: gzip\r\n",
+    b"Connection: close\r\n",
+    b"Upgrade: websocket\r\nConnection: upgrade\r\n",
+    b"Set-Cookie: \xff=\xfe\r\n",
+    b"Location: \xff\r\n",
+    b"Retry-After: \xff\r\n",
+    b"Content-Type: \xff; charset=\xfe\r\n",
+    b": x\r\n",
+    b" folded\r\n",
+    b"hello",
+    b"5\r\nhello\r\n",
+    b"0\r\n\r\n",
+    b"zz\r\n",
+    b"ffffffffffffffffff\r\n",
+    b"\x1f\x8b\x08",
+    b"a" * 70_000,
+]
+
+
+async def test_no_mixture_of_proper_and_broken_pieces_escapes_as_an_error():
+    chance = random.Random(20261120)
+
+    async def mix(writer, _received):
+        first = chance.choice(PIECES[:10])
+        writer.write(b"".join([first, *chance.choices(PIECES, k=chance.randint(0, 7))]))
+        await writer.drain()
+        writer.close()
+
+    async with Sink(mix) as sink, a_runner() as runner:
+        for _ in range(500):
+            run = a_run(sink.url(), method=chance.choice(["GET", "HEAD", "POST"]))
+            assert isinstance(await runner.run(run), Succeeded | Failed)
 
 
 async def test_a_closed_port_is_a_failure_that_may_pass():

@@ -80,7 +80,7 @@ def outcome_of(answer: Answer, shown: str, now: datetime) -> Outcome:
     if 200 <= status < 300:
         return Succeeded(result_of(answer))
     said = f"{shown} answered {status_line(status)}"
-    if status in RETRYABLE or status >= 500:
+    if status in RETRYABLE or not 100 <= status < 500:  # invalid ones count as 5xx (RFC 9110, 15)
         return Failed(
             said + excerpt_of(answer), retry_after=retry_after_of(answer.retry_after, now)
         )
