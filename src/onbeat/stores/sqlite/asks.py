@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from onbeat.model.errors import OnbeatError, Unavailable
+from onbeat.model.errors import Unavailable
 
 
 class Ask(msgspec.Struct, frozen=True, eq=False):
@@ -97,7 +97,7 @@ def resolve(answers: Iterable[Answer]) -> None:
     for ask, result in answers:
         if ask.future.done():
             continue
-        if isinstance(result, OnbeatError):
+        if isinstance(result, Exception):
             ask.future.set_exception(result)
         else:
             ask.future.set_result(result)

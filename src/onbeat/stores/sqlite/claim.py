@@ -106,11 +106,19 @@ def find_groups(transaction: Transaction, request: ClaimRequest, now: int) -> li
           SELECT (SELECT seq FROM jobs INDEXED BY jobs_due WHERE ready
                   ORDER BY queue, priority, lane, due_at, id LIMIT 1)
           UNION ALL
-          SELECT (SELECT next.seq FROM jobs AS next INDEXED BY jobs_due
-                  WHERE next.ready
-                    AND (next.queue, next.priority, next.lane)
-                      > (here.queue, here.priority, here.lane)
-                  ORDER BY next.queue, next.priority, next.lane, next.due_at, next.id LIMIT 1)
+          SELECT coalesce(
+            (SELECT next.seq FROM jobs AS next INDEXED BY jobs_due
+             WHERE next.ready
+               AND next.queue = here.queue
+               AND next.priority = here.priority
+               AND next.lane > here.lane
+             ORDER BY next.lane, next.due_at, next.id LIMIT 1),
+            (SELECT next.seq FROM jobs AS next INDEXED BY jobs_due
+             WHERE next.ready AND next.queue = here.queue AND next.priority > here.priority
+             ORDER BY next.priority, next.lane, next.due_at, next.id LIMIT 1),
+            (SELECT next.seq FROM jobs AS next INDEXED BY jobs_due
+             WHERE next.ready AND next.queue > here.queue
+             ORDER BY next.queue, next.priority, next.lane, next.due_at, next.id LIMIT 1))
           FROM heads
           CROSS JOIN jobs AS here ON here.seq = head
         )
@@ -156,7 +164,7 @@ def pick(transaction: Transaction, groups: Sequence[Group], now: int, limit: int
     sql = """
         SELECT '[' || group_concat(record, ',') || ']'
         FROM (
-          SELECT jobs.record
+          SELECT live_jobs.record
           FROM json_each(:groups) AS groups
           CROSS JOIN json_each((
             SELECT json_group_array(seq)
@@ -172,8 +180,8 @@ def pick(transaction: Transaction, groups: Sequence[Group], now: int, limit: int
               LIMIT :limit
             )
           )) AS heads
-          CROSS JOIN jobs ON jobs.seq = heads.value
-          ORDER BY jobs.due_at, jobs.id
+          CROSS JOIN live_jobs ON live_jobs.seq = heads.value
+          ORDER BY live_jobs.due_at, live_jobs.id
           LIMIT :limit
         )
     """

@@ -64,19 +64,17 @@ def unavailable(error: BaseException, path: str) -> Unavailable:
     return answer
 
 
-def refusal(error: Exception, path: str) -> OnbeatError:
+def refusal(error: Exception, path: str) -> Exception:
     """What an operation's own failure, with the database sound, comes out as."""
     answer: OnbeatError
     match error:
-        case OnbeatError():
-            return error
         case apsw.ConstraintError():
             answer = Conflict(f"SQLite database {path} refused it: {error}")
-        case apsw.TooBigError() | apsw.MismatchError() | ValueError() | TypeError():
+        case apsw.TooBigError() | apsw.MismatchError() | UnicodeError() | OverflowError():
             answer = Invalid(f"this cannot be stored: {error}")
-        case OverflowError():
-            answer = Invalid(f"a number is too large to be stored: {error}")
+        case apsw.Error():
+            answer = unavailable(error, path)
         case _:
-            return unavailable(error, path)
+            return error
     answer.__cause__ = error
     return answer

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import JobId
-from onbeat.model.job import Job, JobState
+from onbeat.model.job import FINAL_STATES, Job, JobState
 from onbeat.model.page import JobFilter, OccurrenceFilter, Page
 from onbeat.ports.store import Hint
 from onbeat.stores.sqlite.ends import block, cancel_waiting
@@ -26,9 +26,9 @@ def jobs_by_id(transaction: Transaction, ids: Iterable[JobId]) -> dict[JobId, Jo
     sql = """
         SELECT '[' || group_concat(record, ',') || ']'
         FROM (
-          SELECT record FROM jobs WHERE id IN (SELECT value FROM json_each(:ids))
+          SELECT record FROM live_jobs WHERE id IN (SELECT value FROM json_each(:ids))
           UNION ALL
-          SELECT record FROM finished WHERE id IN (SELECT value FROM json_each(:ids))
+          SELECT record FROM ended_jobs WHERE id IN (SELECT value FROM json_each(:ids))
         )
     """
     found = read_jobs(transaction.value(sql, {"ids": listed(ids)}))
@@ -42,7 +42,7 @@ def jobs(transaction: Transaction, filter: JobFilter) -> Page[Job]:
     """The total would be dear: it is not counted."""
     tables = [
         table
-        for table, states in (("jobs", LIVE_STATES), ("finished", set(JobState) - LIVE_STATES))
+        for table, states in (("live_jobs", LIVE_STATES), ("ended_jobs", FINAL_STATES))
         if filter.state is None or filter.state in states
     ]
     bindings: dict[str, Value] = {
@@ -92,14 +92,14 @@ def occurrence_jobs(transaction: Transaction, filter: OccurrenceFilter) -> Page[
           ORDER BY due_at DESC, id DESC
           LIMIT :limit OFFSET :offset
         )
-    """.replace(":table", "finished" if filter.ended else "jobs")
+    """.replace(":table", "ended_jobs" if filter.ended else "live_jobs")
     bindings: dict[str, Value] = {
         "schedule": filter.schedule_id,
         "limit": filter.limit,
         "offset": filter.offset,
     }
     count = "SELECT count(*) FROM :table WHERE schedule_id = ?".replace(
-        ":table", "finished" if filter.ended else "jobs"
+        ":table", "ended_jobs" if filter.ended else "live_jobs"
     )
     return Page(
         items=tuple(read_jobs(transaction.value(sql, bindings))),
@@ -128,7 +128,7 @@ class Retry(msgspec.Struct, frozen=True):
 def retry(transaction: Transaction, request: Retry) -> list[Job | None]:
     sql = """
         SELECT '[' || group_concat(record, ',') || ']'
-        FROM finished
+        FROM ended_jobs
         WHERE id IN (SELECT value FROM json_each(?)) AND state IN ('failed', 'cancelled')
     """
     chosen = read_jobs(transaction.value(sql, (listed(request.ids),)))

@@ -76,7 +76,7 @@ def lapsed(transaction: Transaction, asked: tuple[int, int]) -> Sequence[Job]:
     sql = """
         SELECT '[' || group_concat(record, ',') || ']'
         FROM (
-          SELECT jobs.record
+          SELECT live_jobs.record
           FROM (
             SELECT * FROM (SELECT seq, start_by FROM jobs INDEXED BY jobs_bounded
                            WHERE lapsed = 1 AND start_by < ?1 AND start_by IS NOT NULL
@@ -88,8 +88,8 @@ def lapsed(transaction: Transaction, asked: tuple[int, int]) -> Sequence[Job]:
                              AND state = 'waiting' AND token = 0
                            ORDER BY start_by LIMIT ?2)
           ) AS found
-          CROSS JOIN jobs USING (seq)
-          ORDER BY found.start_by, jobs.id
+          CROSS JOIN live_jobs USING (seq)
+          ORDER BY found.start_by, live_jobs.id
           LIMIT ?2
         )
     """

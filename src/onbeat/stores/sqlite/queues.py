@@ -72,7 +72,7 @@ def pause_queue(transaction: Transaction, request: Pause) -> None:
 def stats(transaction: Transaction, now: int) -> Stats:
     sql = """
         SELECT json_object(
-          'jobs', (SELECT json_group_object(state, jobs) FROM (
+          'jobs', json((SELECT json_group_object(state, jobs) FROM (
                      SELECT 'waiting' AS state, sum(n) AS jobs FROM (
                        SELECT count(*) AS n FROM jobs INDEXED BY jobs_due WHERE ready
                        UNION ALL
@@ -83,11 +83,11 @@ def stats(transaction: Transaction, now: int) -> Stats:
                      WHERE state = 'running'
                      UNION ALL
                      SELECT state, count(*) FROM finished INDEXED BY finished_by_end
-                     GROUP BY state)),
-          'schedules', (SELECT json_group_object(status, n) FROM (
-                          SELECT status, count(*) AS n FROM schedules GROUP BY status)),
+                     GROUP BY state))),
+          'schedules', json((SELECT json_group_object(status, n) FROM (
+                          SELECT status, count(*) AS n FROM schedules GROUP BY status))),
           'workers', (SELECT count(*) FROM workers),
-          'unknown', (SELECT json_group_object(lane, n) FROM (
+          'unknown', json((SELECT json_group_object(lane, n) FROM (
                         SELECT lane, count(*) AS n FROM (
                           SELECT lane FROM jobs INDEXED BY jobs_due WHERE ready
                           UNION ALL
@@ -95,7 +95,7 @@ def stats(transaction: Transaction, now: int) -> Stats:
                           WHERE state = 'waiting' AND NOT ready)
                         WHERE lane NOT IN (SELECT lanes.value
                                            FROM workers, json_each(record, '$.lanes') AS lanes)
-                        GROUP BY lane)),
+                        GROUP BY lane))),
           'oldest', (SELECT min(due_at) FROM (
                        SELECT due_at FROM jobs INDEXED BY jobs_due WHERE ready
                        UNION ALL

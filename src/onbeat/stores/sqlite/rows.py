@@ -29,7 +29,6 @@ SCHEDULES = msgspec.json.Decoder(list[Schedule])
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What a job is, as kept in `spec`; where it stands is in columns."""
 
-    id: JobId
     target: Target
     created_at: datetime
     queue: str = "default"
@@ -66,7 +65,6 @@ def to_json(value: Any) -> str:
 def spec_of(job: Job) -> str:
     return to_json(
         Spec(
-            id=job.id,
             target=job.target,
             created_at=job.created_at,
             queue=job.queue,

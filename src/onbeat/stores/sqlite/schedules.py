@@ -136,7 +136,7 @@ def follow(transaction: Transaction, edited: Schedule) -> None:
     """Let the schedule's waiting jobs follow its edit."""
     sql = """
         SELECT '[' || group_concat(record, ',') || ']'
-        FROM jobs
+        FROM live_jobs
         WHERE schedule_id = ? AND state = 'waiting'
     """
     rows: list[Row] = [

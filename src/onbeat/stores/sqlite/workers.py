@@ -65,10 +65,11 @@ def abandoned(transaction: Transaction, asked: tuple[Collection[WorkerId], int])
         )
         SELECT '[' || group_concat(record, ',') || ']'
         FROM (
-          SELECT jobs.record
+          SELECT live_jobs.record
           FROM holders
           CROSS JOIN jobs INDEXED BY jobs_running
             ON jobs.worker = holders.worker AND jobs.state = 'running'
+          CROSS JOIN live_jobs USING (seq)
           WHERE holders.worker IN (SELECT value FROM json_each(?))
              OR holders.worker NOT IN (SELECT id FROM workers)
           ORDER BY jobs.id

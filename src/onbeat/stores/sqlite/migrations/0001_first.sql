@@ -1,6 +1,7 @@
 -- Instants are microseconds since the epoch, UTC. `spec` is the part of a record that no query needs,
 -- as JSON text; `record` is a whole record as JSON text, put together when it is read, so that a
--- listing comes out of SQLite in one piece.
+-- listing comes out of SQLite in one piece. For jobs it is in a view, since a generated column would
+-- be put together at every write too.
 
 -- Jobs that have not ended. `held`: the schedule is paused. `lapsed`: `start_by` was found past.
 CREATE TABLE jobs (
@@ -36,29 +37,6 @@ CREATE TABLE jobs (
   -- May be claimed once it is due.
   ready         INTEGER GENERATED ALWAYS AS (
     state = 'waiting' AND blocked_by = 0 AND held = 0 AND lapsed = 0
-  ) VIRTUAL,
-  record        TEXT GENERATED ALWAYS AS (
-    '{"state":"' || state
-    || '","token":' || token
-    || ',"due_at":"' || strftime('%Y-%m-%dT%H:%M:%S', due_at / 1000000 - (due_at % 1000000 < 0), 'unixepoch')
-    || printf('.%06dZ', (due_at % 1000000 + 1000000) % 1000000) || '"'
-    || iif(blocked_by = 0, '', ',"blocked_by":' || blocked_by)
-    || iif(attempt = 0, '', ',"attempt":' || attempt)
-    || iif(lost = 0, '', ',"lost":' || lost)
-    || iif(released = 0, '', ',"released":' || released)
-    || iif(start_by IS NULL, '', ',"start_by":"' || strftime('%Y-%m-%dT%H:%M:%S', start_by / 1000000 - (start_by % 1000000 < 0), 'unixepoch')
-    || printf('.%06dZ', (start_by % 1000000 + 1000000) % 1000000) || '"')
-    || iif(started_at IS NULL, '', ',"started_at":"' || strftime('%Y-%m-%dT%H:%M:%S', started_at / 1000000 - (started_at % 1000000 < 0), 'unixepoch')
-    || printf('.%06dZ', (started_at % 1000000 + 1000000) % 1000000) || '"')
-    || iif(finished_at IS NULL, '', ',"finished_at":"' || strftime('%Y-%m-%dT%H:%M:%S', finished_at / 1000000 - (finished_at % 1000000 < 0), 'unixepoch')
-    || printf('.%06dZ', (finished_at % 1000000 + 1000000) % 1000000) || '"')
-    || iif(worker IS NULL, '', ',"worker":' || json_quote(worker))
-    || iif(reason IS NULL, '', ',"reason":' || json_quote(reason))
-    || iif(cancel_reason IS NULL, '', ',"cancel_reason":' || json_quote(cancel_reason))
-    || iif(error IS NULL, '', ',"error":' || json_quote(error))
-    || iif(result IS NULL, '', ',"result_json":' || result)
-    || iif(progress IS NULL, '', ',"progress":' || progress)
-    || ',' || substr(spec, 2)
   ) VIRTUAL,
   CHECK ((state = 'running') = (worker IS NOT NULL)),
   CHECK (state = 'waiting' OR token > 0),
@@ -112,29 +90,6 @@ CREATE TABLE finished (
   progress      TEXT,
   last_attempt  TEXT,
   spec          TEXT    NOT NULL,
-  record        TEXT GENERATED ALWAYS AS (
-    '{"state":"' || state
-    || '","token":' || token
-    || ',"due_at":"' || strftime('%Y-%m-%dT%H:%M:%S', due_at / 1000000 - (due_at % 1000000 < 0), 'unixepoch')
-    || printf('.%06dZ', (due_at % 1000000 + 1000000) % 1000000) || '"'
-    || iif(blocked_by = 0, '', ',"blocked_by":' || blocked_by)
-    || iif(attempt = 0, '', ',"attempt":' || attempt)
-    || iif(lost = 0, '', ',"lost":' || lost)
-    || iif(released = 0, '', ',"released":' || released)
-    || iif(start_by IS NULL, '', ',"start_by":"' || strftime('%Y-%m-%dT%H:%M:%S', start_by / 1000000 - (start_by % 1000000 < 0), 'unixepoch')
-    || printf('.%06dZ', (start_by % 1000000 + 1000000) % 1000000) || '"')
-    || iif(started_at IS NULL, '', ',"started_at":"' || strftime('%Y-%m-%dT%H:%M:%S', started_at / 1000000 - (started_at % 1000000 < 0), 'unixepoch')
-    || printf('.%06dZ', (started_at % 1000000 + 1000000) % 1000000) || '"')
-    || iif(finished_at IS NULL, '', ',"finished_at":"' || strftime('%Y-%m-%dT%H:%M:%S', finished_at / 1000000 - (finished_at % 1000000 < 0), 'unixepoch')
-    || printf('.%06dZ', (finished_at % 1000000 + 1000000) % 1000000) || '"')
-    || iif(worker IS NULL, '', ',"worker":' || json_quote(worker))
-    || iif(reason IS NULL, '', ',"reason":' || json_quote(reason))
-    || iif(cancel_reason IS NULL, '', ',"cancel_reason":' || json_quote(cancel_reason))
-    || iif(error IS NULL, '', ',"error":' || json_quote(error))
-    || iif(result IS NULL, '', ',"result_json":' || result)
-    || iif(progress IS NULL, '', ',"progress":' || progress)
-    || ',' || substr(spec, 2)
-  ) VIRTUAL,
   CHECK (worker IS NULL),
   CHECK (finished_at IS NOT NULL)
 ) STRICT;
@@ -143,6 +98,67 @@ CREATE TABLE finished (
 CREATE INDEX finished_by_end ON finished (state, finished_at);
 -- Listings of one schedule.
 CREATE INDEX finished_of_schedule ON finished (schedule_id, due_at) WHERE schedule_id IS NOT NULL;
+
+-- Jobs with their records.
+CREATE VIEW live_jobs AS
+  SELECT *,
+    '{"id":' || json_quote(id)
+    || ',"state":"' || state
+    || '","token":' || token
+    || ',"due_at":"'
+         || strftime('%Y-%m-%dT%H:%M:%S', due_at / 1000000 - (due_at % 1000000 < 0), 'unixepoch')
+         || printf('.%06dZ', (due_at % 1000000 + 1000000) % 1000000) || '"'
+    || iif(blocked_by = 0, '', ',"blocked_by":' || blocked_by)
+    || iif(attempt = 0, '', ',"attempt":' || attempt)
+    || iif(lost = 0, '', ',"lost":' || lost)
+    || iif(released = 0, '', ',"released":' || released)
+    || iif(start_by IS NULL, '', ',"start_by":"'
+         || strftime('%Y-%m-%dT%H:%M:%S', start_by / 1000000 - (start_by % 1000000 < 0), 'unixepoch')
+         || printf('.%06dZ', (start_by % 1000000 + 1000000) % 1000000) || '"')
+    || iif(started_at IS NULL, '', ',"started_at":"'
+         || strftime('%Y-%m-%dT%H:%M:%S', started_at / 1000000 - (started_at % 1000000 < 0), 'unixepoch')
+         || printf('.%06dZ', (started_at % 1000000 + 1000000) % 1000000) || '"')
+    || iif(finished_at IS NULL, '', ',"finished_at":"'
+         || strftime('%Y-%m-%dT%H:%M:%S', finished_at / 1000000 - (finished_at % 1000000 < 0), 'unixepoch')
+         || printf('.%06dZ', (finished_at % 1000000 + 1000000) % 1000000) || '"')
+    || iif(worker IS NULL, '', ',"worker":' || json_quote(worker))
+    || iif(reason IS NULL, '', ',"reason":' || json_quote(reason))
+    || iif(cancel_reason IS NULL, '', ',"cancel_reason":' || json_quote(cancel_reason))
+    || iif(error IS NULL, '', ',"error":' || json_quote(error))
+    || iif(result IS NULL, '', ',"result_json":' || result)
+    || iif(progress IS NULL, '', ',"progress":' || progress)
+    || ',' || substr(spec, 2) AS record
+  FROM jobs;
+
+CREATE VIEW ended_jobs AS
+  SELECT *,
+    '{"id":' || json_quote(id)
+    || ',"state":"' || state
+    || '","token":' || token
+    || ',"due_at":"'
+         || strftime('%Y-%m-%dT%H:%M:%S', due_at / 1000000 - (due_at % 1000000 < 0), 'unixepoch')
+         || printf('.%06dZ', (due_at % 1000000 + 1000000) % 1000000) || '"'
+    || iif(blocked_by = 0, '', ',"blocked_by":' || blocked_by)
+    || iif(attempt = 0, '', ',"attempt":' || attempt)
+    || iif(lost = 0, '', ',"lost":' || lost)
+    || iif(released = 0, '', ',"released":' || released)
+    || iif(start_by IS NULL, '', ',"start_by":"'
+         || strftime('%Y-%m-%dT%H:%M:%S', start_by / 1000000 - (start_by % 1000000 < 0), 'unixepoch')
+         || printf('.%06dZ', (start_by % 1000000 + 1000000) % 1000000) || '"')
+    || iif(started_at IS NULL, '', ',"started_at":"'
+         || strftime('%Y-%m-%dT%H:%M:%S', started_at / 1000000 - (started_at % 1000000 < 0), 'unixepoch')
+         || printf('.%06dZ', (started_at % 1000000 + 1000000) % 1000000) || '"')
+    || iif(finished_at IS NULL, '', ',"finished_at":"'
+         || strftime('%Y-%m-%dT%H:%M:%S', finished_at / 1000000 - (finished_at % 1000000 < 0), 'unixepoch')
+         || printf('.%06dZ', (finished_at % 1000000 + 1000000) % 1000000) || '"')
+    || iif(worker IS NULL, '', ',"worker":' || json_quote(worker))
+    || iif(reason IS NULL, '', ',"reason":' || json_quote(reason))
+    || iif(cancel_reason IS NULL, '', ',"cancel_reason":' || json_quote(cancel_reason))
+    || iif(error IS NULL, '', ',"error":' || json_quote(error))
+    || iif(result IS NULL, '', ',"result_json":' || result)
+    || iif(progress IS NULL, '', ',"progress":' || progress)
+    || ',' || substr(spec, 2) AS record
+  FROM finished;
 
 -- Ended attempts, but for `finished.last_attempt`.
 CREATE TABLE attempts (
