@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from datetime import timedelta
+from functools import cache
 from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Final
@@ -182,6 +183,8 @@ async def note_reuse(
     context.trace_request_ctx.stale = True
 
 
+# Reading the system's authorities takes some 30 ms, which every Onbeat of a process would pay.
+@cache
 def tls_context(ca_file: str | None) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=ca_file)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
