@@ -11,7 +11,6 @@ import click
 
 from onbeat.cli.connection import config_option
 from onbeat.cli.loading import load_app
-from onbeat.serving import serve
 from onbeat.settings import Settings, load
 from onbeat.settings.keys import Setting
 from onbeat.settings.table import TABLE
@@ -72,6 +71,9 @@ def up(place: str | None, config: Path | None, **flags: Any) -> int:
 
 
 def run(settings: Settings) -> int:
+    # Imported here: help and wrong settings need nothing of the server.
+    from onbeat.serving import serve  # noqa: PLC0415
+
     beat = load_app(settings.app) if settings.app else None
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         return runner.run(serve(settings, beat))

@@ -1,5 +1,6 @@
 """The settings of one process: a frozen record, read once."""
 
+from onbeat.model.role import Role
 from onbeat.settings.load import load
 from onbeat.settings.records import (
     ApiSettings,
@@ -10,7 +11,6 @@ from onbeat.settings.records import (
     PlannerSettings,
     PruneSettings,
     RetrySettings,
-    Role,
     Settings,
     WorkerSettings,
 )

@@ -8,8 +8,9 @@ from typing import Final, cast
 import msgspec
 
 from onbeat.model.errors import Misconfigured
+from onbeat.model.role import Role
 from onbeat.settings.keys import Setting
-from onbeat.settings.records import Role, Settings
+from onbeat.settings.records import Settings
 from onbeat.settings.sources import (
     Written,
     from_environment,

@@ -10,6 +10,7 @@ import msgspec
 
 from onbeat.model.limits import ATTEMPTS_MAX, SPAN_MAX
 from onbeat.model.retry import Backoff, RetryPolicy
+from onbeat.model.role import Role
 from onbeat.settings.keys import Key
 from onbeat.settings.readers import (
     api_keys,
@@ -31,16 +32,6 @@ from onbeat.settings.schemes import STORES, TRANSPORTS, url_of
 MOMENT: Final = timedelta(milliseconds=10)
 NOTHING: Final = timedelta()
 DAY: Final = timedelta(days=1)
-
-
-class Role(StrEnum):
-    """What a process does; `supervisor` renews, rescues, prunes and collects."""
-
-    API = "api"
-    PLANNER = "planner"
-    DISPATCHER = "dispatcher"
-    WORKER = "worker"
-    SUPERVISOR = "supervisor"
 
 
 class LogLevel(StrEnum):

@@ -1,0 +1,5 @@
+"""`python -m onbeat`."""
+
+from onbeat.cli.main import main
+
+main()

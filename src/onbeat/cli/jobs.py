@@ -1,0 +1,312 @@
+"""`onbeat job`."""
+
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import islice
+from typing import Any, Final, TextIO
+
+import click
+import msgspec
+
+from onbeat.cli.bodies import (
+    common_body,
+    field,
+    given,
+    instants,
+    job_options,
+    retry_options,
+    target_body,
+    target_options,
+)
+from onbeat.cli.connection import Caller, Connection, connects, json_option
+from onbeat.cli.examples import examples
+from onbeat.cli.output import (
+    done,
+    heading,
+    json_text,
+    plain,
+    progress,
+    show_json,
+    show_record,
+    show_table,
+    styled,
+)
+from onbeat.cli.times import in_full, in_short, present
+from onbeat.model.errors import Invalid, OnbeatError
+
+CHUNK: Final = 1_000
+SHORT_FIELDS: Final = ("queue", "priority", "reason", "unique", "schedule_id", "cancel_reason")
+TIMES: Final = ("created_at", "started_at", "finished_at", "expires_at", "occurrence")
+
+
+@click.group()
+def job() -> None:
+    """Jobs: pieces of work, each due once."""
+
+
+ADD_EPILOG: Final = """\b
+Examples:
+  onbeat job add --task mail.welcome --args '[7]' --kwargs '{"language": "de"}'
+  onbeat job add --url https://api.example.com/hook --method POST --body @order.json --delay 10m
+  onbeat job add --task report --run-at 2027-01-31T09:00 --unique report:january
+  onbeat job add --file jobs.jsonl        (one job a line, as POST /api/jobs takes it)"""
+
+
+@job.command("add", epilog=ADD_EPILOG)
+@target_options
+@field("--run-at", metavar="INSTANT", help="When it is due.  [default: now]")
+@field("--delay", metavar="SPAN", help="How long from now it is due.")
+@field("--expires-at", metavar="INSTANT", help="Give it up if it has not started by then.")
+@field("--unique", metavar="KEY", help="Add nothing while a live job has this key.")
+@field("--after", multiple=True, metavar="ID", help="Wait for this job. Repeat for several.")
+@job_options
+@retry_options
+@field("--file", metavar="FILE", help="Add the jobs of a file of JSON lines, - for stdin.")
+@json_option
+@connects
+def add(connection: Connection, *, file: str | None, as_json: bool, **values: Any) -> None:
+    """Add a job, or many from a file. Prints the id.
+
+    Instants without an offset are in this machine's zone.
+    """
+    body = job_body(values)
+    if file is not None:
+        if body:
+            raise click.UsageError(
+                "--file takes all it needs from the file; give nothing beside it"
+            )
+        add_many(connection, file, as_json=as_json)
+        return
+    if "target" not in body:
+        raise click.UsageError("a job needs a target: --task or --url (or --file for many)")
+    answer = connection.ask("job.enqueue", body=body)
+    show_json(answer) if as_json else done(answer["id"])
+
+
+def job_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    after = {"after": list(values["after"])} if values["after"] else {}
+    return {
+        **target_body(values),
+        **given(values, "delay", "unique"),
+        **instants(values, "run_at", "expires_at"),
+        **common_body(values),
+        **after,
+    }
+
+
+def add_many(connection: Connection, file: str, *, as_json: bool) -> None:
+    with opened(file) as lines:
+        answers = connection.run(lambda caller: enqueued(caller, file, lines))
+    if as_json:
+        show_json({"ids": [id for answer in answers for id in answer["ids"]]})
+        return
+    existing = sum(len(answer.get("existing", ())) for answer in answers)
+    count = sum(len(answer["ids"]) for answer in answers) - existing
+    done(f"{count} jobs added" + (f", {existing} were there already" if existing else ""))
+
+
+async def enqueued(caller: Caller, file: str, lines: TextIO) -> list[Any]:
+    """Chunk by chunk; what was added before a fault stays, and the message says how much."""
+    answers: list[Any] = []
+    numbered = ((n, line) for n, line in enumerate(lines, 1) if line.strip())
+    with progress("jobs", None) as advance:
+        while chunk := list(islice(numbered, CHUNK)):
+            try:
+                jobs = [parsed(line, n) for n, line in chunk]
+                answers.append(await caller.call("job.enqueue", {}, {"jobs": jobs}))
+            except Invalid as error:
+                raise faulty(error, file, chunk, len(answers) * CHUNK) from error
+            except OnbeatError as error:
+                added = len(answers) * CHUNK
+                error.args = (f"{error} ({added} jobs of {file} had been added before)",)
+                raise
+            advance(len(chunk))
+    return answers
+
+
+def parsed(line: str, number: int) -> msgspec.Raw:
+    try:
+        found = msgspec.json.decode(line)
+    except msgspec.DecodeError as error:
+        raise Invalid(str(error), f"line {number}") from None
+    if not isinstance(found, dict):
+        raise Invalid("a job must be a JSON object", f"line {number}")
+    return msgspec.Raw(line.encode())
+
+
+def faulty(error: Invalid, file: str, chunk: Sequence[tuple[int, str]], added: int) -> Invalid:
+    """The fault with the number of its line in place of its place in the request."""
+    head, bracket, rest = error.field.partition("jobs[")
+    place, _, field_name = rest.partition("]")
+    where = error.field
+    message = str(error)
+    if bracket and not head and place.isdigit():
+        where = f"line {chunk[int(place)][0]}"
+        message = message.replace(f"jobs[{place}].", "")
+        message = message if field_name.lstrip(".") in message else f"{field_name[1:]}: {message}"
+    return Invalid(f"{file}, {where}: {message}; {added} jobs had been added before")
+
+
+@contextmanager
+def opened(file: str) -> Generator[TextIO]:
+    if file == "-":
+        yield sys.stdin
+        return
+    try:
+        lines = open(file, encoding="utf-8")  # noqa: PTH123, SIM115  closed below
+    except OSError as error:
+        raise click.UsageError(f"{file} cannot be read: {error.strerror}") from None
+    with lines:
+        yield lines
+
+
+@job.command(
+    "list",
+    epilog=examples(
+        "onbeat job list --state failed",
+        "onbeat job list --task mail.welcome --json | jq -r '.jobs[].id'",
+    ),
+)
+@field("--state", metavar="STATE", help="waiting, running, succeeded, failed or cancelled.")
+@field("--queue", metavar="NAME", help="Only of this queue.")
+@field("--task", metavar="NAME", help="Only of this task; @http for callbacks.")
+@field("--schedule-id", metavar="ID", help="Only of this schedule.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=50, show_default=True)
+@field("--cursor", metavar="CURSOR", help="Go on where the page before ended.")
+@json_option
+@connects
+def list_jobs(connection: Connection, *, as_json: bool, **values: Any) -> None:
+    """List jobs, newest first."""
+    answer = connection.ask("job.list", values)
+    if as_json:
+        show_json(answer)
+        return
+    now = present()
+    rows = [
+        (
+            plain(found["id"]),
+            styled(found["state"]),
+            plain(in_short(found["run_at"], now)),
+            target_words(found["target"]),
+        )
+        for found in answer["jobs"]
+    ]
+    show_table(("ID", "STATE", "DUE", "TARGET"), rows, empty="no jobs")
+    if answer["cursor"]:
+        done(f"see more with --cursor {answer['cursor']}")
+
+
+def target_words(target: Mapping[str, Any]) -> str:
+    if "task" in target:
+        return plain(target["task"])
+    http = target.get("http", {})
+    return plain(f"{http.get('method', '')} {http.get('url', '').partition('://')[2]}")
+
+
+@job.command("show")
+@click.argument("id")
+@json_option
+@connects
+def show(connection: Connection, *, id: str, as_json: bool) -> None:
+    """Show a job with its attempts and its history."""
+    answer = connection.ask("job.show", {"id": id})
+    if as_json:
+        show_json(answer)
+        return
+    now = present()
+    show_record(job_fields(answer, now))
+    show_attempts(answer.get("attempts", []), now)
+    show_history(answer.get("history", []), now)
+
+
+def job_fields(found: Mapping[str, Any], now: datetime) -> dict[str, str]:
+    fields = {
+        "id": plain(found["id"]),
+        "state": styled(found["state"]),
+        "target": json_text(found["target"]),
+        "due": plain(in_full(found["run_at"], now)),
+        "attempt": plain(f"{found['attempt']} of {found['attempts_max']}"),
+    }
+    fields |= {
+        name: plain(found[name]) for name in SHORT_FIELDS if found.get(name) not in (None, "")
+    }
+    fields |= {
+        name.removesuffix("_at"): plain(in_full(found[name], now))
+        for name in TIMES
+        if found.get(name)
+    }
+    if progress_of := found.get("progress"):
+        fields["progress"] = plain(f"{progress_of['done']} of {progress_of['total'] or '?'}")
+    for name in ("result", "labels", "after"):
+        if found.get(name):
+            fields[name] = json_text(found[name])
+    if found.get("error"):
+        fields["error"] = plain(found["error"])
+    return fields
+
+
+def show_attempts(attempts: Sequence[Mapping[str, Any]], now: datetime) -> None:
+    if not attempts:
+        return
+    heading("Attempts")
+    rows = [
+        (
+            plain(attempt["number"]),
+            plain(in_short(attempt["started"], now)),
+            plain(attempt.get("outcome", "running")),
+            plain((attempt.get("error") or "").strip().rpartition("\n")[2]),
+        )
+        for attempt in attempts
+    ]
+    show_table(("NO", "STARTED", "OUTCOME", "ERROR"), rows, empty="", right=("NO",))
+
+
+def show_history(history: Sequence[Mapping[str, Any]], now: datetime) -> None:
+    if not history:
+        return
+    heading("History")
+    rows = [
+        (plain(in_full(step["at"], now)), styled(step["to"]), plain(step.get("cause")))
+        for step in history
+    ]
+    show_table(("AT", "TO", "CAUSE"), rows, empty="")
+
+
+@job.command("cancel")
+@click.argument("id")
+@field("--reason", metavar="TEXT", help="Why, for the history.")
+@json_option
+@connects
+def cancel(connection: Connection, *, id: str, reason: str | None, as_json: bool) -> None:
+    """Cancel a waiting job, or ask a running one to stop."""
+    body = {"reason": reason} if reason is not None else None
+    answer = connection.ask("job.cancel", {"id": id}, body)
+    asked = "asked to stop" if answer["state"] == "running" else answer["state"]
+    show_json(answer) if as_json else done(asked)
+
+
+@job.command("retry")
+@click.argument("id")
+@json_option
+@connects
+def retry(connection: Connection, *, id: str, as_json: bool) -> None:
+    """Let a failed or cancelled job wait again, due now."""
+    answer = connection.ask("job.retry", {"id": id})
+    show_json(answer) if as_json else done(answer["state"])
+
+
+@job.command("why")
+@click.argument("id")
+@json_option
+@connects
+def why(connection: Connection, *, id: str, as_json: bool) -> None:
+    """Say why a job does not run, what it waits for, and when it may run."""
+    answer = connection.ask("job.why", {"id": id})
+    if as_json:
+        show_json(answer)
+        return
+    done(answer["explanation"])
+    if answer["may_run_at"]:
+        done(f"It may run at {in_full(answer['may_run_at'], present())}.")

@@ -1,0 +1,108 @@
+"""Finds the Onbeat of a program: in a file, or in a module."""
+
+import sys
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from onbeat.app.client import Onbeat
+from onbeat.model.errors import Misconfigured
+
+FORM: Final = "FILE.py or MODULE:NAME"
+
+
+def load_app(place: str) -> Onbeat:
+    """The Onbeat at `FILE.py`, `FILE.py:NAME`, `MODULE` or `MODULE:NAME`.
+
+    Raises `Misconfigured` when there is none, or more than one and no name. The program's own
+    folder, or the working directory for a module, comes first on the path of imports.
+    """
+    source, name = split(place)
+    module = from_file(Path(source)) if source.endswith(".py") else from_module(source)
+    return named(module, name, place) if name else only(module, place)
+
+
+def split(place: str) -> tuple[str, str]:
+    source, _, name = place.rpartition(":")
+    # A drive letter is no module.
+    return (source, name) if len(source) > 1 else (place, "")
+
+
+def from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise wrong(f"{path} does not exist")
+    put_first(path.resolve().parent)
+    if path.stem in sys.modules:
+        raise wrong(f"{path} has the name of a module that is already loaded; rename it")
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise wrong(f"{path} is not a Python file")
+    module = module_from_spec(spec)
+    # Under its own name, so that what it defines can be found again by others that import it.
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[path.stem]
+        raise broken(str(path), error) from error
+    return module
+
+
+def from_module(name: str) -> ModuleType:
+    put_first(Path.cwd())
+    try:
+        return import_module(name)
+    except (Exception, SystemExit) as error:
+        raise broken(name, error) from error
+
+
+def put_first(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+def named(module: ModuleType, name: str, place: str) -> Onbeat:
+    found: object = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, Onbeat):
+        known = sorted(onbeats(module))
+        hint = f"; it has {', '.join(known)}" if known else ""
+        raise wrong(f"{place}: {name} is not an Onbeat{hint}")
+    return found
+
+
+def only(module: ModuleType, place: str) -> Onbeat:
+    found = onbeats(module)
+    if not found:
+        raise wrong(f"{place} has no Onbeat; write `beat = Onbeat()` at its top level")
+    if len({id(beat) for beat in found.values()}) > 1:
+        names = " or ".join(f"{place}:{name}" for name in sorted(found))
+        raise wrong(f"{place} has several; choose one: {names}")
+    return next(iter(found.values()))
+
+
+def onbeats(module: ModuleType) -> dict[str, Onbeat]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, Onbeat)}
+
+
+def wrong(reason: str) -> Misconfigured:
+    return Misconfigured(f"app: {reason}", key="app")
+
+
+def broken(place: str, error: BaseException) -> Misconfigured:
+    """One line for an import that raised: what, and where in the program."""
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return wrong(f"{place} cannot be imported: {what}{line_of(place, error)}")
+
+
+def line_of(place: str, error: BaseException) -> str:
+    """The last line of the program itself that the error passed through."""
+    trace, line = error.__traceback__, 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename.endswith(Path(place).name):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f" (line {line})" if line else ""

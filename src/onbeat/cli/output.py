@@ -1,0 +1,124 @@
+"""What is printed: tables for people, JSON for programs, progress for those who wait."""
+
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import click
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from onbeat.telemetry.redaction import escape_controls
+
+PIPE_WIDTH: Final = 80
+WHOLE: Final = ("ID", "STATE", "STATUS", "DUE", "NEXT", "TIME", "STARTED", "HEARD", "OLDEST DUE")
+STATE_STYLES: Final = {
+    "running": "cyan",
+    "succeeded": "green",
+    "failed": "red",
+    "cancelled": "yellow",
+    "active": "green",
+    "paused": "yellow",
+    "ok": "green",
+    "warn": "yellow",
+}
+
+Cell = str | int | float | None
+
+
+def console() -> Console:
+    """Colours only on a terminal and without NO_COLOR; 80 columns where there is no terminal."""
+    is_terminal = sys.stdout.isatty()
+    width = None if is_terminal or "COLUMNS" in os.environ else PIPE_WIDTH
+    return Console(highlight=False, width=width, emoji=False)
+
+
+def show_json(answer: object) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
+
+
+def plain(value: object) -> str:
+    """A value for a cell: nothing in it moves the cursor or is taken for a style."""
+    if value is None or value == "":
+        return "-"
+    return escape(escape_controls(str(value)))
+
+
+def styled(state: str) -> str:
+    style = STATE_STYLES.get(state)
+    return f"[{style}]{plain(state)}[/]" if style else plain(state)
+
+
+def show_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    empty: str,
+    right: Sequence[str] = (),
+    whole: Sequence[str] = WHOLE,
+) -> None:
+    """Cells are markup. `right` are numbers; `whole` are columns that are never broken."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(
+            column,
+            justify="right" if column in right else "left",
+            overflow="fold",
+            no_wrap=column in whole,
+        )
+    for row in rows:
+        table.add_row(*row)
+    if table.row_count:
+        printed(table)
+    else:
+        click.echo(empty)
+
+
+def show_record(fields: Mapping[str, str]) -> None:
+    """Names and values, one to a line."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in fields.items():
+        table.add_row(name, value)
+    printed(table)
+
+
+def printed(table: Table) -> None:
+    """The table without the blanks that it puts at the end of its lines."""
+    target = console()
+    with target.capture() as captured:
+        target.print(table)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def heading(text: str) -> None:
+    console().print(f"\n[bold]{plain(text)}[/]")
+
+
+def done(message: str) -> None:
+    click.echo(escape_controls(message))
+
+
+def json_text(value: object) -> str:
+    return plain(msgspec.json.encode(value).decode())
+
+
+@contextmanager
+def progress(what: str, total: int | None) -> Generator[Callable[[int], None]]:
+    """Calls say how much more is done. Drawn on a terminal only, beside what is printed."""
+    drawn = Console(stderr=True)
+    columns: list[Any] = [
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    ]
+    with Progress(*columns, console=drawn, transient=True, disable=not drawn.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda more: bar.advance(task, more)
