@@ -242,7 +242,30 @@ def test_headers_are_kept_without_the_blanks_around_their_values():
 
 @pytest.mark.parametrize(
     "name",
-    ["Host", "host", "HOST", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Upgrade", "TE", "Trailer", "Expect", "Accept-Encoding", "Idempotency-Key", "traceparent", "tracestate", "Proxy-Authorization", "Proxy-Connection", "webhook-id", "Webhook-Signature", "WEBHOOK-anything", "Onbeat-Job-Id", "onbeat-x"],
+    [
+        "Host",
+        "host",
+        "HOST",
+        "Content-Length",
+        "Transfer-Encoding",
+        "Connection",
+        "Keep-Alive",
+        "Upgrade",
+        "TE",
+        "Trailer",
+        "Expect",
+        "Accept-Encoding",
+        "Idempotency-Key",
+        "traceparent",
+        "tracestate",
+        "Proxy-Authorization",
+        "Proxy-Connection",
+        "webhook-id",
+        "Webhook-Signature",
+        "WEBHOOK-anything",
+        "Onbeat-Job-Id",
+        "onbeat-x",
+    ],
 )
 def test_a_header_that_onbeat_sets_is_refused(name):
     with pytest.raises(Invalid, match="set by Onbeat") as caught:

@@ -23,6 +23,8 @@ def Retry(  # noqa: N802  it reads like the record that it makes
     """
     if not 1 <= attempts_max <= ATTEMPTS_MAX:
         raise Invalid(f"attempts_max must be from 1 to {ATTEMPTS_MAX}", field="attempts_max")
+    if backoff not in set(Backoff):
+        raise Invalid(f"backoff must be one of {', '.join(Backoff)}", field="backoff")
     return RetryPolicy(
         attempts_max=attempts_max,
         backoff=Backoff(backoff),

@@ -35,9 +35,10 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     def full_delay_after(self, failures: int) -> timedelta:
         match self.backoff:
             case Backoff.EXPONENTIAL:
-                # 2^30 times any delay is past every delay_max; more would overflow a timedelta.
-                doublings = min(failures - 1, 30)
-                return min(self.delay, self.delay_max) * (1 << doublings)
+                delay, times = min(self.delay, self.delay_max), 1 << (failures - 1)
+                # A wait past the bound is never asked for, and could be more than a timedelta.
+                is_past = delay > timedelta() and times > self.delay_max // delay
+                return self.delay_max if is_past else delay * times
             case Backoff.LINEAR:
                 return min(self.delay, self.delay_max) * failures
             case Backoff.FIXED:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from onbeat.model.attempt import Attempt, OutcomeName
 from onbeat.model.job import Job, JobState
-from onbeat.model.limits import ERROR_CHARS_MAX, LOST_MAX, REASON_CHARS_MAX, RELEASED_MAX
+from onbeat.model.limits import ERROR_CHARS_MAX, LOST_MAX, REASON_CHARS_MAX, RELEASED_MAX, SPAN_MAX
 from onbeat.model.outcome import (
     Cancelled,
     Failed,
@@ -29,9 +29,11 @@ def settle(job: Job, outcome: Outcome, now: datetime, chance: float) -> Job:
         case Failed(error=error):
             return retry_or_fail(job, outcome, error, now, chance)
         case Snoozed(delay=delay):
-            return waiting(job, now + delay, attempt=job.attempt - 1)
+            bounded = min(max(delay, timedelta()), SPAN_MAX)
+            return waiting(job, now + bounded, attempt=job.attempt - 1)
         case Cancelled(reason=reason):
-            return ended(job, JobState.CANCELLED, now, reason=reason[:REASON_CHARS_MAX])
+            reason = keepable(reason)[:REASON_CHARS_MAX]
+            return ended(job, JobState.CANCELLED, now, reason=reason)
         case Released():
             return release(job, now)
         case Lost(reason=reason):
@@ -40,7 +42,7 @@ def settle(job: Job, outcome: Outcome, now: datetime, chance: float) -> Job:
 
 def retry_or_fail(job: Job, failed: Failed, error: str, now: datetime, chance: float) -> Job:
     """Another try after a wait, or the end when it cannot help or the tries are used up."""
-    error = error[-ERROR_CHARS_MAX:]
+    error = keepable(error)[-ERROR_CHARS_MAX:]
     failures = job.attempt - job.lost
     if not failed.retryable:
         return ended(job, JobState.FAILED, now, reason="not retryable", error=error)
@@ -132,8 +134,13 @@ def attempt_of(job: Job, outcome: Outcome, now: datetime) -> Attempt:
         started_at=job.started_at,
         finished_at=now,
         outcome=name,
-        error=None if error is None else error[-ERROR_CHARS_MAX:],
+        error=None if error is None else keepable(error)[-ERROR_CHARS_MAX:],
     )
+
+
+def keepable(text: str) -> str:
+    """The text without halves of characters, which names of files may hold and no store keeps."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def told(outcome: Outcome) -> tuple[OutcomeName, str | None]:

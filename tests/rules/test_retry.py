@@ -1,0 +1,77 @@
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onbeat import Invalid, Retry
+from onbeat.model.limits import ATTEMPTS_MAX, SPAN_MAX
+from onbeat.model.retry import Backoff, RetryPolicy
+from onbeat.testing.build import SECOND
+
+SPANS = st.timedeltas(min_value=timedelta(), max_value=SPAN_MAX)
+
+
+@pytest.mark.parametrize(
+    ("backoff", "waits"),
+    [
+        (Backoff.EXPONENTIAL, [1, 2, 4, 8, 10, 10]),
+        (Backoff.LINEAR, [1, 2, 3, 4, 5, 6]),
+        (Backoff.FIXED, [1, 1, 1, 1, 1, 1]),
+    ],
+)
+def test_waits_grow_as_the_policy_says_and_no_further_than_its_bound(backoff, waits):
+    policy = RetryPolicy(backoff=backoff, delay=SECOND, delay_max=10 * SECOND, jitter=False)
+    assert [policy.delay_after(n, 0.5) for n in range(1, 7)] == [n * SECOND for n in waits]
+
+
+@given(
+    backoff=st.sampled_from(Backoff),
+    delay=SPANS,
+    delay_max=SPANS,
+    failures=st.integers(1, ATTEMPTS_MAX + 3),
+    chance=st.floats(0, 1, exclude_max=True),
+    jitter=st.booleans(),
+)
+def test_every_policy_that_can_be_written_has_a_wait_within_its_bound(
+    backoff, delay, delay_max, failures, chance, jitter
+):
+    policy = RetryPolicy(backoff=backoff, delay=delay, delay_max=delay_max, jitter=jitter)
+    wait = policy.delay_after(failures, chance)
+    assert timedelta() <= wait <= delay_max
+
+
+@given(st.floats(0, 1, exclude_max=True), st.integers(1, 20))
+def test_full_jitter_spreads_over_the_whole_wait(chance, failures):
+    policy = RetryPolicy(delay=SECOND, delay_max=timedelta(days=99))
+    full = policy.full_delay_after(failures)
+    assert policy.delay_after(failures, chance) == full * chance
+
+
+def test_a_policy_reads_spans_in_all_their_forms():
+    policy = Retry(5, backoff="linear", delay="90s", delay_max=timedelta(hours=2), jitter=False)
+    assert policy == RetryPolicy(
+        attempts_max=5,
+        backoff=Backoff.LINEAR,
+        delay=90 * SECOND,
+        delay_max=timedelta(hours=2),
+        jitter=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ({"attempts_max": 0}, "attempts_max"),
+        ({"attempts_max": ATTEMPTS_MAX + 1}, "attempts_max"),
+        ({"delay": "soon"}, "delay"),
+        ({"delay": -1}, "delay"),
+        ({"delay": float("nan")}, "delay"),
+        ({"delay_max": "99999d"}, "delay_max"),
+        ({"backoff": "sometimes"}, "backoff"),
+    ],
+)
+def test_a_policy_that_cannot_be_right_names_what_is_wrong(said, field):
+    with pytest.raises(Invalid) as raised:
+        Retry(**said)
+    assert raised.value.field == field
