@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, overload
 
 from onbeat.app.calls import Call, JobOptions, Span, options
@@ -13,17 +15,19 @@ from onbeat.app.composition import (
     Options,
     Parts,
     open_store,
+    remote_desk,
     system_chance,
     system_clock,
 )
+from onbeat.app.desk import Desk, LocalDesk
 from onbeat.app.facades import Jobs, Policies, Queues, Rule, Schedules
 from onbeat.app.handle import Job, decode_plain
 from onbeat.app.portal import Portal
-from onbeat.app.running import StoreChanges, until_signalled
+from onbeat.app.running import until_signalled
 from onbeat.app.task import Params, Task
 from onbeat.app.virtual import Trial, instant
+from onbeat.model.errors import Misconfigured
 from onbeat.model.ids import JobId
-from onbeat.model.job import Job as JobRecord
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
 from onbeat.operations.operator import Operator, TaskDefaults
@@ -43,14 +47,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Onbeat:
     """Sends jobs, keeps schedules and, while it is running, does the work.
 
-    `url` names the store: `memory://` or `sqlite:///PATH`. Nothing is opened before the first use.
-    One `Onbeat` may be used from any thread and any event loop.
+    `url` names the store, `memory://` or `sqlite:///PATH`, or a service elsewhere, `http://HOST`,
+    which then keeps and runs everything; `api_key` is for that one. Nothing is opened before the
+    first use. One `Onbeat` may be used from any thread and any event loop.
     """
 
     def __init__(
         self,
         url: str = "sqlite:///onbeat.db",
         *,
+        api_key: str | None = None,
         options: Options | None = None,
         store: Store | None = None,
         clock: Clock | None = None,
@@ -59,7 +65,12 @@ class Onbeat:
     ) -> None:
         self.url = url
         self.options = options or Options()
-        self.store = store or open_store(url)
+        self.desk: Desk = LocalDesk(self)
+        self.own_store = store
+        if url.startswith(("http://", "https://")):
+            self.desk = remote_desk(url, api_key)
+        elif store is None:
+            self.own_store = open_store(url)
         self.clock = clock or system_clock()
         self.chance = chance or system_chance()
         self.telemetry = telemetry or Silent()
@@ -159,11 +170,10 @@ class Onbeat:
         """Store a call, or many in one write, and return when they are durable."""
         if isinstance(calls, Call):
             return await self.asend_call(calls)
-        await self.open()
         now = self.clock.now()
         ids = self.chance.ids(len(calls))
         jobs = [call.job(id, now, self.options.retry) for call, id in zip(calls, ids, strict=True)]
-        enqueued = await self.store.enqueue(jobs)
+        enqueued = await self.desk.enqueue(jobs)
         return [
             self.handle(call, answer.id, created=answer.created)
             for call, answer in zip(calls, enqueued, strict=True)
@@ -173,10 +183,8 @@ class Onbeat:
         return self.portal.call(self.asend_call(call))
 
     async def asend_call(self, call: Call[Result]) -> Job[Result]:
-        if not self.is_open:
-            await self.open()
         job = call.job(self.chance.ids(1)[0], self.clock.now(), self.options.retry)
-        (enqueued,) = await self.store.enqueue([job])
+        (enqueued,) = await self.desk.enqueue([job])
         return self.handle(call, enqueued.id, created=enqueued.created)
 
     def handle(self, call: Call[Result], id: JobId, *, created: bool) -> Job[Result]:
@@ -190,16 +198,24 @@ class Onbeat:
 
     # What handles and facades need
 
+    @property
+    def store(self) -> Store:
+        """Raises `Misconfigured` where a service elsewhere keeps everything."""
+        if self.own_store is None:
+            raise Misconfigured(
+                f"the service at {self.url} keeps and runs everything; "
+                "to run tasks here, name its store instead",
+                "store",
+            )
+        return self.own_store
+
+    @store.setter
+    def store(self, store: Store) -> None:
+        self.own_store = store
+
     def wait_for(self, work: Coroutine[Any, Any, Value]) -> Value:
         """Wait for `work` from plain code."""
         return self.portal.call(work)
-
-    async def job_record(self, id: JobId) -> JobRecord | None:
-        await self.open()
-        return await self.store.job(id)
-
-    def changes(self) -> StoreChanges:
-        return StoreChanges(self.store)
 
     @property
     def operator(self) -> Operator:
@@ -276,6 +292,7 @@ class Onbeat:
         if self.is_open:
             self.is_open = False
             await self.store.close()
+        await self.desk.close()
 
     def parts(self) -> Parts:
         return Parts(
@@ -328,7 +345,15 @@ class Registrar:
     def __call__(self, function: Callable[Params, Result]) -> Task[Params, Result, Result]: ...
 
     def __call__(self, function: Callable[..., Any]) -> Any:
-        name = self.name or f"{function.__module__}.{function.__qualname__}"
+        name = self.name or f"{module_of(function)}.{function.__qualname__}"
         handler = Handler(name, function)
         self.beat.remember(handler, self.said)
         return Task(self.beat, handler, function, self.said)
+
+
+def module_of(function: Callable[..., Any]) -> str:
+    """The function's module; a program run as a script counts as the module that its file is."""
+    main = sys.modules.get("__main__")
+    if function.__module__ == "__main__" and main is not None and getattr(main, "__file__", None):
+        return Path(str(main.__file__)).stem
+    return function.__module__

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import msgspec
 
+from onbeat.app.desk import Desk
 from onbeat.app.system import KernelLiveness, SystemChance, SystemClock, identity
 from onbeat.engine.runtime import Runtime, RuntimeOptions, World
 from onbeat.model.errors import Misconfigured
@@ -72,6 +73,13 @@ def open_store(url: str) -> Store:
     )
 
 
+def remote_desk(url: str, api_key: str | None) -> Desk:
+    """Asks the service at `url`. Raises `Misconfigured` for a URL that cannot be a service's."""
+    from onbeat.app.remote import RemoteDesk  # noqa: PLC0415
+
+    return RemoteDesk(url, api_key)
+
+
 def system_clock() -> Clock:
     return SystemClock()
 
@@ -92,7 +100,7 @@ class Machinery:
             allowed=options.http.allowed,
         )
         self.options = options
-        self.handlers = HandlerRunner(parts.registry, options.runtime.concurrency)
+        self.handlers = HandlerRunner(parts.registry)
         self.callbacks = HttpRunner(parts.clock, http)
         self.runtime = Runtime(world(parts, self), options.runtime)
 

@@ -7,21 +7,46 @@ from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 from msgspec import UNSET
 
 from onbeat.app.calls import Call, Span, span
-from onbeat.model.errors import NotFound
+from onbeat.app.composition import Options
+from onbeat.app.desk import Desk
+from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId, ScheduleId
-from onbeat.model.job import Job
-from onbeat.model.page import JobFilter, ScheduleFilter
-from onbeat.model.queue import Queue
+from onbeat.model.job import JobState
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
-from onbeat.model.schedule import CatchUp, Overlap, Schedule, ScheduleStatus
-from onbeat.operations import schedules as verbs
-from onbeat.operations.operator import Operator, checked_target
-from onbeat.ports.store import Store
+from onbeat.model.schedule import CatchUp, Overlap, ScheduleStatus
+from onbeat.model.target import HttpTarget, Target
+from onbeat.operations.table import (
+    JOB_CANCEL,
+    JOB_LIST,
+    JOB_RETRY,
+    JOB_SHOW,
+    JOB_WHY,
+    QUEUE_LIST,
+    QUEUE_PAUSE,
+    QUEUE_RESUME,
+    SCHEDULE_DELETE,
+    SCHEDULE_LIST,
+    SCHEDULE_PAUSE,
+    SCHEDULE_RESUME,
+    SCHEDULE_SHOW,
+    SCHEDULE_TRIGGER,
+)
 from onbeat.recurrence import Recurrence
 from onbeat.recurrence import function as function_of_time
-from onbeat.wire.requests import ScheduleById
-from onbeat.wire.schedules import ScheduleDraft
+from onbeat.wire.jobs import JobAnswer, ReasonBody
+from onbeat.wire.places import QueueAnswer
+from onbeat.wire.requests import (
+    CancelJob,
+    JobById,
+    ListJobs,
+    ListSchedules,
+    Nothing,
+    QueueByName,
+    ScheduleById,
+    Why,
+)
+from onbeat.wire.schedules import ScheduleAnswer, ScheduleDraft
 
 Value = TypeVar("Value")
 Rule = Recurrence | Callable[[datetime], datetime | None]
@@ -46,18 +71,23 @@ class Policies(TypedDict, total=False):
     labels: dict[str, str]
 
 
+class JobFilters(TypedDict, total=False):
+    """Which jobs to list."""
+
+    state: JobState | None
+    queue: str | None
+    task: str | None
+    schedule_id: str | None
+
+
 class Host(Protocol):
     """What the facades need of their `Onbeat`."""
 
-    store: Store
+    desk: Desk
     functions: dict[str, Recurrence]
-
-    @property
-    def operator(self) -> Operator: ...
+    options: Options
 
     def wait_for(self, work: Coroutine[Any, Any, Value]) -> Value: ...
-
-    async def open(self) -> None: ...
 
 
 class Schedules:
@@ -73,7 +103,7 @@ class Schedules:
 
     async def put_declared(self) -> None:
         for key, draft in self.declared:
-            await verbs.declare(self.host.operator, key, draft)
+            await self.host.desk.put_schedule(key, draft)
 
     def put(
         self, key: str, recurrence: Rule, call: Call[Any], **policies: Unpack[Policies]
@@ -88,50 +118,44 @@ class Schedules:
         self, key: str, recurrence: Rule, call: Call[Any], **policies: Unpack[Policies]
     ) -> ScheduleId:
         """Make the schedule under `key` be as described; see `put`."""
-        await self.host.open()
         draft = self.draft(key, recurrence, call, policies)
-        answer = await verbs.declare(self.host.operator, key, draft)
-        return ScheduleId(answer.id)
+        return ScheduleId((await self.host.desk.put_schedule(key, draft)).id)
 
-    def get(self, key: str) -> Schedule:
-        """The schedule under `key`. Raises `NotFound`."""
+    def get(self, key: str) -> ScheduleAnswer:
+        """The schedule under `key`, with its next occurrence. Raises `NotFound`."""
         return self.host.wait_for(self.aget(key))
 
-    async def aget(self, key: str) -> Schedule:
-        await self.host.open()
-        found = await self.host.store.schedule_by_key(key)
-        if found is None:
-            raise NotFound(f"no schedule has the key {key!r}")
-        return found
+    async def aget(self, key: str) -> ScheduleAnswer:
+        return await self.host.desk.ask(SCHEDULE_SHOW, await self.by_key(key))
 
-    def list(self, *, q: str | None = None, limit: int = 100) -> Sequence[Schedule]:
+    def list(self, *, q: str | None = None, limit: int = 100) -> Sequence[ScheduleAnswer]:
         """Schedules, newest first; `q` is looked for in name and key."""
         return self.host.wait_for(self.alist(q=q, limit=limit))
 
-    async def alist(self, *, q: str | None = None, limit: int = 100) -> Sequence[Schedule]:
-        await self.host.open()
-        return (await self.host.store.schedules(ScheduleFilter(q=q, limit=limit))).items
+    async def alist(self, *, q: str | None = None, limit: int = 100) -> Sequence[ScheduleAnswer]:
+        request = ListSchedules(q=q, limit=limit)
+        return (await self.host.desk.ask(SCHEDULE_LIST, request)).schedules
 
     def pause(self, key: str) -> None:
         """No further occurrence runs until `resume`."""
         self.host.wait_for(self.apause(key))
 
     async def apause(self, key: str) -> None:
-        await verbs.pause(self.host.operator, await self.by_key(key))
+        await self.host.desk.ask(SCHEDULE_PAUSE, await self.by_key(key))
 
     def resume(self, key: str) -> None:
         """Go on from now; what the pause passed over does not run."""
         self.host.wait_for(self.aresume(key))
 
     async def aresume(self, key: str) -> None:
-        await verbs.resume(self.host.operator, await self.by_key(key))
+        await self.host.desk.ask(SCHEDULE_RESUME, await self.by_key(key))
 
     def trigger(self, key: str) -> JobId:
         """Run it once now, beside its calendar."""
         return self.host.wait_for(self.atrigger(key))
 
     async def atrigger(self, key: str) -> JobId:
-        answer = await verbs.trigger(self.host.operator, await self.by_key(key))
+        answer = await self.host.desk.ask(SCHEDULE_TRIGGER, await self.by_key(key))
         return JobId(answer.job_id)
 
     def delete(self, key: str) -> None:
@@ -139,10 +163,10 @@ class Schedules:
         self.host.wait_for(self.adelete(key))
 
     async def adelete(self, key: str) -> None:
-        await verbs.delete(self.host.operator, await self.by_key(key))
+        await self.host.desk.ask(SCHEDULE_DELETE, await self.by_key(key))
 
     async def by_key(self, key: str) -> ScheduleById:
-        return ScheduleById(id=(await self.aget(key)).id)
+        return ScheduleById(id=await self.host.desk.schedule_id(key))
 
     def draft(
         self, key: str, recurrence: Rule, call: Call[Any], policies: Policies
@@ -152,7 +176,7 @@ class Schedules:
             name=policies.get("name", key),
             key=key,
             recurrence=self.spec_of(key, recurrence),
-            target=checked_target(self.host.operator, call.target, ""),
+            target=self.allowed(call.target),
             starts_at=policies.get("starts_at", UNSET),
             ends_at=policies.get("ends_at", UNSET),
             status=ScheduleStatus.PAUSED if policies.get("paused") else UNSET,
@@ -167,6 +191,12 @@ class Schedules:
             expires_after=span("expires_after", policies.get("expires_after", said.expires_in)),
             labels=policies.get("labels", said.labels),
         )
+
+    def allowed(self, target: Target) -> Target:
+        """Raises `Invalid` for a callback to an address that is not allowed here."""
+        if isinstance(target, HttpTarget) and (why := self.host.options.http.refuse(target.url)):
+            raise Invalid(f"The URL is not allowed: {why}", "url")
+        return target
 
     def spec_of(self, key: str, recurrence: Rule) -> RecurrenceSpec:
         """The rule as stored. A function of time stays here, and the store keeps only its key."""
@@ -183,47 +213,45 @@ class Jobs:
     def __init__(self, host: Host) -> None:
         self.host = host
 
-    def get(self, id: str) -> Job:
-        """The job as it is now. Raises `NotFound`."""
+    def get(self, id: str) -> JobAnswer:
+        """The job as it is now, with its attempts and history. Raises `NotFound`."""
         return self.host.wait_for(self.aget(id))
 
-    async def aget(self, id: str) -> Job:
-        await self.host.open()
-        found = await self.host.store.job(JobId(id))
-        if found is None:
-            raise NotFound(f"no job has the id {id!r}")
-        return found
+    async def aget(self, id: str) -> JobAnswer:
+        return await self.host.desk.ask(JOB_SHOW, JobById(id))
 
-    def list(self, filter: JobFilter | None = None) -> Sequence[Job]:
+    def list(self, *, limit: int = 100, **filters: Unpack[JobFilters]) -> Sequence[JobAnswer]:
         """Jobs, newest first."""
-        return self.host.wait_for(self.alist(filter))
+        return self.host.wait_for(self.alist(limit=limit, **filters))
 
-    async def alist(self, filter: JobFilter | None = None) -> Sequence[Job]:
-        await self.host.open()
-        return (await self.host.store.jobs(filter or JobFilter(limit=100))).items
+    async def alist(
+        self, *, limit: int = 100, **filters: Unpack[JobFilters]
+    ) -> Sequence[JobAnswer]:
+        return (await self.host.desk.ask(JOB_LIST, ListJobs(limit=limit, **filters))).jobs
 
-    def cancel(self, id: str, reason: str = "cancelled by hand") -> Job:
-        """End it if it waits, ask it to stop if it runs. Raises `NotFound`."""
-        return self.host.wait_for(self.acancel(id, reason))
+    def why(self, id: str) -> Why:
+        """Why the job does not run, and when it may. Raises `NotFound`."""
+        return self.host.wait_for(self.awhy(id))
 
-    async def acancel(self, id: str, reason: str = "cancelled by hand") -> Job:
-        await self.host.open()
-        now = self.host.operator.clock.now()
-        (job,) = await self.host.store.cancel([JobId(id)], reason, now)
-        if job is None:
-            raise NotFound(f"no job has the id {id!r}")
-        return job
+    async def awhy(self, id: str) -> Why:
+        return await self.host.desk.ask(JOB_WHY, JobById(id))
 
-    def retry(self, id: str) -> Job:
-        """Run a failed or cancelled job again, with fresh attempts. Raises `NotFound`."""
-        return self.host.wait_for(self.aretry(id))
+    def cancel(self, id: str, reason: str | None = None) -> None:
+        """End it if it waits, ask it to stop if it runs. Raises `NotFound`, `Conflict`."""
+        self.host.wait_for(self.acancel(id, reason))
 
-    async def aretry(self, id: str) -> Job:
-        await self.host.open()
-        (job,) = await self.host.store.retry([JobId(id)], self.host.operator.clock.now())
-        if job is None:
-            raise NotFound(f"no job has the id {id!r}")
-        return job
+    async def acancel(self, id: str, reason: str | None = None) -> None:
+        await self.host.desk.ask(JOB_CANCEL, CancelJob(id, ReasonBody(reason=reason)))
+
+    def retry(self, id: str) -> None:
+        """Run a failed or cancelled job again, with fresh attempts.
+
+        Raises `NotFound`, and `Conflict` for a job that has neither failed nor been cancelled.
+        """
+        self.host.wait_for(self.aretry(id))
+
+    async def aretry(self, id: str) -> None:
+        await self.host.desk.ask(JOB_RETRY, JobById(id))
 
 
 class Queues:
@@ -232,24 +260,21 @@ class Queues:
     def __init__(self, host: Host) -> None:
         self.host = host
 
-    def list(self) -> Sequence[Queue]:
+    def list(self) -> Sequence[QueueAnswer]:
         return self.host.wait_for(self.alist())
 
-    async def alist(self) -> Sequence[Queue]:
-        await self.host.open()
-        return await self.host.store.queues(self.host.operator.clock.now())
+    async def alist(self) -> Sequence[QueueAnswer]:
+        return (await self.host.desk.ask(QUEUE_LIST, Nothing())).queues
 
     def pause(self, name: str) -> None:
         """Nothing of the queue is begun until `resume`; what runs goes on."""
         self.host.wait_for(self.apause(name))
 
     async def apause(self, name: str) -> None:
-        await self.host.open()
-        await self.host.store.pause_queue(name, paused=True)
+        await self.host.desk.ask(QUEUE_PAUSE, QueueByName(name))
 
     def resume(self, name: str) -> None:
         self.host.wait_for(self.aresume(name))
 
     async def aresume(self, name: str) -> None:
-        await self.host.open()
-        await self.host.store.pause_queue(name, paused=False)
+        await self.host.desk.ask(QUEUE_RESUME, QueueByName(name))

@@ -6,10 +6,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from onbeat.model.errors import NotFound, OnbeatError
+from onbeat.app.desk import Desk
+from onbeat.model.errors import OnbeatError
 from onbeat.model.ids import JobId
-from onbeat.model.job import Job as JobRecord
 from onbeat.model.job import JobState
+from onbeat.operations.table import JOB_SHOW
+from onbeat.wire.jobs import NO_RESULT, JobAnswer
+from onbeat.wire.requests import JobById
 
 Result_co = TypeVar("Result_co", covariant=True)
 
@@ -19,7 +22,7 @@ LOOK_AGAIN = 0.25
 class JobFailed(OnbeatError):
     """The job ended without a result. `job` is as it ended."""
 
-    def __init__(self, job: JobRecord) -> None:
+    def __init__(self, job: JobAnswer) -> None:
         why = job.error or job.reason or "no reason given"
         super().__init__(f"job {job.id} {job.state}: {why}")
         self.job = job
@@ -28,19 +31,9 @@ class JobFailed(OnbeatError):
 class Reader(Protocol):
     """What a handle needs of the `Onbeat` that it came from."""
 
+    desk: Desk
+
     def wait_for(self, work: Coroutine[Any, Any, Any]) -> Any: ...
-
-    async def job_record(self, id: JobId) -> JobRecord | None: ...
-
-    def changes(self) -> "Changes": ...
-
-
-class Changes(Protocol):
-    """Wakes when jobs may have changed."""
-
-    async def wait(self, seconds: float) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class Job(Generic[Result_co]):
@@ -57,17 +50,14 @@ class Job(Generic[Result_co]):
     def __repr__(self) -> str:
         return f"Job({self.id!r})"
 
-    async def astate(self) -> JobRecord:
+    async def astate(self) -> JobAnswer:
         """The job as it is now. Raises `NotFound` when it has been pruned."""
-        record = await self.reader.job_record(self.id)
-        if record is None:
-            raise NotFound(f"job {self.id} is not there; it was pruned, or never accepted")
-        return record
+        return await self.reader.desk.ask(JOB_SHOW, JobById(self.id))
 
-    def state(self) -> JobRecord:
+    def state(self) -> JobAnswer:
         """The job as it is now. Raises `NotFound` when it has been pruned."""
-        record: JobRecord = self.reader.wait_for(self.astate())
-        return record
+        answer: JobAnswer = self.reader.wait_for(self.astate())
+        return answer
 
     async def aresult(self, timeout: float | None = None) -> Result_co:
         """Wait until the job has ended and return its result.
@@ -83,19 +73,19 @@ class Job(Generic[Result_co]):
         value: Result_co = self.reader.wait_for(self.aresult(timeout))
         return value
 
-    async def ended(self) -> JobRecord:
-        changes = self.reader.changes()
+    async def ended(self) -> JobAnswer:
+        changes = self.reader.desk.changes()
         try:
-            while not (record := await self.astate()).is_final:
+            while (job := await self.reader.desk.ended(self.id)) is None:
                 await changes.wait(LOOK_AGAIN)
-            return record
+            return job
         finally:
             changes.close()
 
-    def unpacked(self, record: JobRecord) -> Any:
-        if record.state is not JobState.SUCCEEDED:
-            raise JobFailed(record)
-        return None if record.result is None else self.decode(bytes(record.result))
+    def unpacked(self, job: JobAnswer) -> Any:
+        if job.state is not JobState.SUCCEEDED:
+            raise JobFailed(job)
+        return None if job.result == NO_RESULT else self.decode(bytes(job.result))
 
 
 def decode_plain(packed: bytes) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -39,6 +39,8 @@ from onbeat.wire.values import (
     read_queue,
     shown_or_unset,
 )
+
+NO_RESULT: Final = msgspec.Raw(b"null")
 
 
 class JobBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -143,7 +145,7 @@ class JobAnswer(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: datetime | None
     attempt: int
     attempts_max: int
-    result: Annotated[msgspec.Raw | None, Meta(description="Any JSON")]
+    result: Annotated[msgspec.Raw, Meta(description="Any JSON; null while there is none")]
     error: str | None
     progress: ProgressAnswer | None
     schedule_id: str | None
@@ -151,7 +153,7 @@ class JobAnswer(msgspec.Struct, frozen=True, kw_only=True):
     unique: str | None
     after: tuple[str, ...]
     expires_at: datetime | None
-    cancel_reason: str | UnsetType
+    cancel_reason: str | UnsetType = UNSET
     labels: dict[str, str]
     attempts: tuple[AttemptAnswer, ...] | UnsetType = UNSET
     history: tuple[HistoryEntry, ...] | UnsetType = UNSET
@@ -227,7 +229,7 @@ def job_answer(job: Job) -> JobAnswer:
         finished_at=job.finished_at,
         attempt=job.attempt,
         attempts_max=job.retry.attempts_max,
-        result=job.result,
+        result=NO_RESULT if job.result is None else job.result,
         error=job.error,
         progress=ProgressAnswer(job.progress.done, job.progress.total) if job.progress else None,
         schedule_id=job.schedule_id,

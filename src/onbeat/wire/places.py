@@ -43,7 +43,7 @@ class WorkerAnswer(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int
     running: int
     tasks: tuple[str, ...]
-    queues: tuple[str, ...] | UnsetType
+    queues: tuple[str, ...] | UnsetType = UNSET
 
 
 class WorkersAnswer(msgspec.Struct, frozen=True):

@@ -134,34 +134,34 @@ class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     name: str
-    rrule: str | UnsetType
-    cron: str | UnsetType
-    every: str | UnsetType
-    at: str | UnsetType
+    rrule: str | UnsetType = UNSET
+    cron: str | UnsetType = UNSET
+    every: str | UnsetType = UNSET
+    at: str | UnsetType = UNSET
     recurrence: Annotated[str, Meta(description="The rule in words")]
-    timezone: str | UnsetType
-    anchor: str | UnsetType
+    timezone: str | UnsetType = UNSET
+    anchor: str | UnsetType = UNSET
     dst_gap: str
     dst_fold: str
-    callback_url: str | UnsetType
-    method: str | UnsetType
-    headers: dict[str, str] | UnsetType
-    body: str | UnsetType
+    callback_url: str | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    headers: dict[str, str] | UnsetType = UNSET
+    body: str | UnsetType = UNSET
     target: TargetAnswer
     status: StatusForm
     next_at: datetime | None
-    starts_at: datetime | UnsetType
-    ends_at: datetime | UnsetType
+    starts_at: datetime | UnsetType = UNSET
+    ends_at: datetime | UnsetType = UNSET
     catch_up: CatchUp
-    grace: str | UnsetType
+    grace: str | UnsetType = UNSET
     overlap: Overlap
     jitter: str
     retry: RetryAnswer
-    timeout: str | UnsetType
+    timeout: str | UnsetType = UNSET
     queue: str
     priority: int
-    expires_after: str | UnsetType
-    key: str | UnsetType
+    expires_after: str | UnsetType = UNSET
+    key: str | UnsetType = UNSET
     labels: dict[str, str]
     created_at: datetime
     updated_at: datetime
@@ -244,7 +244,7 @@ def flat_target(body: ScheduleBody, before: Target | None) -> HttpTarget | Unset
         for name in ("callback_url", "method", "headers", "body")
         if getattr(body, name) is not UNSET
     ]
-    if not given:
+    if not given or (body.callback_url is None and body.target):
         return UNSET
     old = before if isinstance(before, HttpTarget) else None
     url = old.url if body.callback_url is UNSET and old is not None else body.callback_url

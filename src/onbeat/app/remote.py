@@ -1,0 +1,228 @@
+"""Asks a service over HTTP: every request is spelled from the operations' own table."""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
+from urllib.parse import quote, urlsplit
+from weakref import WeakKeyDictionary
+
+import aiohttp
+import msgspec
+from msgspec import UNSET
+
+from onbeat.app.desk import Changes, unknown_key
+from onbeat.model.errors import Invalid, Misconfigured, OnbeatError, Unavailable
+from onbeat.model.ids import JobId
+from onbeat.model.job import FINAL_STATES, Job
+from onbeat.model.limits import BULK_JOBS_MAX, PAGE_LIMIT_MAX
+from onbeat.model.target import HandlerTarget, HttpTarget, Target
+from onbeat.operations.table import (
+    JOB_ENQUEUE,
+    JOB_SHOW,
+    SCHEDULE_LIST,
+    SCHEDULE_PUT,
+    Operation,
+)
+from onbeat.ports.store import Enqueued
+from onbeat.wire.jobs import EnqueueBody, JobAnswer, JobBody
+from onbeat.wire.problems import ProblemAnswer, error_of
+from onbeat.wire.recurrences import FORM_OF_KIND
+from onbeat.wire.requests import Enqueue, JobById, ListSchedules, Put, PutSchedule
+from onbeat.wire.schedules import ScheduleBody, ScheduleDraft
+from onbeat.wire.targets import HttpBody, RetryBody, TargetBody
+
+Request = TypeVar("Request")
+Answer = TypeVar("Answer")
+
+ANSWER_SECONDS_MAX: Final = 60.0
+CONNECT_SECONDS_MAX: Final = 5.0
+LOOK_AGAIN: Final = 0.1
+PATH_FIELD: Final = re.compile(r"\{(\w+)\}")
+
+
+class RemoteDesk:
+    """Implements `onbeat.app.desk.Desk` over a service's REST API.
+
+    Raises `Misconfigured` for a URL that cannot be a service's.
+    """
+
+    def __init__(self, url: str, api_key: str | None = None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise Misconfigured(f"{url!r} must be a URL such as http://127.0.0.1:8080", "server")
+        port = f":{parts.port}" if parts.port else ""
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        self.shown = f"{parts.scheme}://{host}{port}"
+        self.base = self.shown + parts.path.rstrip("/").removesuffix("/api")
+        self.headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self.sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = (
+            WeakKeyDictionary()
+        )
+
+    async def ask(self, operation: Operation[Request, Answer], request: Request) -> Answer:
+        content = await self.answered(operation, request)
+        try:
+            return msgspec.json.decode(content, type=operation.answer)
+        except msgspec.DecodeError as error:
+            raise Unavailable(f"{self.shown} does not answer as Onbeat does") from error
+
+    async def answered(self, operation: Operation[Request, Answer], request: Request) -> bytes:
+        path, query, body = spelled(operation, request)
+        sent = {**self.headers, "Content-Type": "application/json"} if body else self.headers
+        try:
+            async with self.session().request(
+                operation.method,
+                self.base + path,
+                params=query,
+                data=body,
+                headers=sent,
+                allow_redirects=False,
+            ) as response:
+                return self.judged(response.status, await response.read())
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            why = "it took too long" if isinstance(error, TimeoutError) else str(error)
+            raise Unavailable(
+                f"{self.shown} did not answer: {why}; is `onbeat up` running there?"
+            ) from error
+
+    def judged(self, status: int, content: bytes) -> bytes:
+        """The content of a good answer; raises the error that the service told."""
+        if status < 400:
+            return content
+        try:
+            problem = msgspec.json.decode(content, type=ProblemAnswer).error
+        except msgspec.DecodeError as error:
+            kind = Unavailable if status >= 500 else OnbeatError
+            raise kind(f"{self.shown} answered {status}, and not as Onbeat does") from error
+        raise error_of(problem)
+
+    def session(self) -> aiohttp.ClientSession:
+        """The connections of the running loop."""
+        loop = asyncio.get_running_loop()
+        found = self.sessions.get(loop)
+        if found is None or found.closed:
+            timeout = aiohttp.ClientTimeout(
+                total=ANSWER_SECONDS_MAX, sock_connect=CONNECT_SECONDS_MAX
+            )
+            found = self.sessions[loop] = aiohttp.ClientSession(timeout=timeout)
+        return found
+
+    async def close(self) -> None:
+        """Close the connections of the running loop."""
+        found = self.sessions.pop(asyncio.get_running_loop(), None)
+        if found is not None:
+            await found.close()
+
+    async def enqueue(self, jobs: Sequence[Job]) -> Sequence[Enqueued]:
+        answers: list[Enqueued] = []
+        for start in range(0, len(jobs), BULK_JOBS_MAX):
+            part = jobs[start : start + BULK_JOBS_MAX]
+            body = EnqueueBody(jobs=tuple(job_body(job) for job in part))
+            answer = await self.ask(JOB_ENQUEUE, Enqueue(body))
+            known = frozenset(answer.existing or ())
+            answers += [Enqueued(JobId(id), id not in known) for id in answer.ids or ()]
+        return answers
+
+    async def put_schedule(self, key: str, draft: ScheduleDraft) -> Put:
+        return await self.ask(SCHEDULE_PUT, PutSchedule(key, schedule_body(draft)))
+
+    async def schedule_id(self, key: str) -> str:
+        page = await self.ask(SCHEDULE_LIST, ListSchedules(q=key, limit=PAGE_LIMIT_MAX))
+        for schedule in page.schedules:
+            if schedule.key == key:
+                return schedule.id
+        raise unknown_key(key)
+
+    async def ended(self, id: JobId) -> JobAnswer | None:
+        job = await self.ask(JOB_SHOW, JobById(id))
+        return job if job.state in FINAL_STATES else None
+
+    def changes(self) -> Changes:
+        return Polling()
+
+
+class Polling:
+    """Changes elsewhere are not heard of, so they are looked for."""
+
+    async def wait(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, LOOK_AGAIN))
+
+    def close(self) -> None: ...
+
+
+def spelled(
+    operation: Operation[Request, Answer], request: Request
+) -> tuple[str, Mapping[str, str], bytes | None]:
+    """Path, query and body of the request."""
+    fields = {
+        field: value
+        for field in operation.request.__struct_fields__  # type: ignore[attr-defined]
+        if (value := getattr(request, field)) is not None
+    }
+    body = fields.pop(operation.body, None) if operation.body else None
+    texts = {name: text_of(value) for name, value in fields.items()}
+    path = PATH_FIELD.sub(lambda found: quote(texts.pop(found[1]), safe=""), operation.path)
+    return path, texts, None if body is None else msgspec.json.encode(body)
+
+
+def text_of(value: object) -> str:
+    return str(msgspec.to_builtins(value))
+
+
+def job_body(job: Job) -> JobBody:
+    return JobBody(
+        target=target_body(job.target),
+        run_at=job.due_at,
+        queue=job.queue,
+        priority=job.priority,
+        unique=job.unique or UNSET,
+        retry=RetryBody(**msgspec.structs.asdict(job.retry)),
+        timeout=job.timeout.total_seconds() if job.timeout else UNSET,
+        expires_at=job.expires_at or UNSET,
+        after=job.after,
+        labels=job.labels,
+    )
+
+
+def target_body(target: Target) -> TargetBody:
+    match target:
+        case HandlerTarget(task=task, args=args, kwargs=kwargs):
+            return TargetBody(task=task, args=args, kwargs=kwargs)
+        case HttpTarget():
+            http = HttpBody(
+                url=target.url,
+                method=target.method,
+                headers=target.headers,
+                body=target.body or UNSET,
+                secret=target.secret or UNSET,
+            )
+            return TargetBody(http=http)
+
+
+def schedule_body(draft: ScheduleDraft) -> ScheduleBody:
+    """The draft as a body. Raises `Invalid` for a rule that only a program can hold."""
+    rule = draft.recurrence
+    assert rule is not UNSET
+    form = FORM_OF_KIND.get(rule.kind)
+    if form is None:
+        raise Invalid(
+            f"a {rule.kind} cannot be sent to a service; write it as an RRULE or cron", "recurrence"
+        )
+    said = draft.given()
+    said.update(
+        {
+            form: rule.text,
+            "timezone": rule.tz or UNSET,
+            "dst_gap": rule.dst_gap,
+            "dst_fold": rule.dst_fold,
+            "target": target_body(draft.target) if draft.target is not UNSET else UNSET,
+        }
+    )
+    del said["recurrence"]
+    if draft.retry is not UNSET:
+        said["retry"] = RetryBody(**msgspec.structs.asdict(draft.retry))
+    for span in ("grace", "jitter", "timeout", "expires_after"):
+        value = getattr(draft, span)
+        said[span] = value.total_seconds() if value else UNSET
+    return ScheduleBody(**said)  # type: ignore[arg-type]
