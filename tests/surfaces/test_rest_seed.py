@@ -1,11 +1,11 @@
 """The scenarios of the first system that this API replaces, as its callers know them."""
 
 import pytest
-from operations.office import NOON, Office
-from surfaces.rest_client import RestClient
 
 from onbeat.api import build_api
 from onbeat.model.outcome import Failed, Succeeded
+from operations.office import NOON, Office
+from surfaces.rest_client import RestClient
 
 BACKUP = {
     "name": "Daily Backup",

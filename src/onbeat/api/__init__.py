@@ -1,6 +1,7 @@
 """The HTTP face: REST, OpenAPI and Swagger UI, made from the table of operations."""
 
 from onbeat.api.asgi import build_api
+from onbeat.api.openapi import openapi_document, openapi_json, openapi_yaml
 from onbeat.api.options import ApiOptions
 
-__all__ = ["ApiOptions", "build_api"]
+__all__ = ["ApiOptions", "build_api", "openapi_document", "openapi_json", "openapi_yaml"]

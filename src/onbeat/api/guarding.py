@@ -2,9 +2,9 @@
 
 import hashlib
 import hmac
+import re
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -17,6 +17,7 @@ from onbeat.model.errors import Forbidden, OnbeatError, Unauthorized
 OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz"})
 OPEN_PREFIXES: Final = ("/docs/", "/swagger-ui")
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^:\[\]]*)(?::[0-9]*)?", re.ASCII)
 KEY_CHARS_MAX: Final = 1_000
 
 HEADERS: Final = {
@@ -74,7 +75,8 @@ def check_host(headers: Headers, hosts: frozenset[str]) -> None:
 
 def host_name(host: str) -> str:
     """The name without its port; an IPv6 address without its brackets."""
-    return (urlsplit(f"//{host}").hostname or "").lower()
+    found = HOST.fullmatch(host.lower())
+    return found["name"].strip("[]") if found else ""
 
 
 def check_origin(request: Request) -> None:
@@ -89,7 +91,7 @@ def is_from_here(headers: Headers) -> bool:
     if site is not None:
         return site in {"same-origin", "none"}
     origin = headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == headers.get("host")
+    return origin is None or origin.partition("://")[2] == headers.get("host")
 
 
 def check_key(request: Request, knows: Callable[[str], bool] | None) -> None:

@@ -168,9 +168,7 @@ def next_plan(operator: Operator, before: Schedule, after: Schedule, now: dateti
         return no_plan(after, since)
     begun = replace(after, planned_through=since)
     passed = PASSED_PAUSED if was_paused else None
-    return planning.replan(
-        begun, now, operator.horizon, operator.chance.ids, passed, operator.read
-    )
+    return planning.replan(begun, now, operator.horizon, operator.chance.ids, passed, operator.read)
 
 
 def no_plan(schedule: Schedule, planned_through: datetime) -> Plan:

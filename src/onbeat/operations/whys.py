@@ -59,9 +59,12 @@ def standing(job: Job) -> Obstacle:
             return Obstacle("running", f"It runs on worker {job.worker}, attempt {job.attempt}.")
         case JobState.SUCCEEDED:
             return Obstacle("succeeded", "It has succeeded.")
-        case state:
-            reason = job.reason or job.error or job.cancel_reason or "no reason given"
-            return Obstacle(state.value, f"It has ended {state}: {reason}. It can be retried.")
+        case JobState.CANCELLED:
+            reason = job.reason or job.cancel_reason or "no reason given"
+            return Obstacle("cancelled", f"It was cancelled: {reason}. It can be retried.")
+        case _:
+            told = ": ".join(text for text in (job.reason, job.error) if text)
+            return Obstacle("failed", f"It has failed: {told[:500]}. It can be retried.")
 
 
 async def in_the_way(operator: Operator, job: Job, now: datetime) -> AsyncIterator[Obstacle]:

@@ -1,0 +1,374 @@
+"""The verbs of schedules, against the memory store."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from onbeat.model.errors import Conflict, Invalid, Malformed, NotFound
+from onbeat.model.job import JobState
+from onbeat.model.outcome import Succeeded
+from onbeat.model.retry import RetryPolicy
+from onbeat.model.schedule import ScheduleStatus
+from onbeat.operations.operator import TaskDefaults
+from onbeat.operations.table import (
+    JOB_LIST,
+    SCHEDULE_BACKFILL,
+    SCHEDULE_CREATE,
+    SCHEDULE_DELETE,
+    SCHEDULE_HISTORY,
+    SCHEDULE_LIST,
+    SCHEDULE_PAUSE,
+    SCHEDULE_PENDING,
+    SCHEDULE_PUT,
+    SCHEDULE_RESUME,
+    SCHEDULE_SHOW,
+    SCHEDULE_TRIGGER,
+    SCHEDULE_UPDATE,
+)
+from operations.office import NOON, Office
+
+EVERY = {"name": "tick", "every": "5m", "target": {"task": "tick"}}
+
+
+@pytest.fixture
+def office():
+    return Office()
+
+
+async def make(office, **fields) -> str:
+    body = {key: value for key, value in (EVERY | fields).items() if value is not None}
+    return (await office.ask(SCHEDULE_CREATE, body))["id"]
+
+
+async def pending_times(office, id) -> list[str]:
+    events = (await office.ask(SCHEDULE_PENDING, id=id, limit="100"))["events"]
+    return sorted(event["run_time"][11:16] for event in events)
+
+
+async def test_a_new_schedule_has_its_first_jobs(office):
+    id = await make(office)
+    assert await pending_times(office, id) == ["12:05", "12:10", "12:15"]
+
+
+async def test_a_paused_one_has_none(office):
+    id = await make(office, status="paused")
+    assert await pending_times(office, id) == []
+    assert (await office.ask(SCHEDULE_SHOW, id=id))["next_at"] is None
+
+
+async def test_a_new_rule_replaces_the_waiting_jobs(office):
+    id = await make(office)
+    office.move(minutes=6)
+    await office.ask(SCHEDULE_UPDATE, {"every": "1h"}, id=id)
+    assert await pending_times(office, id) == ["12:05", "13:06"]
+    shown = await office.ask(SCHEDULE_SHOW, id=id)
+    assert shown["anchor"] == "2026-03-02T12:06:00Z"
+
+
+async def test_the_anchor_stays_while_the_rule_does(office):
+    id = await make(office)
+    office.move(minutes=6)
+    changes = {"every": "5m", "name": "tock", "starts_at": "2026-03-02T12:12:00Z"}
+    await office.ask(SCHEDULE_UPDATE, changes, id=id)
+    shown = await office.ask(SCHEDULE_SHOW, id=id)
+    assert shown["anchor"] == "2026-03-02T12:00:00Z"
+    assert shown["next_at"] == "2026-03-02T12:15:00Z"
+
+
+async def test_a_new_time_zone_keeps_the_rule(office):
+    id = await make(office, every=None, cron="0 9 * * *")
+    await office.ask(SCHEDULE_UPDATE, {"timezone": "America/New_York"}, id=id)
+    shown = await office.ask(SCHEDULE_SHOW, id=id)
+    assert (shown["cron"], shown["timezone"]) == ("0 9 * * *", "America/New_York")
+    assert shown["next_at"] == "2026-03-02T14:00:00Z"
+
+
+async def test_a_rule_of_another_kind_takes_its_place(office):
+    id = await make(office)
+    await office.ask(SCHEDULE_UPDATE, {"cron": "0 * * * *"}, id=id)
+    shown = await office.ask(SCHEDULE_SHOW, id=id)
+    assert shown["cron"] == "0 * * * *"
+    assert "every" not in shown
+
+
+async def test_waiting_jobs_follow_what_is_no_matter_of_the_rule(office):
+    id = await make(office)
+    await office.ask(SCHEDULE_UPDATE, {"queue": "slow", "target": {"task": "tock"}}, id=id)
+    jobs = (await office.ask(JOB_LIST, state="waiting"))["jobs"]
+    assert {(job["queue"], job["target"]["task"]) for job in jobs} == {("slow", "tock")}
+    assert await pending_times(office, id) == ["12:05", "12:10", "12:15"]
+
+
+async def test_null_takes_a_field_back_to_its_default(office):
+    id = await make(office, grace="1h", queue="slow", timeout="5s", labels={"a": "b"}, priority=4)
+    nothing = dict.fromkeys(("grace", "queue", "timeout", "labels", "priority", "retry", "overlap"))
+    await office.ask(SCHEDULE_UPDATE, nothing, id=id)
+    shown = await office.ask(SCHEDULE_SHOW, id=id)
+    assert "grace" not in shown
+    assert "timeout" not in shown
+    assert (shown["queue"], shown["labels"], shown["priority"]) == ("default", {}, 0)
+
+
+async def test_a_secret_stays_until_it_is_changed(office):
+    secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    http = {"url": "https://example.com/a", "secret": secret}
+    id = await make(office, target={"http": http})
+    stored = office.store.schedule
+    await office.ask(SCHEDULE_UPDATE, {"target": {"http": {"url": "https://b.example/"}}}, id=id)
+    assert (await stored(id)).target.secret == secret
+    await office.ask(SCHEDULE_UPDATE, {"method": "POST"}, id=id)
+    assert (await stored(id)).target.secret == secret
+    shown = msgspec.json.encode(await office.ask(SCHEDULE_SHOW, id=id))
+    assert secret.encode() not in shown
+    gone = {"target": {"http": {"url": "https://b.example/", "secret": None}}}
+    await office.ask(SCHEDULE_UPDATE, gone, id=id)
+    assert (await stored(id)).target.secret is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"every": None, "at": "2020-01-01T00:00:00Z"}, "at"),
+        ({"ends_at": "2026-03-02T12:01:00Z"}, "every"),
+        ({"every": None, "cron": "0 0 30 2 *"}, "cron"),
+        (
+            {"every": None, "rrule": "DTSTART:20200101T000000Z\nRRULE:FREQ=DAILY;COUNT=3"},
+            "rrule",
+        ),
+        ({"starts_at": "2026-04-01T00:00:00Z", "ends_at": "2026-03-31T00:00:00Z"}, "ends_at"),
+    ],
+)
+async def test_a_schedule_that_would_never_run_is_refused(office, fields, field):
+    with pytest.raises(Invalid) as caught:
+        await make(office, **fields)
+    assert caught.value.field == field
+    id = await make(office)
+    with pytest.raises(Invalid):
+        await office.ask(SCHEDULE_UPDATE, {k: v for k, v in fields.items() if v}, id=id)
+    assert await pending_times(office, id) == ["12:05", "12:10", "12:15"]
+
+
+async def test_a_pause_takes_back_what_waits_and_a_resume_goes_on_from_now(office):
+    id = await make(office)
+    office.move(minutes=2)
+    await office.ask(SCHEDULE_PAUSE, id=id)
+    assert await pending_times(office, id) == []
+    await office.ask(SCHEDULE_PAUSE, id=id)
+    office.move(minutes=20)
+    await office.ask(SCHEDULE_RESUME, id=id)
+    assert await pending_times(office, id) == ["12:25", "12:30", "12:35"]
+    between = await office.store.dispositions(id, NOON, office.clock.at)
+    assert [(each.first.minute, each.last.minute, each.reason) for each in between] == [
+        (5, 20, "paused")
+    ]
+
+
+async def test_an_edit_while_paused_plans_nothing(office):
+    id = await make(office)
+    await office.ask(SCHEDULE_PAUSE, id=id)
+    office.move(minutes=7)
+    await office.ask(SCHEDULE_UPDATE, {"every": "1m", "name": "x"}, id=id)
+    assert await pending_times(office, id) == []
+    office.move(minutes=3)
+    await office.ask(SCHEDULE_UPDATE, {"status": "active"}, id=id)
+    assert (await pending_times(office, id))[0] == "12:11"
+
+
+async def test_what_runs_while_a_schedule_is_paused_runs_on(office):
+    id = await make(office)
+    office.move(minutes=5)
+    (job,) = await office.claim("tick")
+    await office.ask(SCHEDULE_PAUSE, id=id)
+    assert (await office.store.job(job.id)).state is JobState.RUNNING
+
+
+async def test_a_changed_rule_revives_a_finished_schedule(office):
+    id = await make(office, every=None, at="2026-03-02T12:01:00Z")
+    schedule = await office.store.schedule(id)
+    finished = msgspec.structs.replace(
+        schedule, status=ScheduleStatus.FINISHED, version=schedule.version + 1
+    )
+    office.move(minutes=2)
+    assert await office.store.update_schedule(finished, None, office.clock.at)
+    await office.ask(SCHEDULE_UPDATE, {"name": "again"}, id=id)
+    assert (await office.ask(SCHEDULE_SHOW, id=id))["status"] == "finished"
+    await office.ask(SCHEDULE_UPDATE, {"at": "2026-03-02T12:30:00Z"}, id=id)
+    shown = await office.ask(SCHEDULE_SHOW, id=id)
+    assert (shown["status"], shown["next_at"]) == ("active", "2026-03-02T12:30:00Z")
+
+
+async def test_a_put_creates_changes_or_leaves(office):
+    body = {"every": "5m", "target": {"task": "tick", "args": [1, 2]}}
+    first = await office.ask(SCHEDULE_PUT, body, key="ticker")
+    assert set(first) == {"id"}
+    office.move(minutes=1)
+    same = await office.ask(SCHEDULE_PUT, body, key="ticker")
+    assert same == first | {"created": False, "changed": False}
+    assert (await office.ask(SCHEDULE_SHOW, id=first["id"]))["name"] == "ticker"
+    other = await office.ask(SCHEDULE_PUT, body | {"queue": "slow"}, key="ticker")
+    assert other == first | {"created": False}
+    shown = await office.ask(SCHEDULE_SHOW, id=first["id"])
+    assert (shown["queue"], shown["anchor"]) == ("slow", "2026-03-02T12:00:00Z")
+    await office.ask(SCHEDULE_PUT, body, key="ticker")
+    assert (await office.ask(SCHEDULE_SHOW, id=first["id"]))["queue"] == "default"
+
+
+async def test_a_put_leaves_a_pause_alone(office):
+    body = {"every": "5m", "target": {"task": "tick"}}
+    id = (await office.ask(SCHEDULE_PUT, body, key="ticker"))["id"]
+    await office.ask(SCHEDULE_PAUSE, id=id)
+    await office.ask(SCHEDULE_PUT, body | {"every": "6m"}, key="ticker")
+    assert (await office.ask(SCHEDULE_SHOW, id=id))["status"] == "paused"
+    assert await pending_times(office, id) == []
+
+
+async def test_a_put_of_what_has_passed_is_left_alone(office):
+    body = {"at": "2026-03-02T12:30:00Z", "target": {"task": "tick"}}
+    first = await office.ask(SCHEDULE_PUT, body, key="once")
+    office.move(hours=1)
+    assert (await office.ask(SCHEDULE_PUT, body, key="once"))["id"] == first["id"]
+
+
+async def test_a_key_is_taken_once(office):
+    await make(office, key="k")
+    with pytest.raises(Conflict):
+        await make(office, key="k")
+
+
+async def test_an_edit_is_begun_anew_when_another_came_between(office):
+    id = await make(office)
+    update, races = office.store.update_schedule, []
+
+    async def raced(schedule, plan, now):
+        if not races:
+            races.append(True)
+            before = await office.store.schedule(id)
+            between = msgspec.structs.replace(before, priority=9, version=before.version + 1)
+            assert await update(between, None, now)
+        return await update(schedule, plan, now)
+
+    office.store.update_schedule = raced
+    await office.ask(SCHEDULE_UPDATE, {"name": "mine"}, id=id)
+    shown = await office.ask(SCHEDULE_SHOW, id=id)
+    assert (shown["name"], shown["priority"]) == ("mine", 9)
+
+
+async def test_an_edit_that_always_loses_gives_up(office):
+    id = await make(office)
+
+    async def lost(*_):
+        return False
+
+    office.store.update_schedule = lost
+    with pytest.raises(Conflict, match="changed by others"):
+        await office.ask(SCHEDULE_UPDATE, {"name": "mine"}, id=id)
+
+
+async def test_a_trigger_makes_one_job_now(office):
+    id = await make(office)
+    job = await office.store.job((await office.ask(SCHEDULE_TRIGGER, id=id))["job_id"])
+    assert (job.due_at, job.occurrence, job.schedule_id) == (NOON, None, id)
+
+
+async def test_a_backfill_is_idempotent_and_says_how_far_it_came(office):
+    id = await make(office)
+    span = {"from": "2026-03-02T12:01:00Z", "to": "2026-03-02T13:00:00Z"}
+    await office.ask(SCHEDULE_PAUSE, id=id)
+    office.move(hours=2)
+    await office.ask(SCHEDULE_RESUME, id=id)
+    part = await office.ask(SCHEDULE_BACKFILL, span | {"limit": 4}, id=id)
+    assert part == {"jobs": 4, "through": "2026-03-02T12:20:00Z"}
+    assert await office.ask(SCHEDULE_BACKFILL, span, id=id) == {"jobs": 8}
+    assert await office.ask(SCHEDULE_BACKFILL, span, id=id) == {"jobs": 0}
+
+
+@pytest.mark.parametrize(
+    ("span", "kind", "field"),
+    [
+        ({"from": "2026-03-02T12:00:00Z", "to": "2026-03-02T11:00:00Z"}, Invalid, "to"),
+        ({"from": "2026-03-02T12:00:00Z"}, Invalid, "to"),
+        ({"from": "x", "to": "2026-03-02T11:00:00Z"}, Invalid, "from"),
+        ({"from": 1, "to": "2026-03-02T11:00:00Z"}, Malformed, "from"),
+        (
+            {"from": "2026-03-02T12:00:00Z", "to": "2026-03-02T13:00:00Z", "limit": 0},
+            Invalid,
+            "limit",
+        ),
+    ],
+)
+async def test_a_bad_backfill_names_its_field(office, span, kind, field):
+    id = await make(office)
+    with pytest.raises(kind) as caught:
+        await office.ask(SCHEDULE_BACKFILL, span, id=id)
+    assert caught.value.field == field
+
+
+async def test_a_list_is_filtered_and_counted(office):
+    for name in ("alpha", "beta", "alphabet"):
+        await make(office, name=name)
+        office.move(seconds=1)
+    found = await office.ask(SCHEDULE_LIST, q="ALPHA", limit="1")
+    assert (found["total"], [each["name"] for each in found["schedules"]]) == (2, ["alphabet"])
+    second = await office.ask(SCHEDULE_LIST, q="alpha", limit="1", page="2")
+    assert [each["name"] for each in second["schedules"]] == ["alpha"]
+    assert (await office.ask(SCHEDULE_LIST, status="paused"))["schedules"] == []
+    assert (await office.ask(SCHEDULE_LIST, q="100%"))["total"] == 0
+
+
+async def test_what_is_not_there_cannot_be_asked_for(office):
+    absent = "01900000-0000-7000-8000-00000000ffff"
+    for operation in (SCHEDULE_SHOW, SCHEDULE_PAUSE, SCHEDULE_RESUME, SCHEDULE_DELETE):
+        with pytest.raises(NotFound, match="Schedule not found"):
+            await office.ask(operation, id=absent)
+
+
+@pytest.mark.parametrize(
+    ("http", "field"),
+    [
+        ({"url": "foo"}, "target.http.url"),
+        ({"url": "https://user:x@a.example/"}, "target.http.url"),
+        ({"url": "https://a.example/", "method": "BREW"}, "target.http.method"),
+        ({"url": "https://a.example/", "headers": {"Host": "b"}}, "target.http.headers.Host"),
+        ({"url": "https://a.example/", "headers": {"A": "b\r\nc"}}, "target.http.headers.A"),
+        ({"url": "https://a.example/", "secret": "short"}, "target.http.secret"),
+    ],
+)
+async def test_a_request_that_cannot_be_sent_is_refused(office, http, field):
+    with pytest.raises(Invalid) as caught:
+        await make(office, target={"http": http})
+    assert caught.value.field == field
+
+
+async def test_a_forbidden_address_is_refused_at_creation():
+    office = Office(refuse_url=lambda url: "a private address" if "10.0.0.1" in url else None)
+    with pytest.raises(Invalid, match="a private address") as caught:
+        await make(office, target=None, callback_url="http://10.0.0.1/")
+    assert caught.value.field == "callback_url"
+    await make(office, target=None, callback_url="http://example.com/")
+
+
+async def test_a_task_gives_what_its_schedule_leaves_open():
+    declared = TaskDefaults(
+        queue="mail", priority=3, retry=RetryPolicy(attempts_max=9), timeout=timedelta(seconds=7)
+    )
+    office = Office(task_defaults=lambda _: declared)
+    shown = await office.ask(SCHEDULE_SHOW, id=await make(office))
+    assert (shown["queue"], shown["priority"], shown["timeout"]) == ("mail", 3, "7s")
+    assert shown["retry"]["attempts_max"] == 9
+    shown = await office.ask(SCHEDULE_SHOW, id=await make(office, queue="own", timeout=1))
+    assert (shown["queue"], shown["timeout"]) == ("own", "1s")
+
+
+async def test_many_events_cost_no_look_at_their_attempts(office):
+    id = await make(office, every="1m")
+    for _ in range(3):
+        office.move(minutes=1)
+        await office.run(Succeeded(), "tick")
+
+    async def refused(_):
+        pytest.fail("attempts were looked up")
+
+    office.store.attempts = refused
+    events = (await office.ask(SCHEDULE_HISTORY, id=id))["events"]
+    assert [event["status"][-1]["status"] for event in events] == ["completed"] * 3

@@ -1,0 +1,334 @@
+"""Each command against a store on disk: what it prints, and with which code it ends."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from click.testing import CliRunner
+
+from onbeat.cli.main import root
+
+NOBODY = "01900000-0000-7000-8000-000000000000"
+
+
+@pytest.fixture
+def onbeat(tmp_path, monkeypatch):
+    """Runs `onbeat …` in an empty folder with a store of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TZ", "UTC")
+    for name in ("ONBEAT_SERVER", "ONBEAT_API_KEY", "ONBEAT_STORE", "ONBEAT_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*args, code=0, input=None):
+        result = CliRunner().invoke(root, [str(arg) for arg in args], input=input)
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
+
+
+@pytest.fixture
+def asked(onbeat):
+    """The same with `--json`, read."""
+    return lambda *args, **more: json.loads(onbeat(*args, "--json", **more).stdout)
+
+
+@pytest.fixture
+def nightly(onbeat):
+    added = onbeat(
+        "schedule", "add", "nightly", "--cron", "0 3 * * *", "--tz", "Europe/Berlin",
+        "--task", "reports.build", "--args", "[1]", "--kwargs", '{"deep": {"n": 1.0}}',
+        "--overlap", "skip", "--catch-up", "none", "--grace", "5m", "--jitter", "10s",
+        "--starts-at", "2020-01-01", "--ends-at", "2999-01-01T00:00:00Z", "--dst-gap", "skip",
+        "--dst-fold", "last", "--queue", "night", "--priority", "-3", "--timeout", "90s",
+        "--expires-after", "2h", "--key", "nightly", "--label", "team=data", "--label", "a=b",
+        "--retry-attempts-max", "7", "--retry-backoff", "linear", "--retry-delay", "2s",
+        "--retry-delay-max", "1m", "--no-retry-jitter",
+    )  # fmt: skip
+    return added.stdout.strip()
+
+
+def test_a_schedule_is_added_with_every_option_and_shown(asked, nightly):
+    found = asked("schedule", "show", nightly)
+    assert found["name"] == "nightly"
+    assert found["cron"] == "0 3 * * *"
+    assert found["timezone"] == "Europe/Berlin"
+    task = {"task": "reports.build", "args": [1], "kwargs": {"deep": {"n": 1.0}}}
+    assert found["target"] == task
+    assert (found["overlap"], found["catch_up"], found["grace"]) == ("skip", "none", "5m")
+    assert (found["jitter"], found["dst_gap"], found["dst_fold"]) == ("10s", "skip", "last")
+    assert (found["queue"], found["priority"], found["timeout"]) == ("night", -3, "1m30s")
+    assert (found["expires_after"], found["key"]) == ("2h", "nightly")
+    assert found["labels"] == {"team": "data", "a": "b"}
+    assert found["starts_at"] == "2020-01-01T00:00:00Z"
+    assert found["retry"] == {
+        "attempts_max": 7, "backoff": "linear", "delay": "2s", "delay_max": "1m", "jitter": False,
+    }  # fmt: skip
+
+
+def test_a_schedule_with_a_callback_reads_body_and_secret_from_files(asked, onbeat, tmp_path):
+    (tmp_path / "body.json").write_text('{"n": 1}')
+    (tmp_path / "secret").write_text("whsec_" + "A" * 32 + "\n")
+    added = asked(
+        "schedule", "add", "ping", "--every", "15m", "--url", "http://127.0.0.1:9/x",
+        "--method", "POST", "--header", "X-One: 1", "--header", "X-Two: a:b",
+        "--body", "@body.json", "--secret-file", "secret",
+    )  # fmt: skip
+    shown = asked("schedule", "show", added["id"])["target"]["http"]
+    assert (shown["method"], shown["body"]) == ("POST", '{"n": 1}')
+    assert shown["headers"] == {"X-One": "1", "X-Two": "a:b"}
+    assert shown["secret_set"] is True
+    assert "whsec" not in onbeat("schedule", "show", added["id"]).stdout
+
+
+def test_an_instant_without_offset_is_in_the_zone_of_the_rule(asked):
+    added = asked(
+        "schedule", "add", "x", "--at", "2999-01-31T09:00", "--tz", "Asia/Tokyo", "--task", "t"
+    )
+    assert asked("schedule", "show", added["id"])["next_at"] == "2999-01-31T00:00:00Z"
+
+
+def test_adding_again_by_key_is_a_conflict_unless_it_replaces(asked, onbeat, nightly):
+    again = ("schedule", "add", "nightly", "--every", "1h", "--task", "t", "--key", "nightly")
+    assert "nightly" in onbeat(*again, code=1).stderr
+    assert asked(*again, "--replace")["id"] == nightly
+    assert asked("schedule", "show", nightly)["every"] == "1h"
+
+
+def test_schedules_are_updated_and_fields_cleared(asked, onbeat, nightly):
+    onbeat("schedule", "update", nightly, "--cron", "30 2 * * *", "--clear", "grace")
+    found = asked("schedule", "show", nightly)
+    assert found["cron"] == "30 2 * * *"
+    assert "grace" not in found
+    assert "nothing to change" in onbeat("schedule", "update", nightly, code=2).stderr
+
+
+def test_schedules_are_listed_in_80_columns(asked, onbeat, nightly):
+    table = onbeat("schedule", "list").stdout
+    assert nightly in table
+    assert "nightly" in table
+    assert all(len(line) <= 80 for line in table.splitlines())
+    answer = asked("schedule", "list", "--q", "NIGHT", "--status", "active")
+    assert [found["id"] for found in answer["schedules"]] == [nightly]
+    assert asked("schedule", "list", "--status", "paused")["schedules"] == []
+    assert onbeat("schedule", "list", "--status", "paused").stdout == "no schedules\n"
+
+
+def test_a_long_list_says_how_to_see_more(onbeat):
+    for name in "abc":
+        onbeat("schedule", "add", name, "--every", "1d", "--task", "t")
+    assert "2 of 3; see more with --page 2" in onbeat("schedule", "list", "--limit", "2").stdout
+    assert "see more" not in onbeat("schedule", "list", "--limit", "2", "--page", "2").stdout
+
+
+def test_a_schedule_is_paused_resumed_triggered_and_deleted(asked, onbeat, nightly):
+    onbeat("schedule", "pause", nightly)
+    assert asked("schedule", "show", nightly)["status"] == "paused"
+    onbeat("schedule", "resume", nightly)
+    assert asked("schedule", "show", nightly)["status"] == "active"
+    job = onbeat("schedule", "trigger", nightly).stdout.strip()
+    assert asked("job", "show", job)["schedule_id"] == nightly
+    assert "deleted" in onbeat("schedule", "delete", nightly).stdout
+    assert nightly in onbeat("schedule", "show", nightly, code=1).stderr
+
+
+def test_a_backfill_goes_in_steps_and_repeating_it_adds_nothing(asked, onbeat, monkeypatch):
+    monkeypatch.setattr("onbeat.cli.schedules.BACKFILL_STEP", 3)
+    id = asked("schedule", "add", "x", "--cron", "0 3 * * *", "--task", "t")["id"]
+    span = ("schedule", "backfill", id, "--from", "2026-01-01", "--to", "2026-01-10T12:00Z")
+    assert asked(*span, "--limit", "4") == {"jobs": 4}
+    assert onbeat(*span).stdout == "6 jobs added\n"
+    assert asked(*span) == {"jobs": 0}
+
+
+def test_the_occurrences_of_a_schedule_are_listed(asked, onbeat, nightly):
+    (event,) = asked("schedule", "events", nightly)["events"]
+    assert event["schedule_id"] == nightly
+    assert event["_id"] in onbeat("schedule", "events", nightly).stdout
+    assert "no occurrences" in onbeat("schedule", "events", nightly, "--history").stdout
+
+
+def test_a_job_is_added_with_every_option_and_shown(asked, onbeat):
+    first = onbeat("job", "add", "--task", "t").stdout.strip()
+    added = asked(
+        "job", "add", "--task", "mail", "--args", "[7]", "--kwargs", '{"language":"de"}',
+        "--delay", "10m", "--queue", "mail", "--priority", "5", "--unique", "welcome:7",
+        "--timeout", "30s", "--expires-at", "2999-01-01", "--after", first, "--label", "a=b",
+        "--retry-attempts-max", "2",
+    )  # fmt: skip
+    found = asked("job", "show", added["id"])
+    assert found["target"] == {"task": "mail", "args": [7], "kwargs": {"language": "de"}}
+    assert (found["queue"], found["priority"], found["unique"]) == ("mail", 5, "welcome:7")
+    assert (found["attempts_max"], found["after"], found["labels"]) == (2, [first], {"a": "b"})
+    due = datetime.fromisoformat(found["run_at"]) - datetime.now(UTC)
+    assert timedelta(minutes=9) < due <= timedelta(minutes=10)
+    text = onbeat("job", "show", added["id"]).stdout
+    assert "in 10 min" in text
+    assert "History" in text
+    again = asked("job", "add", "--task", "mail", "--unique", "welcome:7")
+    assert (again["id"], again["created"]) == (added["id"], False)
+
+
+def test_jobs_are_listed_cancelled_retried_and_explained(asked, onbeat):
+    id = onbeat("job", "add", "--url", "http://127.0.0.1:9/x", "--delay", "3h").stdout.strip()
+    table = onbeat("job", "list").stdout
+    assert id in table
+    assert "in 3 h" in table
+    assert all(len(line) <= 80 for line in table.splitlines())
+    assert "due" in onbeat("job", "why", id).stdout
+    assert asked("job", "why", id)["state"] == "waiting"
+    assert onbeat("job", "cancel", id, "--reason", "enough").stdout == "cancelled\n"
+    assert asked("job", "show", id)["reason"] == "enough"
+    assert [job["id"] for job in asked("job", "list", "--state", "cancelled")["jobs"]] == [id]
+    assert asked("job", "list", "--state", "waiting")["jobs"] == []
+    assert onbeat("job", "retry", id).stdout == "waiting\n"
+    assert onbeat("job", "list", "--task", "nothing").stdout == "no jobs\n"
+
+
+def test_a_page_of_jobs_says_how_to_go_on(asked, onbeat):
+    for _ in range(3):
+        onbeat("job", "add", "--task", "t")
+    first = asked("job", "list", "--limit", "2")
+    assert f"--cursor {first['cursor']}" in onbeat("job", "list", "--limit", "2").stdout
+    rest = asked("job", "list", "--limit", "2", "--cursor", first["cursor"])
+    assert (len(rest["jobs"]), rest["cursor"]) == (1, None)
+
+
+def test_many_jobs_come_from_a_file_or_a_pipe(asked, onbeat, tmp_path, monkeypatch):
+    monkeypatch.setattr("onbeat.cli.jobs.CHUNK", 2)
+    lines = "".join(f'{{"task": "t", "args": [{n}], "unique": "{n}"}}\n\n' for n in range(5))
+    (tmp_path / "jobs.jsonl").write_text(lines)
+    assert onbeat("job", "add", "--file", "jobs.jsonl").stdout == "5 jobs added\n"
+    assert len(asked("job", "list")["jobs"]) == 5
+    again = onbeat("job", "add", "--file", "-", input=lines).stdout
+    assert again == "0 jobs added, 5 were there already\n"
+    assert len(asked("job", "add", "--file", "jobs.jsonl")["ids"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"task": "t", "priority": "high"}', ["line 4", "priority", "2 jobs had been added"]),
+        ("{", ["line 4"]),
+        ("[1]", ["line 4", "JSON object"]),
+        ('{"tsk": "t"}', ["line 4", "tsk"]),
+    ],
+)
+def test_a_fault_in_a_file_is_told_by_its_line(onbeat, tmp_path, monkeypatch, line, said):
+    monkeypatch.setattr("onbeat.cli.jobs.CHUNK", 2)
+    (tmp_path / "jobs.jsonl").write_text('{"task": "t"}\n' * 3 + line + "\n")
+    message = onbeat("job", "add", "--file", "jobs.jsonl", code=1).stderr
+    assert message.count("\n") == 1
+    for part in ("jobs.jsonl", *said):
+        assert part in message
+
+
+def test_queues_workers_and_figures_are_shown(asked, onbeat):
+    onbeat("job", "add", "--task", "t", "--queue", "mail")
+    assert onbeat("queue", "pause", "mail").stdout == "mail paused\n"
+    assert asked("queue", "list")["queues"][0]["paused"] is True
+    assert "mail" in onbeat("queue", "list").stdout
+    assert onbeat("queue", "resume", "mail").stdout == "mail resumed\n"
+    assert asked("worker", "list") == {"workers": []}
+    assert onbeat("worker", "list").stdout == "no workers\n"
+    assert asked("stats")["jobs"]["waiting"] == 1
+    assert "1 waiting" in onbeat("stats").stdout
+
+
+def test_doctor_and_migrate_look_after_a_store(asked, onbeat):
+    assert "up to date" in onbeat("migrate").stdout
+    assert asked("migrate")["store"].startswith("sqlite:")
+    findings = {found["name"]: found for found in asked("doctor")["findings"]}
+    assert {"python", "clock", "time zone data"} <= set(findings)
+    assert all(found["ok"] for found in findings.values())
+    assert "python" in onbeat("doctor").stdout
+
+
+def test_doctor_fails_when_something_is_not_right(onbeat, monkeypatch):
+    monkeypatch.setattr("onbeat.cli.care.OPEN_FILES_MIN", 10**9)
+    text = onbeat("doctor", code=1).stdout
+    assert "warn" in text
+    assert "raise the limit" in text
+
+
+def test_the_openapi_document_is_printed(onbeat):
+    assert onbeat("openapi").stdout.startswith("openapi: 3.1")
+    assert json.loads(onbeat("openapi", "--format", "json").stdout)["openapi"].startswith("3.1")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (["job", "show", NOBODY], 1, ["not found", NOBODY]),
+        (["job", "show", "zz"], 1, ["ID"]),
+        (["schedule", "add", "x", "--cron", "0 3 * * MOM", "--task", "t"], 1, ["cron", "MOM"]),
+        (["schedule", "add", "x", "--every", "1h", "--task", "t", "--overlap", "no"], 1, ["overlap"]),
+        (["schedule", "add", "x", "--task", "t"], 2, ["--rrule"]),
+        (["schedule", "add", "x", "--every", "1h"], 2, ["--url or --task"]),
+        (["schedule", "add", "x", "--every", "1h", "--cron", "@daily", "--task", "t"], 2, ["one of"]),
+        (["schedule", "add", "x", "--at", "soon", "--task", "t"], 2, ["--at", "soon"]),
+        (["schedule", "add", "x", "--every", "1h", "--task", "t", "--replace"], 2, ["--key"]),
+        (["schedule", "add", "x", "--every", "1h", "--url", "http://x", "--task", "t"], 2, ["both"]),
+        (["job", "add"], 2, ["--task or --url"]),
+        (["job", "add", "--task", "t", "--method", "POST"], 2, ["--method", "--task"]),
+        (["job", "add", "--url", "http://x", "--args", "[]"], 2, ["--args", "--url"]),
+        (["job", "add", "--task", "t", "--args", "{"], 2, ["--args", "JSON"]),
+        (["job", "add", "--task", "t", "--kwargs", "[]"], 2, ["--kwargs", "JSON"]),
+        (["job", "add", "--task", "t", "--label", "a"], 2, ["--label", "KEY=VALUE"]),
+        (["job", "add", "--url", "http://x", "--header", "a"], 2, ["--header"]),
+        (["job", "add", "--url", "http://x", "--body", "@nowhere"], 2, ["nowhere", "No such file"]),
+        (["job", "add", "--file", "nowhere"], 2, ["nowhere", "No such file"]),
+        (["job", "add", "--file", "x", "--task", "t"], 2, ["--file"]),
+        (["job", "list", "--limit", "0"], 2, ["--limit"]),
+        (["job", "list", "--store", "x.db"], 2, ["store", "sqlite:///PATH"]),
+        (["job", "list", "--store", "memory://"], 2, ["--server"]),
+        (["job", "list", "--store", "sqlite:///x.db", "--server", "http://x"], 2, ["not both"]),
+        (["job", "list", "--server", "x"], 2, ["--server", "http://"]),
+        (["job", "list", "--server", "http://127.0.0.1:1"], 3, ["127.0.0.1:1", "refused"]),
+        (["job", "list", "--config", "nowhere.yaml"], 2, ["nowhere.yaml"]),
+        (["job", "lst"], 2, ["lst", "list"]),
+        (["jbo"], 2, ["jbo", "job"]),
+        (["job", "list", "--jsn"], 2, ["--jsn", "--json"]),
+        (["up", "--port", "eighty"], 2, ["api.port", "eighty", "--port"]),
+        (["up", "--host", "0.0.0.0"], 2, ["api.host", "ONBEAT_API__KEYS"]),
+        (["up", "nowhere.py"], 2, ["nowhere.py", "does not exist"]),
+        (["up", "a.py", "--app", "b.py"], 2, ["once"]),
+        (["up", "--transport", "redis://x"], 2, ["transport", "redis"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line_and_a_code(onbeat, args, code, said):
+    result = onbeat(*args, code=code)
+    assert result.stdout == ""
+    assert result.stderr.startswith("onbeat: ")
+    assert result.stderr.count("\n") == 1
+    for part in said:
+        assert part in result.stderr
+
+
+def test_a_server_in_the_environment_is_asked_unless_a_store_is_named(onbeat, monkeypatch):
+    monkeypatch.setenv("ONBEAT_SERVER", "http://127.0.0.1:1")
+    assert "127.0.0.1:1" in onbeat("job", "list", code=3).stderr
+    assert onbeat("job", "list", "--store", "sqlite:///x.db").stdout == "no jobs\n"
+
+
+def test_the_store_comes_from_the_settings(onbeat, tmp_path):
+    (tmp_path / "onbeat.yaml").write_text("store: sqlite:///other.db\napi: {host: 0.0.0.0}\n")
+    onbeat("job", "list")
+    assert (tmp_path / "other.db").exists()
+
+
+def test_an_unexpected_error_is_one_line_and_debug_shows_more(onbeat, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("no\nway")
+
+    monkeypatch.setattr("onbeat.cli.connection.Connection.ask", broken)
+    message = onbeat("job", "list", code=1).stderr
+    assert "RuntimeError: no way" in message
+    assert "--debug" in message
+    with pytest.raises(RuntimeError):
+        CliRunner().invoke(root, ["--debug", "job", "list"], catch_exceptions=False)
+
+
+def test_names_cannot_drive_the_terminal(onbeat):
+    onbeat("job", "add", "--task", "[red]x[/red]", "--label", "a=b")
+    assert "[red]x" in "".join(onbeat("job", "list").stdout.split())

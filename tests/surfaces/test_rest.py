@@ -1,0 +1,385 @@
+"""What holds for every request: errors, keys, bodies, pages of other sites, documents."""
+
+import asyncio
+import logging
+from datetime import timedelta
+
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from onbeat.api import ApiOptions, build_api
+from onbeat.model.errors import Unavailable
+from onbeat.model.limits import BULK_REQUEST_BYTES_MAX, REQUEST_BYTES_MAX
+from onbeat.operations.table import OPERATIONS
+from operations.office import Office
+from surfaces.rest_client import RestClient
+
+ID = "01900000-0000-7000-8000-00000000ffff"
+KEY = "a-key-of-some-length"
+TASK = {"name": "n", "every": "5m", "target": {"task": "t"}}
+
+
+@pytest.fixture
+def office():
+    return Office()
+
+
+@pytest.fixture
+def rest(office):
+    return RestClient(build_api(office.operator))
+
+
+def concrete(path: str) -> str:
+    return path.format(id=ID, name="q", key="k")
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+async def test_every_operation_has_its_route(rest, operation):
+    answer = await rest.send(operation.method, concrete(operation.path))
+    assert answer.status != 405
+    if answer.status == 404:
+        assert answer.error["message"] in {"Schedule not found", "Job not found"}
+
+
+@pytest.mark.parametrize(
+    "path", ["/x", "/api", "/api/x", "/api/jobs/a/b/c", "/rpc", "/favicon.ico"]
+)
+async def test_nothing_is_404(rest, path):
+    answer = await rest.get(path)
+    assert answer.status == 404
+    assert answer.error == {"code": "not_found", "message": f"There is nothing at {path}"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PATCH", f"/api/schedules/{ID}", {"GET", "HEAD", "PUT", "DELETE"}),
+        ("DELETE", "/api/schedules", {"GET", "HEAD", "POST"}),
+        ("GET", f"/api/schedules/{ID}/pause", {"POST"}),
+        ("POST", "/healthz", {"GET", "HEAD"}),
+        ("OPTIONS", "/api/jobs", {"GET", "HEAD", "POST"}),
+    ],
+)
+async def test_another_method_is_405_and_says_which_there_are(rest, method, path, allowed):
+    answer = await rest.send(method, path)
+    assert (answer.status, answer.error["code"]) == (405, "method_not_allowed")
+    assert set(answer.headers["allow"].split(", ")) == allowed
+
+
+async def test_a_head_is_answered_like_a_get(rest):
+    assert (await rest.send("HEAD", "/api/jobs")).status == 200
+
+
+async def test_a_trailing_slash_is_redirected(rest):
+    answer = await rest.get("/api/schedules/")
+    assert answer.status == 307
+    assert answer.headers["location"].endswith("/api/schedules")
+
+
+async def test_jobs_are_created_listed_and_shown(rest):
+    created = await rest.post("/api/jobs", {"task": "t", "unique": "u"})
+    assert (created.status, set(created.json)) == (201, {"id"})
+    again = await rest.post("/api/jobs", {"task": "t", "unique": "u"})
+    assert (again.status, again.json["id"]) == (200, created.json["id"])
+    many = await rest.post("/api/jobs", {"jobs": [{"task": "t"}] * 3})
+    assert (many.status, len(many.json["ids"])) == (201, 3)
+    listed = (await rest.get("/api/jobs?limit=2&state=waiting&task=t")).json
+    assert len(listed["jobs"]) == 2
+    rest_of_them = (await rest.get(f"/api/jobs?limit=9&cursor={listed['cursor']}")).json
+    assert len(rest_of_them["jobs"]) == 2
+    assert (await rest.get(f"/api/jobs/{created.json['id']}")).json["attempts"] == []
+    assert (await rest.get(f"/api/jobs/{created.json['id']}/why")).json["code"] == "no_worker"
+    cancelled = await rest.post(f"/api/jobs/{created.json['id']}/cancel")
+    assert (cancelled.status, cancelled.json["state"]) == (200, "cancelled")
+
+
+async def test_a_key_and_a_queue_may_hold_slashes(rest):
+    put = await rest.put("/api/schedules/by-key/team/a%2Fb%20c", TASK)
+    assert put.status == 201
+    shown = (await rest.get(f"/api/schedules/{put.json['id']}")).json
+    assert shown["key"] == "team/a/b c"
+    assert (await rest.put("/api/schedules/by-key/team/a%2Fb%20c", TASK)).status == 200
+    paused = await rest.post("/api/queues/mail%2Fpause/pause")
+    assert paused.json == {"name": "mail/pause", "paused": True}
+
+
+async def test_lists_are_never_null(rest):
+    assert (await rest.get("/api/schedules")).json == {
+        "schedules": [],
+        "page": 1,
+        "limit": 10,
+        "total": 0,
+    }
+    assert (await rest.get("/api/jobs")).json == {"jobs": [], "limit": 10, "cursor": None}
+    assert (await rest.get("/api/queues")).json == {"queues": []}
+    assert (await rest.get("/api/workers")).json == {"workers": []}
+
+
+async def test_a_field_at_fault_is_named(rest):
+    answer = await rest.post("/api/jobs", {"jobs": [{"task": "a"}, {"task": "b", "priority": "x"}]})
+    assert answer.status == 400
+    assert answer.error["field"] == "jobs[1].priority"
+    answer = await rest.get("/api/schedules?status=asleep")
+    assert (answer.status, answer.error["field"]) == (422, "status")
+
+
+async def test_conflicts_are_409(rest):
+    assert (await rest.post("/api/schedules", TASK | {"key": "k"})).status == 201
+    answer = await rest.post("/api/schedules", TASK | {"key": "k"})
+    assert (answer.status, answer.error["code"]) == (409, "conflict")
+
+
+async def test_a_store_that_is_away_is_503(office, rest):
+    async def away(_):
+        raise Unavailable
+
+    office.store.schedule = away
+    answer = await rest.get(f"/api/schedules/{ID}")
+    assert (answer.status, answer.error["code"]) == (503, "unavailable")
+    assert answer.headers["retry-after"] == "1"
+
+
+async def test_what_nobody_foresaw_is_500_and_told_to_the_log_alone(office, rest, caplog):
+    async def broken(_):
+        raise ZeroDivisionError("the inner secret")
+
+    office.store.schedule = broken
+    with caplog.at_level(logging.ERROR):
+        answer = await rest.get(f"/api/schedules/{ID}?token=geheim")
+    assert answer.status == 500
+    assert answer.error == {"code": "internal_error", "message": "An unexpected error occurred"}
+    assert "api.failed" in caplog.text
+    assert "geheim" not in caplog.text
+
+
+# Bodies
+
+
+async def test_a_missing_body_is_400(rest):
+    for path in ("/api/schedules", "/api/jobs", "/api/recurrence/preview"):
+        answer = await rest.post(path)
+        assert (answer.status, answer.error["code"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [
+        ("application/json", 201),
+        ("application/json; charset=utf-8", 201),
+        ("Application/JSON", 201),
+        ("application/vnd.onbeat+json", 201),
+        (None, 201),
+        ("text/plain", 400),
+        ("application/x-www-form-urlencoded", 400),
+        ("multipart/form-data; boundary=x", 400),
+        ("application/json; charset=latin-1", 400),
+        ("text/json", 400),
+        ("", 400),
+    ],
+)
+async def test_a_body_is_json_by_its_type_too(rest, content_type, status):
+    headers = {} if content_type is None else {"content_type": content_type}
+    answer = await rest.send("POST", "/api/jobs", b'{"task":"t"}', **headers)
+    assert answer.status == status
+
+
+async def test_a_body_over_the_cap_is_413(rest):
+    body = b'{"name":"' + b"x" * REQUEST_BYTES_MAX + b'"}'
+    answer = await rest.send("POST", "/api/schedules", body)
+    assert (answer.status, answer.error["code"]) == (413, "too_large")
+    assert (await rest.send("POST", "/api/jobs", body)).status == 422
+
+
+@pytest.mark.parametrize("declared", [str(BULK_REQUEST_BYTES_MAX + 1), "9" * 30])
+async def test_a_declared_length_over_the_cap_is_refused_unread(rest, declared):
+    async def never():
+        pytest.fail("the body was read")
+
+    part = never()
+    answer = await rest.send_parts("POST", "/api/jobs", [part], {"content-length": declared})
+    part.close()
+    assert answer.status == 413
+
+
+async def test_a_stream_over_the_cap_is_stopped_on_the_way(rest):
+    parts = [b"x" * 400_000] * 5
+    answer = await rest.send_parts("POST", "/api/schedules", parts, {})
+    assert answer.status == 413
+
+
+async def test_a_body_in_parts_is_whole(rest):
+    answer = await rest.send_parts("POST", "/api/jobs", [b'{"ta', b"", b'sk":"t"}'], {})
+    assert answer.status == 201
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for_for_ever(office):
+    options = ApiOptions(body_deadline=timedelta(milliseconds=20))
+    rest = RestClient(build_api(office.operator, options))
+    forever = asyncio.Event().wait()
+    answer = await rest.send_parts("POST", "/api/jobs", [b"{", forever], {})
+    assert answer.status == 400
+    assert "did not arrive" in answer.error["message"]
+
+
+async def test_a_large_body_of_many_jobs_is_taken(rest):
+    jobs = [{"task": "t", "args": ["x" * 300]} for _ in range(5_000)]
+    answer = await rest.post("/api/jobs", {"jobs": jobs})
+    assert len(answer.json["ids"]) == 5_000
+    assert (await rest.post("/api/jobs", {"jobs": [{"task": "t"}] * 10_001})).status == 422
+
+
+# Who may come in
+
+OPEN = {"/", "/healthz", "/readyz", "/docs/openapi.yml", "/docs/openapi.json", "/swagger-ui/"}
+CLOSED = {"/metrics", "/x", "/docs", "/swagger", "/api/docs/x", "/healthz/x", "/API/jobs"}
+WRONG = [
+    {},
+    {"authorization": "Bearer"},
+    {"authorization": "Bearer wrong"},
+    {"authorization": f"Basic {KEY}"},
+    {"authorization": KEY},
+    {"authorization": f"Bearer {KEY}x"},
+    {"authorization": f"Bearer {KEY[:-1]}"},
+    {"authorization": "Bearer é"},
+    {"authorization": "Bearer " + "x" * 100_000},
+    {"x_api_key": "wrong"},
+    {"x_api_key": ""},
+    {"cookie": f"key={KEY}"},
+]
+RIGHT = [
+    {"authorization": f"Bearer {KEY}"},
+    {"authorization": f"bearer  {KEY}"},
+    {"x_api_key": KEY},
+    {"authorization": "Bearer other-key"},
+]
+
+
+@pytest.fixture
+def locked(office):
+    async def metrics():
+        return b"onbeat_up 1\n", "text/plain; version=0.0.4"
+
+    return RestClient(
+        build_api(office.operator, ApiOptions(keys=(KEY, "other-key"), metrics=metrics))
+    )
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+async def test_no_operation_without_a_key(locked, operation):
+    for headers in WRONG:
+        answer = await locked.send(operation.method, concrete(operation.path), **headers)
+        assert (answer.status, answer.error["code"]) == (401, "unauthorized")
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+        assert KEY not in answer.body.decode()
+    for headers in RIGHT:
+        answer = await locked.send(operation.method, concrete(operation.path), **headers)
+        assert answer.status != 401
+
+
+async def test_a_key_in_the_query_does_not_count(locked):
+    assert (await locked.get(f"/api/jobs?key={KEY}&api_key={KEY}")).status == 401
+
+
+@pytest.mark.parametrize("path", sorted(OPEN))
+async def test_health_and_documents_need_no_key(locked, path):
+    assert (await locked.get(path)).status == 200
+
+
+@pytest.mark.parametrize("path", sorted(CLOSED))
+async def test_all_else_needs_a_key(locked, path):
+    assert (await locked.get(path)).status == 401
+    assert (await locked.get(path, x_api_key=KEY)).status in {200, 404}
+
+
+async def test_without_keys_everybody_may(rest):
+    assert (await rest.get("/api/jobs")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"sec_fetch_site": "same-origin", "origin": "http://other.example"}, 200),
+        ({"sec_fetch_site": "none"}, 200),
+        ({"origin": "http://testserver"}, 200),
+        ({"sec_fetch_site": "cross-site"}, 403),
+        ({"sec_fetch_site": "same-site"}, 403),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://testserver.evil.example"}, 403),
+    ],
+)
+async def test_pages_of_other_sites_change_nothing(rest, headers, status):
+    answer = await rest.post("/api/queues/q/pause", **headers)
+    assert answer.status == status
+    assert (await rest.get("/api/jobs", **headers)).status == 200
+    assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("localhost:8080", 200),
+        ("LOCALHOST", 200),
+        ("127.0.0.1:8080", 200),
+        ("[::1]:8080", 200),
+        ("evil.example", 403),
+        ("localhost.evil.example", 403),
+        ("evil.example:localhost", 403),
+        ("[", 403),
+        ("", 403),
+    ],
+)
+async def test_only_known_host_names_are_answered(office, host, status):
+    options = ApiOptions(hosts=("localhost", "127.0.0.1", "::1"))
+    rest = RestClient(build_api(office.operator, options))
+    assert (await rest.get("/api/jobs", host=host)).status == status
+
+
+@pytest.mark.parametrize("path", ["/", "/api/jobs", "/x", "/swagger-ui/", "/docs/openapi.yml"])
+async def test_every_answer_keeps_browsers_out_of_trouble(rest, path):
+    headers = (await rest.get(path)).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["x-frame-options"] == "DENY"
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "server" not in headers
+
+
+# Health and figures
+
+
+async def test_health(rest):
+    assert (await rest.get("/healthz")).json == {"status": "ok"}
+    assert (await rest.get("/readyz")).json == {"status": "ready", "checks": {}}
+    assert (await rest.get("/metrics")).status == 404
+
+
+async def test_readiness_names_what_is_wrong(office):
+    found = {"store": "ok", "planner": "stuck for 90 s"}
+
+    async def ready():
+        return found
+
+    rest = RestClient(build_api(office.operator, ApiOptions(ready=ready)))
+    answer = await rest.get("/readyz")
+    assert answer.status == 503
+    assert answer.error == {"code": "unavailable", "message": "planner: stuck for 90 s"}
+    found["planner"] = "ok"
+    assert (await rest.get("/readyz")).json["checks"] == {"store": "ok", "planner": "ok"}
+
+
+async def test_metrics_are_given_as_they_are(locked):
+    answer = await locked.get("/metrics", x_api_key=KEY)
+    assert answer.body == b"onbeat_up 1\n"
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4"
+
+
+async def test_routes_of_others_come_first(office):
+    async def own(_):
+        return PlainTextResponse("own")
+
+    rest = RestClient(build_api(office.operator, routes=[Route("/", own)]))
+    assert (await rest.get("/")).body == b"own"

@@ -1,0 +1,147 @@
+"""What is refused whatever its type, and how faults of type are told."""
+
+import json
+
+import pytest
+
+from onbeat.model.errors import Invalid, Malformed, TooLarge
+from onbeat.model.limits import JSON_DEPTH_MAX, REQUEST_BYTES_MAX
+from onbeat.wire.decoding import decode, guard
+from onbeat.wire.jobs import EnqueueBody
+from onbeat.wire.schedules import ScheduleBody
+
+MALFORMED = [
+    b"",
+    b" ",
+    b"{",
+    b"}",
+    b"nul",
+    b"{'a':1}",
+    b'{"a":1,}',
+    b'{"a":1}{"b":2}',
+    b'{"a" 1}',
+    b"[1 2]",
+    b'{"a":01}',
+    b'{"a":+1}',
+    b'{"a":.5}',
+    b'{"a":0x10}',
+    b'{"a":"\x01"}',
+    b'{"a":"\\x"}',
+    b'{"a":"\\u12"}',
+    b'{"a":"unfinished}',
+    b"NaN",
+    b'{"a":NaN}',
+    b'{"a":[Infinity]}',
+    b'{"a":-Infinity}',
+    b"\xff\xfe{}",
+    b'{"a":"\xff"}',
+    b'{"a":"\xed\xa0\x80"}',
+    b"\xef\xbb\xbf{}",
+    b'{"a":1,"a":2}',
+    b'{"x":{"a":1,"b":2,"a":1}}',
+    b'{"a":1,"\\u0061":2}',
+    b"[" * (JSON_DEPTH_MAX + 1) + b"]" * (JSON_DEPTH_MAX + 1),
+    b"[" * 100_000,
+    b'{"a":' * 5_000 + b"1" + b"}" * 5_000,
+    b"1" * 5_000,
+]
+
+IMPOSSIBLE = [
+    (b'{"a":"\\u0000"}', "a"),
+    (b'{"a":{"b":[1,"x\\u0000"]}}', "a.b[1]"),
+    (b'{"a\\u0000":1}', ""),
+    (b'{"a":"\\ud800"}', "a"),
+    (b'{"a":"\\udfff\\ud800"}', "a"),
+    (b'{"a":9223372036854775808}', "a"),
+    (b'{"a":[-9223372036854775809]}', "a[0]"),
+    (b'{"a":1e999}', "a"),
+    (b'{"a":{"b":-1e400}}', "a.b"),
+]
+
+FINE = [
+    b"{}",
+    b' {"a" : [ 1 , 2.5 , "x" , null , true ] } ',
+    b'{"a":9223372036854775807,"b":-9223372036854775808}',
+    b'{"a":"\\ud83d\\ude00","b":"\\\\u0000","c":"\\\\ud800"}',
+    b'{"a":1e30,"b":1.7976931348623157e308}',
+    b"[" * JSON_DEPTH_MAX + b"]" * JSON_DEPTH_MAX,
+    b'{"a":"' + b"[" * 1_000 + b'"}',
+    b'{"a":"\\"' + b"{" * 1_000 + b'\\""}',
+    json.dumps([{"a": 1}] * 1_000).encode(),
+]
+
+
+@pytest.mark.parametrize("body", MALFORMED, ids=lambda body: body[:20])
+def test_broken_json_is_malformed(body):
+    with pytest.raises(Malformed):
+        guard(body, REQUEST_BYTES_MAX)
+
+
+@pytest.mark.parametrize(("body", "field"), IMPOSSIBLE, ids=lambda body: body[:20])
+def test_what_no_store_can_keep_is_invalid_and_named(body, field):
+    with pytest.raises(Invalid) as caught:
+        guard(body, REQUEST_BYTES_MAX)
+    assert not isinstance(caught.value, Malformed)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("body", FINE, ids=lambda body: body[:20])
+def test_good_json_passes(body):
+    guard(body, REQUEST_BYTES_MAX)
+
+
+def test_size_is_checked_before_anything_is_read():
+    with pytest.raises(TooLarge, match="at most 10 bytes"):
+        guard(b"{" * 11, 10)
+
+
+def test_a_repeated_key_is_named():
+    with pytest.raises(Malformed) as caught:
+        decode(ScheduleBody, b'{"name":"a","rrule":"x","name":"b"}')
+    assert caught.value.field == "name"
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "field", "words"),
+    [
+        (b'{"name":3}', Malformed, "name", "must be a string or null, not an integer"),
+        (b'{"target":{"http":{"url":1}}}', Malformed, "target.http.url", "a string"),
+        (b'{"target":{"http":{}}}', Invalid, "target.http.url", "is required"),
+        (b'{"headers":{"A":1}}', Malformed, "headers", "A value in headers"),
+        (b'{"priority":40000}', Invalid, "priority", "at most 32767"),
+        (b'{"catch_up":"some"}', Invalid, "catch_up", "'some'"),
+        (b'{"starts_at":"tomorrow"}', Invalid, "starts_at", "RFC 3339"),
+        (b'{"starts_at":"2026-01-01T00:00:00"}', Invalid, "starts_at", "RFC 3339"),
+        (b'{"starts_at":5}', Malformed, "starts_at", "RFC 3339"),
+        (b'{"retry":{"attempts_max":0}}', Invalid, "retry.attempts_max", "at least 1"),
+        (b'{"nmae":"x"}', Invalid, "nmae", "is not a known field"),
+        (b'{"target":{"task":"x","arg":[]}}', Invalid, "target.arg", "is not a known field"),
+        (b'{"condition":{}}', Invalid, "condition", "not supported in this version"),
+        (b'{"target":{"message":{}}}', Invalid, "target.message", "come with transports"),
+        (b'{"target":{"notify":{}}}', Invalid, "target.notify", "come with notifications"),
+        (b"[]", Malformed, "", "must be an object, not an array"),
+    ],
+)
+def test_a_fault_names_its_field(body, kind, field, words):
+    with pytest.raises(Invalid, match=words.replace("(", "\\(")) as caught:
+        decode(ScheduleBody, body)
+    assert type(caught.value) is kind
+    assert caught.value.field == field
+
+
+def test_a_fault_in_a_list_names_the_place():
+    with pytest.raises(Malformed) as caught:
+        decode(EnqueueBody, b'{"jobs":[{"task":"a"},{"task":"b","priority":"high"}]}')
+    assert caught.value.field == "jobs[1].priority"
+
+
+def test_a_name_from_outside_is_shown_cut_and_without_control_characters():
+    with pytest.raises(Invalid) as caught:
+        decode(ScheduleBody, json.dumps({"\x1b[31m" + "x" * 500: 1}).encode())
+    assert "\x1b" not in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_what_the_service_sets_may_be_sent_back_in_any_form():
+    body = decode(ScheduleBody, b'{"id":{"x":[1]},"created_at":7,"next_at":null,"anchor":true}')
+    assert body.name.__class__.__name__ == "UnsetType"
