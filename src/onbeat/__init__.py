@@ -4,7 +4,8 @@ from onbeat.app.calls import Call, http
 from onbeat.app.client import Onbeat
 from onbeat.app.composition import Options
 from onbeat.app.handle import Job, JobFailed
-from onbeat.app.task import Task
+from onbeat.app.retry import Retry
+from onbeat.app.task import Context, Task
 from onbeat.model.errors import (
     BadRecurrence,
     Conflict,
@@ -28,8 +29,6 @@ from onbeat.recurrence import (
     rrule,
     weekly,
 )
-from onbeat.app.retry import Retry
-from onbeat.targets.context import Context
 
 __all__ = [
     "BadRecurrence",

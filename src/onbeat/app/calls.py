@@ -123,7 +123,8 @@ def http(
     sent = dict(headers or {})
     if json is not None:
         body = msgspec.json.encode(json).decode()
-        sent.setdefault("Content-Type", "application/json")
+        if not any(name.lower() == "content-type" for name in sent):
+            sent["Content-Type"] = "application/json"
     target = HttpTarget(
         url=checked_url(url),
         method=checked_method(method),

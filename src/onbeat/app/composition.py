@@ -9,10 +9,11 @@ from onbeat.app.system import KernelLiveness, SystemChance, SystemClock, identit
 from onbeat.engine.runtime import Runtime, RuntimeOptions, World
 from onbeat.model.errors import Misconfigured
 from onbeat.model.retry import RetryPolicy
-from onbeat.model.target import HandlerTarget, HttpTarget
+from onbeat.model.target import HandlerTarget, HttpTarget, Target
 from onbeat.ports.chance import Chance
 from onbeat.ports.clock import Clock
 from onbeat.ports.store import Store
+from onbeat.ports.target import TargetRunner
 from onbeat.ports.telemetry import Telemetry
 from onbeat.rules.addresses import NOTHING_MORE, Allowed
 from onbeat.rules.planning import Read
@@ -105,9 +106,19 @@ class Machinery:
         self.runtime = Runtime(world(parts, self), options.runtime)
 
     async def start(self) -> None:
-        await self.handlers.open()
-        await self.callbacks.open()
+        await self.open()
         await self.runtime.start()
+
+    async def open(self) -> None:
+        """Make the runners ready, without beginning any loop."""
+        await self.handlers.open()
+        if self.callbacks is not None:
+            await self.callbacks.open()
+
+    async def close(self) -> None:
+        if self.callbacks is not None:
+            await self.callbacks.close()
+        await self.handlers.close()
 
     async def stop(self) -> int:
         """Drain, then end everything. Returns how many attempts had to be stopped."""
@@ -118,19 +129,39 @@ class Machinery:
     async def abandon(self) -> None:
         """End everything at once; what ran counts as lost."""
         await self.runtime.stop()
-        await self.callbacks.close()
-        await self.handlers.close()
+        await self.close()
+
+
+def callback_runner(clock: Clock, policy: HttpPolicy) -> TargetRunner | None:
+    """None where the `http` extra is not installed: callbacks are then left to other workers."""
+    try:
+        from onbeat.targets.http import HttpOptions, HttpRunner  # noqa: PLC0415
+    except ImportError:
+        return None
+    return HttpRunner(
+        clock,
+        HttpOptions(
+            timeout=policy.timeout,
+            private_allowed=policy.private_allowed,
+            allowed=policy.allowed,
+        ),
+    )
 
 
 def world(parts: Parts, machinery: Machinery) -> World:
+    runners: dict[type[Target], TargetRunner] = {HandlerTarget: machinery.handlers}
+    others: frozenset[str] = frozenset()
+    if machinery.callbacks is not None:
+        runners[HttpTarget] = machinery.callbacks
+        others = frozenset({"@http"})
     return World(
         store=parts.store,
         clock=parts.clock,
         chance=parts.chance,
         liveness=KernelLiveness(),
         telemetry=parts.telemetry,
-        runners={HandlerTarget: machinery.handlers, HttpTarget: machinery.callbacks},
-        lanes=lambda: parts.registry.tasks() | {"@http"},
+        runners=runners,
+        lanes=lambda: parts.registry.tasks() | others,
         identity=identity(parts.chance.ids(1)[0], parts.clock.now()),
         read=parts.read,
         transport=MemoryTransport,

@@ -1,6 +1,6 @@
 """A function as a task: still just a function, and a way to send calls of it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
@@ -10,6 +10,7 @@ from onbeat.app.handle import Job
 from onbeat.model.ids import JobId
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HandlerTarget
+from onbeat.targets.context import Context
 from onbeat.targets.handler import Handler
 
 Params = ParamSpec("Params")
@@ -104,4 +105,5 @@ class Task(Generic[Params, Returned, Result]):
 
 
 AnyTask = Task[..., Any, Any]
-AsyncFunction = Callable[Params, Awaitable[Result]]
+
+__all__ = ["AnyTask", "Context", "Params", "Task"]

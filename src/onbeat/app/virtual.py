@@ -201,16 +201,14 @@ class Trial:
             await self.host.open()
             await self.host.put_declared()
             self.machinery = self.host.build()
-            await self.machinery.handlers.open()
-            await self.machinery.callbacks.open()
+            await self.machinery.open()
             await self.machinery.runtime.renewer.renew_held()
         return self.machinery
 
     async def aclose(self) -> None:
         """Give the `Onbeat` its own store and clock back."""
         if self.machinery is not None:
-            await self.machinery.callbacks.close()
-            await self.machinery.handlers.close()
+            await self.machinery.close()
         store = self.host.store
         self.host.store, self.host.clock, self.host.telemetry, self.host.is_open = self.before
         await store.close()
