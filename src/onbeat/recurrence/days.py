@@ -139,12 +139,13 @@ class YearlyDays:
 class MonthlyDays:
     """Days of rules whose period is the month; months are numbered 12 * year + month - 1."""
 
-    __slots__ = ("first", "interval", "origin", "parts")
+    __slots__ = ("first", "interval", "kept", "origin", "parts")
 
     def __init__(self, parts: DayParts, interval: int, first: int) -> None:
         self.parts = parts
         self.interval = interval
         self.first = self.origin = first
+        self.kept: dict[tuple[int, int, int], int] = {}
 
     def mask(self, year: int) -> int:
         months = self.parts.months
@@ -165,14 +166,21 @@ class MonthlyDays:
 
     def period_days(self, period: int) -> tuple[int, int]:
         year, month = period // 12, period % 12 + 1
+        start = JAN1[year - 1]
+        kind = (JAN1[year] - start, start % 7, month)
+        kept = self.kept.get(kind)
+        if kept is None:
+            kept = self.kept[kind] = self.month_mask(year, month)
+        return start, kept
+
+    def month_mask(self, year: int, month: int) -> int:
         months = self.parts.months
         if months and month not in months:
-            return JAN1[year - 1], 0
+            return 0
         kind = masks.year_kind(year)
         if self.parts.skip == "OMIT":
-            whole = kind_mask(self.parts, *kind, months)
-            return JAN1[year - 1], whole & masks.month_span(kind[0], month)
-        return JAN1[year - 1], kind_mask(self.parts, *kind, frozenset({month}))
+            return kind_mask(self.parts, *kind, months) & masks.month_span(kind[0], month)
+        return kind_mask(self.parts, *kind, frozenset({month}))
 
 
 class WeeklyDays:

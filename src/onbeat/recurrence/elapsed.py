@@ -6,16 +6,18 @@ BYSETPOS, choose seconds inside the period.
 """
 
 from bisect import bisect_left, bisect_right
+from calendar import isleap
 from typing import NamedTuple
 
-from onbeat.recurrence.masks import JAN1, year_of
+from onbeat.recurrence.masks import JAN1, WHOLE_YEAR, year_of
 from onbeat.recurrence.tzif import DAY
 from onbeat.recurrence.walls import DayWalls
 from onbeat.recurrence.zones import Zone
 from onbeat.recurrence.zoned import INSTANT_MAX, INSTANT_MIN, SECOND
 
-STEPS_MAX = 100_000
-"""Jumps that one search makes before it gives up; rules that need more never fire in practice."""
+STEPS_MAX = 10_000
+"""Jumps that one search makes before it gives up, some 40 ms. Each lands in an allowed time of day
+or on an allowed day, so a rule that needs more has days and times that never meet."""
 
 
 class ClockLimits(NamedTuple):
@@ -98,9 +100,70 @@ class ClockLimit:
             return wall - second % 60 + previous_bit(self.seconds, second % 60)
         return wall
 
+    def steps(self, wall: int, step: int) -> int | None:
+        """How many steps from `wall` it takes to meet an allowed time of day; None if never.
+
+        A step may jump over the hours allowed for years, so this is worked out, not tried. 0 when
+        time of day is not what stands in the way, or when steps are too short to jump over any.
+        """
+        second = wall % DAY
+        if self.hours is not None and not self.hours >> second // 3600 & 1:
+            return rounds(second, step, DAY, self.hours, 3600) if abs(step) > 3600 else 0
+        if self.minutes is not None and not self.minutes >> second // 60 % 60 & 1:
+            return rounds(second % 3600, step, 3600, self.minutes, 60) if abs(step) > 60 else 0
+        if self.seconds is not None and not self.seconds >> second % 60 & 1:
+            return rounds(second % 60, step, 60, self.seconds, 1)
+        return 0
+
+    def time_allowed(self, second: int) -> bool:
+        fields = ((self.hours, second // 3600), (self.minutes, second // 60 % 60))
+        return all(
+            bits is None or bits >> at & 1 for bits, at in (*fields, (self.seconds, second % 60))
+        )
+
     def day_allowed(self, days: DayWalls, day: int) -> int:
         year = year_of(day)
         return days.mask(year) >> (day - JAN1[year - 1]) & 1
+
+
+def rounds(at: int, step: int, size: int, bits: int, width: int) -> int | None:
+    """The fewest steps from `at`, around a dial of `size`, to a mark of `width` whose bit is set."""
+    found = [
+        first_multiple(step % size, size, (low - at) % size, (high - 1 - at) % size)
+        for low, high in runs(bits, width)
+    ]
+    return min((count for count in found if count is not None), default=None)
+
+
+def runs(bits: int, width: int) -> list[tuple[int, int]]:
+    """The stretches of neighbouring bits, as from and until, each bit `width` wide."""
+    found: list[tuple[int, int]] = []
+    at = 0
+    while bits >> at:
+        low = at + ((bits >> at) & -(bits >> at)).bit_length() - 1
+        gap = ~(bits >> low)
+        at = low + (gap & -gap).bit_length() - 1
+        found.append((low * width, at * width))
+    return found
+
+
+def first_multiple(step: int, size: int, low: int, high: int) -> int | None:
+    """The smallest k >= 0 with low <= k * step % size <= high, by halving as Euclid's method does.
+
+    `low` > `high` is a range over the end of the dial, which 0 is in.
+    """
+    if low == 0 or low > high:
+        return 0
+    if step == 0:
+        return None
+    if 2 * step > size:
+        return first_multiple(size - step, size, size - high, size - low)
+    count = -(-low // step)
+    if count * step <= high:
+        return count
+    # No multiple in the first round: the round in which one is answers the same for less.
+    turn = first_multiple(-size % step, step, low % step, high % step)
+    return None if turn is None else -(-(low + turn * size) // step)
 
 
 def next_bit(bits: int, at: int, size: int) -> int:
@@ -145,6 +208,8 @@ class ElapsedGrid:
     def after_us(self, instant: int) -> int | None:
         at = max(instant // SECOND + 1, self.first)
         for _ in range(STEPS_MAX):
+            if at > self.last:
+                return None
             segment = self.zone.segment(at)
             end, offset = self.zone.starts[segment + 1], self.zone.offsets[segment]
             slots = self.slots_in(offset)
@@ -163,7 +228,13 @@ class ElapsedGrid:
                 return found * SECOND
             if wall is None:
                 return None
-            at = min(wall - offset, end)
+            ahead = (
+                self.limit.steps(found + offset, self.step) if self.limit and len(slots) == 1 else 0
+            )
+            if ahead is None:
+                at = end
+            else:
+                at = min(max(wall - offset, found + ahead * self.step), end)
         return None
 
     def before_us(self, instant: int) -> int | None:
@@ -189,7 +260,15 @@ class ElapsedGrid:
                 return found * SECOND
             if wall is None:
                 return None
-            at = max(wall - offset, start - 1)
+            back = (
+                self.limit.steps(found + offset, -self.step)
+                if self.limit and len(slots) == 1
+                else 0
+            )
+            if back is None:
+                at = start - 1
+            else:
+                at = max(min(wall - offset, found - back * self.step), start - 1)
         return None
 
     def across(self, found: int, edge: int) -> int:
@@ -209,8 +288,51 @@ class ElapsedGrid:
             skipped = -(-(self.first - self.base - self.slots.own) // self.step)
             found = self.base + self.slots.own + (skipped + n - 1) * self.step
             return found if found <= self.last else None
+        if DAY % self.step == 0:
+            return self.nth_by_days(n)
         at = self.after_us(self.first * SECOND - 1)
         while at is not None and n > 1:
             n -= 1
             at = self.after_us(at)
         return None if at is None else at // SECOND
+
+    def nth_by_days(self, n: int) -> int | None:
+        """Where every day has the same grid, days are counted, one segment of the zone at a time."""
+        segment, at = self.zone.segment(self.first), self.first
+        while at <= self.last:
+            end = min(self.zone.starts[segment + 1], self.last + 1)
+            offset = self.zone.offsets[segment]
+            walls = self.day_walls(offset)
+            if walls is not None:
+                walls.high = end + offset - 1
+                found = walls.nth_from(at + offset, n)
+                if found is not None and found <= walls.high:
+                    return found - offset
+                n -= walls.count(at + offset, end + offset)
+            segment, at = self.zone.segment(end), end
+        return None
+
+    def day_walls(self, offset: int) -> DayWalls | None:
+        """What the clock shows at the grid points that are allowed, while the zone has this offset."""
+        limit = self.limit or ClockLimit(None, ClockLimits())
+        grid = sorted(
+            second
+            for slot in self.slots_in(offset)
+            for second in range((self.base + slot + offset) % self.step, DAY, self.step)
+        )
+        times = [second for second in grid if limit.time_allowed(second)]
+        days = limit.days.days if limit.days else EveryDay()
+        return DayWalls(days, times) if times else None
+
+
+class EveryDay:
+    """Year masks of a rule that limits no days."""
+
+    def mask(self, year: int) -> int:
+        return WHOLE_YEAR[isleap(year)]
+
+    def next_year(self, year: int) -> int:
+        return year + 1
+
+    def previous_year(self, year: int) -> int:
+        return year - 1

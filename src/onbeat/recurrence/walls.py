@@ -28,8 +28,9 @@ MASKS_KEPT = 512
 PERIODS_KEPT = 64
 """Periods of a BYSETPOS rule that are kept selected."""
 
-PERIODS_MAX = 25_000
-"""Periods with days in them that a BYSETPOS search visits: more than a cycle of 20,871 weeks."""
+PERIODS_MAX = 3_000
+"""Periods with days in them that a BYSETPOS search visits: a position that fits at all fits far
+sooner, and a rule whose position is beyond what its periods hold is refused in time."""
 
 
 class YearMasks(Protocol):
@@ -147,22 +148,40 @@ class DayWalls:
 
     def nth(self, n: int) -> int | None:
         """By the number of days a year has, never by listing them."""
-        day, second = divmod(self.low, DAY)
-        passed = bisect_left(self.times, second)
+        return self.nth_from(self.low, n)
+
+    def nth_from(self, wall: int, n: int) -> int | None:
+        """The n-th selected second at or after `wall`, counted from 1."""
+        day, second = divmod(wall, DAY)
         year: int | None = year_of(day)
         rest = self.mask(year_of(day)) >> (day - JAN1[year_of(day) - 1])
         if rest & 1:
-            n += passed
+            n += bisect_left(self.times, second)
+        size = len(self.times)
         while year is not None:
-            count = rest.bit_count() * len(self.times)
+            count = rest.bit_count() * size
             if n <= count:
-                index, time = divmod(n - 1, len(self.times))
+                index, time = divmod(n - 1, size)
                 return (day + nth_bit(rest, index)) * DAY + self.times[time]
             n -= count
             year = self.year_with_days(year)
             if year is not None:
                 day, rest = JAN1[year - 1], self.mask(year)
         return None
+
+    def count(self, low: int, high: int) -> int:
+        """How many seconds are selected from `low` until before `high`, whatever the bounds."""
+        first, last = year_of(low // DAY), year_of(high // DAY)
+        days = sum(self.mask(year).bit_count() for year in range(first, last))
+        inner = self.count_in_year(last, high) - self.count_in_year(first, low)
+        return days * len(self.times) + inner
+
+    def count_in_year(self, year: int, wall: int) -> int:
+        """How many are before `wall` in its year."""
+        day, second = divmod(wall, DAY)
+        index, mask = day - JAN1[year - 1], self.mask(year)
+        whole = (mask & ((1 << index) - 1)).bit_count() * len(self.times)
+        return whole + (bisect_left(self.times, second) if mask >> index & 1 else 0)
 
 
 class PositionWalls:
@@ -171,7 +190,7 @@ class PositionWalls:
     `reach` is 1 where a period's days can lie in the periods beside it, else 0.
     """
 
-    __slots__ = ("days", "every", "high", "kept", "low", "positions", "reach", "times")
+    __slots__ = ("days", "every", "high", "kept", "low", "positions", "reach", "sizes", "times")
 
     def __init__(
         self, days: RuleDays, times: Sequence[int], positions: tuple[int, ...], low: int
@@ -185,6 +204,7 @@ class PositionWalls:
         # All the days, to jump over periods that have none.
         self.every = DayWalls(RuleYears(days), times)
         self.kept: dict[int, tuple[int, ...]] = {}
+        self.sizes: dict[int, int] = {}
 
     def next(self, wall: int) -> int | None:
         if wall >= self.high:
@@ -249,10 +269,9 @@ class PositionWalls:
         start, mask = self.days.period_days(period)
         size = len(self.times)
         total = mask.bit_count() * size
-        indexes = {at - 1 if at > 0 else total + at for at in self.positions if abs(at) <= total}
         values = tuple(
             (start + nth_bit(mask, index // size)) * DAY + self.times[index % size]
-            for index in sorted(indexes)
+            for index in self.indexes(total)
         )
         self.kept[period] = values
         return values
@@ -281,9 +300,37 @@ class PositionWalls:
         return None if second is None else self.days.period_of(second // DAY)
 
     def nth(self, n: int) -> int | None:
-        """Whole periods are counted by the number of their days."""
-        wall = self.low - 1
-        found = self.next(wall)
+        """Whole periods by how many of their days are selected, never by listing them."""
+        if self.reach:
+            return self.nth_by_walking(n)
+        period: int | None = aligned_down(self.days, self.days.period_of(self.low // DAY))
+        n += bisect_left(self.selected(period), self.low)
+        size, last = len(self.times), self.days.period_of(DAY_MAX)
+        while period is not None and period <= last:
+            _, mask = self.days.period_days(period)
+            hits = self.hits(mask.bit_count() * size)
+            if n <= hits:
+                return self.selected(period)[n - 1]
+            n -= hits
+            period += self.days.interval
+            if not mask:
+                period = self.period_with_days(period)
+        return None
+
+    def hits(self, total: int) -> int:
+        """How many of the positions there are among so many seconds."""
+        kept = self.sizes.get(total)
+        if kept is None:
+            kept = self.sizes[total] = len(self.indexes(total))
+        return kept
+
+    def indexes(self, total: int) -> list[int]:
+        found = {at - 1 if at > 0 else total + at for at in self.positions if abs(at) <= total}
+        return sorted(found)
+
+    def nth_by_walking(self, n: int) -> int | None:
+        """For the rare rules whose periods mingle, one occurrence can be in two of them."""
+        found = self.next(self.low - 1)
         while found is not None and n > 1:
             n -= 1
             found = self.next(found)

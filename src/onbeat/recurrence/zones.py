@@ -7,7 +7,7 @@ files are looked up as `zoneinfo` does: the system's first, then those of the pa
 import contextlib
 import difflib
 import importlib
-import importlib.resources
+import pkgutil
 import re
 import zoneinfo
 from bisect import bisect_right
@@ -155,10 +155,8 @@ def zone_data(name: str) -> bytes | None:
     for folder in zoneinfo.TZPATH:
         with contextlib.suppress(OSError), open(f"{folder}/{name}", "rb") as file:  # noqa: PTH123  pathlib would import os
             return tzif_only(file.read())
-    *folders, leaf = name.split("/")
-    package = ".".join(["tzdata.zoneinfo", *folders])
     with contextlib.suppress(OSError, ImportError):
-        return tzif_only(importlib.resources.files(package).joinpath(leaf).read_bytes())
+        return tzif_only(pkgutil.get_data("tzdata", f"zoneinfo/{name}") or b"")
     return None
 
 

@@ -1,0 +1,292 @@
+from datetime import UTC, date, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from recurrence.strategies import long_rules, short_rules, starts, zones
+
+from onbeat.model.errors import BadRecurrence
+from onbeat.recurrence import (
+    RecurrenceSpec,
+    anchor,
+    business_days,
+    compile_spec,
+    cron,
+    daily,
+    every,
+    first_of_month,
+    function,
+    needs_anchor,
+    once,
+    rrule,
+    union,
+    weekly,
+)
+
+NEW_YEAR = datetime(2025, 1, 1, tzinfo=UTC)
+BERLIN = "Europe/Berlin"
+
+
+def days(values):
+    return [f"{at:%m-%d}" for at in values]
+
+
+@given(long_rules(bound=False) | short_rules(), starts, zones, st.integers(0, 10**9))
+def test_after_and_before_are_inverse_and_between_is_repeated_after(text, start, zone, away):
+    try:
+        value = rrule(f"DTSTART;TZID={zone}:{start:%Y%m%dT%H%M%S}\nRRULE:{text}")
+    except BadRecurrence:
+        return
+    asked = start.replace(tzinfo=UTC) + timedelta(seconds=away)
+    found = value.take(6, after=asked)
+    assert found == sorted(set(found))
+    assert all(at > asked for at in found)
+    for at in found:
+        assert value.after(at - timedelta(microseconds=1)) == at
+        assert value.before(at + timedelta(microseconds=1)) == at
+    if found:
+        assert value.between(asked, found[-1]) == found[:-1]
+        back = value.before(found[0])
+        assert back is None or (back <= asked and value.after(back) == found[0])
+
+
+@given(st.integers(1, 30), st.integers(0, 6), zones)
+def test_a_last_weekday_is_the_same_by_number_and_by_position(day, weekday, zone):
+    code = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"][weekday]
+    start = f"DTSTART;TZID={zone}:200001{day:02}T023000\nRRULE:FREQ=MONTHLY;BYDAY="
+    one, two = rrule(f"{start}-1{code}"), rrule(f"{start}{code};BYSETPOS=-1")
+    assert one.take(80, after=NEW_YEAR) == two.take(80, after=NEW_YEAR)
+
+
+@pytest.mark.parametrize("freq", ["DAILY", "WEEKLY", "MONTHLY", "YEARLY"])
+def test_the_age_of_a_start_changes_nothing(freq):
+    old = rrule(f"DTSTART:16250601T090000Z\nRRULE:FREQ={freq}")
+    new = rrule(f"DTSTART:20250601T090000Z\nRRULE:FREQ={freq}")
+    after = datetime(2025, 7, 1, tzinfo=UTC)
+    assert old.take(50, after=after) == new.take(50, after=after)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=29", "FREQ=DAILY;BYHOUR=1,5;BYMINUTE=0,7",
+        "FREQ=WEEKLY;INTERVAL=3;BYDAY=MO,SU;WKST=SU", "FREQ=MONTHLY;INTERVAL=5;BYDAY=2TU,-1FR",
+        "FREQ=MONTHLY;BYDAY=MO,TU,WE;BYSETPOS=-1,2", "FREQ=YEARLY;BYDAY=FR;BYSETPOS=1,-1,53",
+        "FREQ=HOURLY;BYHOUR=9,17", "FREQ=HOURLY;INTERVAL=2;BYDAY=MO;BYMINUTE=5,10",
+        "FREQ=MINUTELY;INTERVAL=7;BYHOUR=3", "FREQ=SECONDLY;INTERVAL=45;BYMINUTE=0",
+        "FREQ=SECONDLY;INTERVAL=86399;BYHOUR=3", "FREQ=YEARLY;BYWEEKNO=1,53;BYSETPOS=1",
+        "RSCALE=GREGORIAN;FREQ=MONTHLY;BYMONTHDAY=1,31;SKIP=FORWARD",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Australia/Lord_Howe"])
+def test_a_count_ends_where_counting_would(text, zone):
+    block = f"DTSTART;TZID={zone}:20200101T090000\nRRULE:{text}"
+    begin = datetime(2019, 1, 1, tzinfo=UTC)
+    unbound = rrule(block).take(200, after=begin)
+    for count in (1, 2, 57, 200):
+        assert rrule(f"{block};COUNT={count}").take(300, after=begin) == unbound[:count]
+
+
+def test_a_rule_without_start_waits_for_its_anchor():
+    spec = rrule("FREQ=DAILY;COUNT=5").spec()
+    assert needs_anchor(spec)
+    at = datetime(2025, 1, 1, 9, 30, 15, 123456, tzinfo=UTC)
+    anchored = anchor(spec, at)
+    assert (anchored.anchor, anchored.anchored) == ("2025-01-01T09:30:15Z", True)
+    assert not needs_anchor(anchored)
+    assert anchor(anchored, NEW_YEAR) == anchored
+    found = compile_spec(anchored).take(9, after=datetime(2000, 1, 1, tzinfo=UTC))
+    assert days(found) == ["01-02", "01-03", "01-04", "01-05", "01-06"]
+    assert {at.second for at in found} == {15}
+
+
+def test_an_anchored_rule_never_fires_at_its_anchor():
+    at = datetime(2025, 1, 6, 9, tzinfo=UTC)
+    spec = anchor(rrule("FREQ=WEEKLY;BYDAY=MO;BYHOUR=9").spec(), at)
+    assert compile_spec(spec).after(NEW_YEAR) == at + timedelta(7)
+    spec = anchor(every("15m").spec(), at)
+    assert compile_spec(spec).after(NEW_YEAR) == at + timedelta(minutes=15)
+
+
+def test_an_explicit_start_counts():
+    at = datetime(2025, 1, 6, 9, tzinfo=UTC)
+    assert rrule("FREQ=WEEKLY", start=at).after(NEW_YEAR) == at
+    assert every("15m", start=at).after(NEW_YEAR) == at
+    assert rrule("FREQ=WEEKLY;BYDAY=TU", start=at).after(NEW_YEAR) == at + timedelta(1)
+
+
+def test_a_rule_without_start_is_previewed_from_where_it_is_asked():
+    value = rrule("FREQ=DAILY")
+    assert value.after(NEW_YEAR) == NEW_YEAR + timedelta(1)
+    assert days(rrule("FREQ=DAILY;COUNT=3").take(9, after=NEW_YEAR)) == ["01-02", "01-03", "01-04"]
+    assert every("6h").take(2, after=NEW_YEAR)[1] == NEW_YEAR + timedelta(hours=12)
+    assert every("6h").before(NEW_YEAR) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        rrule("FREQ=DAILY"), rrule("FREQ=DAILY", tz=BERLIN, start=NEW_YEAR), cron("H * * * *", key="a"),
+        every("15m"), every("P1M", start=NEW_YEAR), once(NEW_YEAR), daily("03:00", tz=BERLIN),
+        union(cron("@daily"), once(NEW_YEAR)), cron("@hourly").excluding(cron("@daily")),
+        daily("09:00").on(business_days([date(2025, 1, 1)]), "following"),
+        rrule("FREQ=DAILY", dst_gap="skip", dst_fold="both"),
+    ],
+)  # fmt: skip
+def test_a_spec_goes_through_json_and_back(value):
+    kept = msgspec.json.encode(value.spec())
+    spec = msgspec.json.decode(kept, type=RecurrenceSpec)
+    assert compile_spec(spec) == value
+    assert hash(compile_spec(spec)) == hash(value)
+    assert compile_spec(spec) is compile_spec(value.spec())
+
+
+def test_naive_datetimes_are_refused():
+    naive = datetime(2025, 1, 1)
+    for ask in (
+        cron("@daily").after,
+        cron("@daily").before,
+        once,
+        lambda at: every("1h", start=at),
+    ):
+        with pytest.raises(ValueError, match="time zone"):
+            ask(naive)
+
+
+def test_answers_are_in_utc_whatever_the_question():
+    asked = datetime(2025, 1, 1, 5, tzinfo=timezone(timedelta(hours=5)))
+    found = cron("0 1 * * *").after(asked)
+    assert found == NEW_YEAR + timedelta(hours=1)
+    assert found.tzinfo is UTC
+
+
+def test_both_ends_of_between_are_left_out():
+    value = every("1h", start=NEW_YEAR)
+    found = value.between(NEW_YEAR, NEW_YEAR + timedelta(hours=3))
+    assert [at.hour for at in found] == [1, 2]
+    assert len(value.between(NEW_YEAR, NEW_YEAR + timedelta(9), limit=5)) == 5
+
+
+def test_periods_are_exact_and_never_drift():
+    value = every(timedelta(microseconds=333_333), start=NEW_YEAR)
+    at = NEW_YEAR
+    for n in range(1, 100):
+        at = value.after(at)
+        assert at == NEW_YEAR + n * timedelta(microseconds=333_333)
+    assert value.before(NEW_YEAR) is None
+    assert value.before(NEW_YEAR + timedelta(seconds=1)) == NEW_YEAR + 3 * timedelta(
+        microseconds=333_333
+    )
+
+
+def test_months_are_counted_by_the_calendar():
+    value = every("P1M", start="2025-01-31T09:00:00Z")
+    assert days(value.take(4, after=NEW_YEAR)) == ["01-31", "02-28", "03-31", "04-30"]
+
+
+def test_once_is_once():
+    value = once("2025-01-31T10:00:00+01:00")
+    assert value.after(NEW_YEAR) == datetime(2025, 1, 31, 9, tzinfo=UTC)
+    assert value.after(value.after(NEW_YEAR)) is None
+    assert value.before(NEW_YEAR) is None
+
+
+def test_the_first_of_the_month_comes_once():
+    value = first_of_month("00:00")
+    cases = {"2024-08-15T10:30": "2024-09-01", "2024-08-01T10:30": "2024-09-01",
+             "2024-12-31T23:59:59": "2025-01-01", "2024-08-01T00:00": "2024-09-01"}  # fmt: skip
+    for asked, expected in cases.items():
+        found = value.after(datetime.fromisoformat(asked).replace(tzinfo=UTC))
+        assert f"{found:%Y-%m-%dT%H:%M}" == f"{expected}T00:00"
+
+
+def test_weekly_takes_days_in_two_ways():
+    one = weekly("MO", "wednesday", at="09:00", tz=BERLIN)
+    assert (
+        one == weekly("MO,WE 09:00", tz=BERLIN) == weekly("mon wed", at="9:00", tz=ZoneInfo(BERLIN))
+    )
+    assert days(one.take(3, after=NEW_YEAR)) == ["01-01", "01-06", "01-08"]
+    for wrong in ([], ["XX"], ["Moon"], ["MO", "25:00"]):
+        with pytest.raises(BadRecurrence):
+            weekly(*wrong)
+
+
+def test_a_function_of_time_is_a_recurrence():
+    value = function(lambda after: after + timedelta(hours=6))
+    assert value.after(NEW_YEAR) == NEW_YEAR + timedelta(hours=6)
+    midnights = function(
+        lambda t: t.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(1)
+    )
+    assert midnights.before(NEW_YEAR) == NEW_YEAR - timedelta(1)
+    with pytest.raises(ValueError, match="later"):
+        function(lambda after: after).after(NEW_YEAR)
+    with pytest.raises(BadRecurrence, match="program"):
+        compile_spec(value.spec())
+
+
+def test_unions_and_exclusions():
+    value = union(cron("0 9 * * *"), cron("0 9 * * MON"), once("2025-01-01T12:00:00Z"))
+    assert [f"{at:%dT%H}" for at in value.take(3, after=NEW_YEAR)] == ["01T09", "01T12", "02T09"]
+    working = cron("0 9 * * *").excluding(cron("0 9 * * SAT,SUN"))
+    assert days(working.take(4, after=NEW_YEAR)) == ["01-01", "01-02", "01-03", "01-06"]
+    assert days([working.before(datetime(2025, 1, 6, tzinfo=UTC))]) == ["01-03"]
+    with pytest.raises(BadRecurrence):
+        cron("@daily").excluding(cron("@hourly"))
+
+
+@pytest.mark.parametrize(
+    ("roll", "expected"),
+    [
+        ("skip", ["01-31", "03-31", "04-30"]),
+        ("following", ["01-31", "03-03", "03-31"]),
+        ("preceding", ["01-31", "02-28", "03-31"]),
+        ("modified", ["01-31", "02-28", "03-31"]),
+    ],
+)
+def test_a_month_end_moves_to_a_business_day(roll, expected):
+    # 28 February 2025 is a Friday, taken here as a holiday but for the last two rolls.
+    holidays = ["2025-02-28"] if roll in {"skip", "following"} else []
+    value = cron("0 9 L * *").on(business_days(holidays), roll)
+    found = value.take(3, after=NEW_YEAR)
+    assert days(found) == expected
+    assert value.before(found[2]) == found[1]
+
+
+def test_a_sentence_says_the_rule():
+    cases = {
+        daily("02:30", tz=BERLIN): "Every day at 02:30 (Europe/Berlin)",
+        cron("0 9 * * MON"): "At 09:00 on Monday (UTC)",
+        cron("*/15 * * * *"): "Every hour at minute 0 to 45 in steps of 15 every day (UTC)",
+        every("1h30m"): "Every 1 hour and 30 minutes",
+        every("15m"): "Every 15 minutes",
+        every("1d"): "Every day",
+        rrule("FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=9;BYMINUTE=0"): "Every month on the last Friday at 09:00 (UTC)",
+        rrule("FREQ=YEARLY;BYMONTH=3;BYDAY=1SU,-1SU;COUNT=3"):
+            "Every year on the last Sunday and the 1st Sunday in March, 3 times (UTC)",
+        once("2025-01-31T09:00:00Z"): "Once, at 31 January 2025 at 09:00 UTC",
+    }  # fmt: skip
+    assert {value: value.describe() for value in cases} == cases
+
+
+def kinds(value, count=10):
+    return [note.kind for note in value.notes(after=NEW_YEAR, count=count)]
+
+
+def test_notes_say_what_may_surprise():
+    assert kinds(rrule("FREQ=MONTHLY;BYMONTHDAY=31")) == ["missing"]
+    assert kinds(rrule("FREQ=YEARLY;BYMONTHDAY=1")) == ["reading"]
+    assert kinds(rrule("DTSTART:20250101T090000Z\nRRULE:FREQ=WEEKLY;BYDAY=MO")) == ["start"]
+    assert kinds(rrule("FREQ=DAILY;COUNT=3")) == ["end"]
+    assert kinds(daily("03:30", tz=BERLIN), 400) == []
+
+
+def test_notes_mark_gaps_and_folds():
+    notes = daily("02:30", tz=BERLIN).notes(after=NEW_YEAR, count=365)
+    assert [note.kind for note in notes] == ["gap", "fold"]
+    assert "does not exist in Europe/Berlin; it comes at 03:30" in notes[0].text
+    assert notes[0].instant == datetime(2025, 3, 30, 1, 30, tzinfo=UTC)
+    assert "comes twice in Europe/Berlin; it runs the first time" in notes[1].text
+    left_out = rrule("DTSTART;TZID=Europe/Berlin:20250101T023000\nRRULE:FREQ=DAILY", dst_gap="skip")
+    assert "left out" in left_out.notes(after=NEW_YEAR, count=365)[0].text

@@ -1,0 +1,117 @@
+"""Our zone tables say what zoneinfo says, over 130 years, in gaps and folds too."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from recurrence.strategies import ZONES
+
+from onbeat.model.errors import BadRecurrence
+from onbeat.recurrence import daily, rrule, tzdata_version
+from onbeat.recurrence.tzif import DAY, read_footer
+from onbeat.recurrence.zones import END, load_zone, zone_named
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+YEAR_2100 = 130 * 365 * DAY
+
+
+def offset_by_zoneinfo(zone, second):
+    return int((EPOCH + timedelta(seconds=second)).astimezone(zone).utcoffset().total_seconds())
+
+
+@pytest.mark.parametrize("name", ZONES)
+def test_every_change_until_2100_is_where_zoneinfo_has_it(name):
+    ours, theirs = zone_named(name), ZoneInfo(name)
+    for change in ours.starts[1:]:
+        if 0 <= change < YEAR_2100:
+            for second in (change - 1, change):
+                assert ours.offset(second) == offset_by_zoneinfo(theirs, second)
+    # And no change is missing: half days tell, as no offset lasts for less.
+    for second in range(0, YEAR_2100, DAY // 2 * 29):
+        assert ours.offset(second) == offset_by_zoneinfo(theirs, second)
+
+
+@pytest.mark.parametrize("name", ZONES)
+def test_walls_around_every_change_stand_for_the_instants_of_zoneinfo(name):
+    ours, theirs = load_zone(name), ZoneInfo(name)
+    changes = [start for start in ours.starts[1:] if -(10**9) < start < YEAR_2100 - DAY]
+    for change in changes[:: max(1, len(changes) // 60)]:
+        for by in range(-DAY - 1800, DAY + 1801, 1800):
+            wall = change + ours.offset(change) + by
+            naive = (EPOCH + timedelta(seconds=wall)).replace(tzinfo=None)
+            both = {int(naive.replace(tzinfo=theirs, fold=fold).timestamp()) for fold in (0, 1)}
+            first = int(naive.replace(tzinfo=theirs).timestamp())
+            assert ours.instants(wall, "shift", "first") == (first,)
+            if len(both) == 2 and min(both) == first:
+                assert ours.instants(wall, "skip", "both") == tuple(sorted(both))
+
+
+@given(st.sampled_from(ZONES), st.integers(-(10**9), 250_000_000_000))
+def test_offsets_of_any_time_are_those_of_zoneinfo(name, second):
+    assert load_zone(name).offset(second) == offset_by_zoneinfo(ZoneInfo(name), second)
+
+
+def test_a_table_is_in_order_and_closed():
+    for name in ZONES:
+        zone = zone_named(name)
+        assert all(one < two for one, two in pairwise(zone.starts))
+        assert zone.starts[-1] == END
+        assert len(zone.starts) == len(zone.offsets) == len(zone.calm_from)
+
+
+@pytest.mark.parametrize(
+    ("footer", "year", "changes"),
+    [
+        ("EST5EDT,M3.2.0,M11.1.0", 2025, ["2025-03-09T07:00", "2025-11-02T06:00"]),
+        ("<-03>3<-02>,M3.5.0/-2,M10.5.0/-1", 2025, ["2025-03-30T01:00", "2025-10-26T01:00"]),
+        ("IST-1GMT0,M10.5.0,M3.5.0/1", 2025, ["2025-03-30T01:00", "2025-10-26T01:00"]),
+        ("XXX-2YYY,J60/0,J300", 2024, ["2024-02-29T22:00", "2024-10-26T23:00"]),
+        ("XXX0YYY,59/0,300/26:30", 2025, ["2025-03-01T00:00", "2025-10-29T01:30"]),
+    ],
+)
+def test_a_footer_says_when_clocks_change(footer, year, changes):
+    rule = read_footer(footer)
+    found = [EPOCH + timedelta(seconds=at) for at, _ in rule.changes(range(year, year + 1))]
+    assert [f"{at:%Y-%m-%dT%H:%M}" for at in found] == changes
+
+
+def test_a_far_future_change_is_worked_out_when_asked_for():
+    value = rrule("DTSTART;TZID=Europe/Berlin:22000101T120000\nRRULE:FREQ=MONTHLY")
+    found = value.take(8, after=datetime(2200, 1, 1, tzinfo=UTC))
+    assert [at.hour for at in found] == [11, 11, 11, 10, 10, 10, 10, 10]
+    wanted = [at.replace(hour=12, tzinfo=ZoneInfo("Europe/Berlin")).astimezone(UTC) for at in found]
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    "name", ["Nowhere/Land", "../etc/passwd", "/etc/passwd", "tzdata.zi", "", "a" * 200, "Europe"]
+)
+def test_an_unknown_zone_is_refused(name):
+    with pytest.raises(BadRecurrence, match="unknown time zone"):
+        rrule("FREQ=DAILY", tz=name)
+
+
+def test_the_version_of_the_data_is_known():
+    assert tzdata_version()[:2] == "20"
+
+
+@pytest.mark.parametrize(
+    ("zone", "night", "instant"),
+    [
+        ("America/Santiago", "2024-09-08", "2024-09-08T04:00"),
+        ("America/Havana", "2024-03-10", "2024-03-10T05:00"),
+        ("Asia/Beirut", "2024-03-31", "2024-03-30T22:00"),
+        ("Africa/Cairo", "2024-04-26", "2024-04-25T22:00"),
+        ("America/Sao_Paulo", "2018-11-04", "2018-11-04T03:00"),
+    ],
+)
+@pytest.mark.parametrize("at", ["00:00", "00:30"])
+def test_a_night_without_midnight_has_its_daily_run_once(zone, night, instant, at):
+    day = datetime.fromisoformat(night).replace(tzinfo=UTC)
+    found = daily(at, tz=zone).between(day - timedelta(2), day + timedelta(2))
+    local_days = [at.astimezone(ZoneInfo(zone)).date() for at in found]
+    assert len(local_days) == len(set(local_days)) >= 3
+    assert datetime.fromisoformat(instant).replace(tzinfo=UTC) in found
