@@ -7,13 +7,17 @@ repeated keys, depth, numbers that no store can keep, and text that some of them
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import Final, NoReturn, TypeVar, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NoReturn, TypeVar, cast, get_args
 
 import msgspec
 
 from onbeat.model.errors import Invalid, Malformed, TooLarge
+from onbeat.model.job import JobState
 from onbeat.model.limits import INTEGER_MAX, JSON_DEPTH_MAX, REQUEST_BYTES_MAX
+from onbeat.model.recurrence import DstFold, DstGap
+from onbeat.model.retry import Backoff
+from onbeat.model.schedule import CatchUp, Overlap, ScheduleStatus
 
 Body = TypeVar("Body")
 
@@ -27,6 +31,17 @@ NOT_YET: Final = {
     "notify": "targets of kind notify come with notifications; not in this version",
 }
 """Fields that the interface names and this version does not have."""
+
+CHOICES: Final[Mapping[str, Sequence[str]]] = {
+    "status": tuple(ScheduleStatus),
+    "state": tuple(JobState),
+    "catch_up": tuple(CatchUp),
+    "overlap": tuple(Overlap),
+    "backoff": tuple(Backoff),
+    "dst_gap": get_args(DstGap),
+    "dst_fold": get_args(DstFold),
+}
+"""What msgspec knows and does not tell."""
 
 FAULT: Final = re.compile(r"(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?", re.DOTALL)
 UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
@@ -154,7 +169,15 @@ def told(fault: str) -> Invalid:
     if wrong := WRONG_TYPE.fullmatch(what):
         wanted, given = plain_types(wrong["wanted"]), plain_types(wrong["given"])
         return Malformed(f"{subject} must be {wanted}, not {given}", field=path)
+    if choice := NOT_A_CHOICE.fullmatch(what):
+        return Invalid(f"{subject} {refused_choice(path, choice['given'])}", field=path)
     return Invalid(f"{subject} {reason_of(what)}", field=path)
+
+
+def refused_choice(path: str, given: str) -> str:
+    choices = CHOICES.get(path.rpartition(".")[2], ())
+    known = f"must be one of {', '.join(choices)}, not" if choices else "cannot be"
+    return f"{known} {shown(given)}"
 
 
 def refused_field(name: str, path: str) -> Invalid:
@@ -170,8 +193,6 @@ def reason_of(what: str) -> str:
         return f"must have {bounds_in_words(bound['bound'])} {unit}"
     if bound := OUT_OF_RANGE.fullmatch(what):
         return f"must be {bounds_in_words(bound['bound'])}"
-    if choice := NOT_A_CHOICE.fullmatch(what):
-        return f"cannot be {shown(choice['given'])}"
     if "RFC3339" in what or "timezone component" in what:
         return "must be an RFC 3339 instant with a UTC offset, such as 2026-01-31T09:00:00Z"
     return f"is not valid: {what[:1].lower()}{what[1:]}"
