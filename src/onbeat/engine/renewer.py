@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -38,19 +39,23 @@ class Renewer:
     async def renew_held(self) -> tuple[tuple[Running, ...], tuple[Held, ...]]:
         """Beat once. Returns the attempts known before, and the leases that the store told."""
         known = tuple(run for run in tuple(self.worker.running.values()) if not run.is_settling)
-        await self.keep_progress(known)
         self.beats += 1
         held = await self.store.beat(replace(self.row(), beat=self.beats, beat_at=self.clock.now()))
+        await self.keep_progress(known)
         return known, tuple(held)
 
     async def keep_progress(self, known: tuple[Running, ...]) -> None:
-        notes = [
-            (run.job.id, run.job.token, progress)
-            for run in known
-            if (progress := taken_progress(run)) is not None
-        ]
-        if notes:
-            await self.notes.note_progress(notes)
+        taken = [(run, progress) for run in known if (progress := taken_progress(run)) is not None]
+        if not taken:
+            return
+        try:
+            await self.notes.note_progress(
+                [(run.job.id, run.job.token, progress) for run, progress in taken]
+            )
+        except Unavailable:
+            for run, progress in taken:
+                put_back(run, progress)
+            raise
 
 
 def taken_progress(run: Running) -> Progress | None:
@@ -59,10 +64,17 @@ def taken_progress(run: Running) -> Progress | None:
     return progress
 
 
+def put_back(run: Running, progress: Progress) -> None:
+    """For the next beat, unless there is newer progress by then."""
+    if run.progress is None:
+        run.progress = progress
+
+
 class RenewerThread:
     """Beats from a thread with an event loop of its own, which no handler can block.
 
-    What the store tells is applied in the worker's loop, whenever that is free again.
+    What the store tells is applied in the worker's loop, whenever that is free again: then only
+    the latest word counts, since what was told before it may be over.
     """
 
     def __init__(self, renewer: Renewer, period: float, telemetry: Telemetry) -> None:
@@ -75,6 +87,7 @@ class RenewerThread:
             target=lambda: asyncio.run(self.beat_forever()), name="onbeat-renewer", daemon=True
         )
         self.alarm: Alarm | None = None
+        self.words: deque[tuple[tuple[Running, ...], tuple[Held, ...]]] = deque(maxlen=1)
 
     def start(self) -> None:
         self.thread.start()
@@ -87,12 +100,17 @@ class RenewerThread:
 
     async def beat(self) -> None:
         try:
-            known, held = await self.renewer.renew_held()
-        except Unavailable as error:
+            word = await self.renewer.renew_held()
+        except Exception as error:  # noqa: BLE001  without beats every lease would be lost
             self.telemetry.loop_failed("renewer", error)
             return
         self.telemetry.loop_beat("renewer")
-        self.in_workers_loop(lambda: self.renewer.worker.compare(known, held))
+        self.words.append(word)
+        self.in_workers_loop(self.apply_word)
+
+    def apply_word(self) -> None:
+        if self.words:
+            self.renewer.worker.compare(*self.words.pop())
 
     def in_workers_loop(self, act: Callable[[], None]) -> None:
         try:

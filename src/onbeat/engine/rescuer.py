@@ -15,6 +15,9 @@ from onbeat.ports.store import RescuerStore, Settlement, WorkerStore
 from onbeat.ports.telemetry import Telemetry
 from onbeat.rules.settling import attempt_of, settle
 
+GAP_MAX = 5.0
+"""Seconds between two readings that count as silence; a longer gap proves nothing beyond it."""
+
 
 class Watch:
     """Which workers are dead, by this watcher's own monotonic clock alone.
@@ -22,25 +25,29 @@ class Watch:
     A worker is dead when its beat has not risen for its lease's length while the store could be
     read all that time: no clocks of two machines are compared, and an outage of the store, which
     silences all workers at once, makes none of them dead. A fresh watcher waits one whole lease.
+    A machine that was suspended as a whole finds all beats old when it wakes; as the watcher slept
+    too, that long gap between its readings counts for little.
     """
 
     def __init__(self) -> None:
         self.seen: dict[WorkerId, tuple[int, float]] = {}
+        self.read_at: float | None = None
 
     def restart(self) -> None:
         """A reading failed: what was seen before it proves nothing any more."""
         self.seen.clear()
+        self.read_at = None
 
     def silent(self, workers: Sequence[Worker], monotonic: float) -> set[WorkerId]:
         """Note this reading; the answer is who has been silent for too long."""
-        before, self.seen = self.seen, {}
+        gap = 0.0 if self.read_at is None else min(monotonic - self.read_at, GAP_MAX)
+        before, self.seen, self.read_at = self.seen, {}, monotonic
         dead: set[WorkerId] = set()
         for worker in workers:
-            beat, since = before.get(worker.id, (None, monotonic))
-            if beat != worker.beat:
-                since = monotonic
-            self.seen[worker.id] = (worker.beat, since)
-            if monotonic - since > worker.lease_seconds:
+            beat, silence = before.get(worker.id, (None, 0.0))
+            silence = silence + gap if beat == worker.beat else 0.0
+            self.seen[worker.id] = (worker.beat, silence)
+            if silence > worker.lease_seconds:
                 dead.add(worker.id)
         return dead
 

@@ -13,6 +13,7 @@ from onbeat.engine.pruner import Pruner
 from onbeat.engine.renewer import Renewer, RenewerThread
 from onbeat.engine.rescuer import Rescuer
 from onbeat.engine.worker import Runners, Worker
+from onbeat.model.errors import Unavailable
 from onbeat.model.role import Role
 from onbeat.model.worker import Worker as WorkerRow
 from onbeat.ports.chance import Chance
@@ -199,8 +200,15 @@ class Runtime:
         stopped = await self.worker.drain(grace)
         if self.beats is not None:
             await self.beats.stop()
-        await self.world.store.forget_workers([self.world.identity.id])
+        await self.forget()
         return stopped
+
+    async def forget(self) -> None:
+        """Take this worker's row away; a store that is away learns by its silence."""
+        try:
+            await self.world.store.forget_workers([self.world.identity.id])
+        except Unavailable as error:
+            self.world.telemetry.loop_failed("drain", error)
 
     async def stop(self) -> None:
         """End every loop. What was not drained counts as lost when the lease runs out."""

@@ -25,6 +25,10 @@ Runners = Mapping[type[Target], TargetRunner]
 # then longer than the work. Longer work is left to others that are free.
 PREFETCH_BELOW = 0.05
 
+# How long a stopped attempt is waited for at the end of a drain. One that does not heed its stop
+# is left as it is, and counts as lost.
+STOP_PATIENCE = 10.0
+
 
 class Worker:
     """Keeps at most `concurrency` attempts running; further jobs taken wait in `backlog`."""
@@ -51,6 +55,7 @@ class Worker:
         self.backlog: deque[Job] = deque()
         self.mean_duration = PREFETCH_BELOW
         self.is_draining = False
+        self.is_out_of_time = False
         self.idle = asyncio.Event()
         self.idle.set()
         self.strays: frozenset[tuple[JobId, Token]] = frozenset()
@@ -75,9 +80,15 @@ class Worker:
 
     def later(self, work: Coroutine[None, None, None]) -> None:
         """Do something beside the attempts; a drain waits for it."""
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(self.tried(work))
         self.returning.add(task)
         task.add_done_callback(self.returning.discard)
+
+    async def tried(self, work: Coroutine[None, None, None]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001  the beat finds what could not be handed back
+            self.telemetry.loop_failed("worker", error)
 
     def fill_slots(self) -> None:
         while self.backlog and len(self.running) < self.concurrency:
@@ -94,8 +105,8 @@ class Worker:
         """Run one claimed job and record what became of it."""
         job = running.job
         began = self.clock.monotonic()
-        self.telemetry.started(job, self.clock.now() - job.due_at)
         try:
+            self.telemetry.started(job, self.clock.now() - job.due_at)
             outcome = await self.attempt(running)
             duration = self.clock.monotonic() - began
             running.is_settling = True
@@ -128,13 +139,16 @@ class Worker:
             async with asyncio.timeout(timeout.total_seconds()) as limit:
                 return await runner.run(running)
         except asyncio.CancelledError:
-            if running.stop is None:
+            if running.stop is not None:
+                return stopped(running.stop, running.stop_reason)
+            if is_being_cancelled():
                 raise
-            return stopped(running.stop, running.stop_reason)
+            return Failed("CancelledError: something that the handler awaited was cancelled")
         except TimeoutError:
             if timeout is None or not limit.expired():
                 return Failed("TimeoutError")
-            return Failed(f"timed out after {timeout.total_seconds():g} s")
+            running.stop_reason = f"timed out after {timeout.total_seconds():g} s"
+            return Failed(running.stop_reason)
         except Exception as error:  # noqa: BLE001  a target may raise anything
             return Failed(f"{type(error).__name__}: {error}")
 
@@ -142,7 +156,8 @@ class Worker:
         """Store the outcome, for as long as it takes: the job keeps its slot meanwhile.
 
         So a store that is away holds back new work instead of losing what was done. Repeating is
-        harmless, since the store knows a settlement that it has written already.
+        harmless, since the store knows a settlement that it has written already. Only a shutdown
+        that has waited long enough gives up; the job then counts as lost.
         """
         now = self.clock.now()
         settled = settle(job, outcome, now, self.chance.fraction())
@@ -154,6 +169,8 @@ class Worker:
                 break
             except Unavailable as error:
                 self.telemetry.loop_failed("settle", error)
+                if self.is_out_of_time:
+                    raise
                 await asyncio.sleep(pause_after(failures, self.chance.fraction()))
                 failures += 1
         if was_ours:
@@ -186,7 +203,7 @@ class Worker:
         They come from a claim whose answer was lost. A lease counts as stray when two words of the
         store in a row name it, since one alone may cross a claim that is just arriving.
         """
-        mine = {*self.running, *(job.id for job in self.backlog)}
+        mine = self.known()
         strays = frozenset(
             (lease.job_id, lease.token) for lease in held if lease.job_id not in mine
         )
@@ -194,9 +211,16 @@ class Worker:
             self.later(self.give_back(id, token))
         self.strays = strays
 
+    def known(self) -> set[JobId]:
+        """The jobs that have arrived here and not ended."""
+        return {*self.running, *(job.id for job in self.backlog)}
+
     async def give_back(self, id: JobId, token: Token) -> None:
         job = await self.store.job(id)
-        if job is not None and job.token == token and job.state is JobState.RUNNING:
+        if job is None or job.token != token or job.state is not JobState.RUNNING:
+            return
+        # It may have arrived after all, where the way to here was long.
+        if id not in self.known():
             await self.record(job, Released(), timedelta())
 
     async def drain(self, grace: timedelta) -> int:
@@ -207,17 +231,29 @@ class Worker:
         self.is_draining = True
         waiting, self.backlog = tuple(self.backlog), deque()
         self.accept(waiting)
-        try:
-            async with asyncio.timeout(grace.total_seconds()):
-                await self.idle.wait()
-        except TimeoutError:
-            pass
-        late = tuple(self.running.values())
+        await self.quiet_within(grace.total_seconds())
+        self.is_out_of_time = True
+        late = [running for running in self.running.values() if not running.is_settling]
         for running in late:
             running.stop_for(Stop.SHUTDOWN, "shutdown")
-        await self.idle.wait()
-        await asyncio.gather(*self.returning)
+        await self.quiet_within(STOP_PATIENCE)
         return len(late)
+
+    async def quiet_within(self, seconds: float) -> None:
+        """Returns when nothing runs or is being handed back, or after so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.idle.wait()
+                while self.returning:
+                    await asyncio.wait(self.returning)
+        except TimeoutError:
+            return
+
+
+def is_being_cancelled() -> bool:
+    """Whether somebody asked this task to end, rather than a handler raised as if so."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def stopped(stop: Stop, reason: str | None) -> Outcome | None:

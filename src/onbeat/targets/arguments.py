@@ -4,6 +4,7 @@ import inspect
 import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -198,7 +199,18 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(function)
     except (NameError, TypeError):
-        return dict(getattr(function, "__annotations__", {}))
+        names = getattr(inspect.unwrap(function), "__annotations__", {})
+        hints = {name: hint_of(function, name, kind) for name, kind in names.items()}
+        return {name: kind for name, kind in hints.items() if kind is not Any}
+
+
+def hint_of(function: Callable[..., Any], name: str, kind: Any) -> Any:
+    """One annotation by itself, so that another that cannot be resolved does not spoil it."""
+    alone = SimpleNamespace(__annotations__={name: kind})
+    try:
+        return typing.get_type_hints(alone, inspect.unwrap(function).__globals__)[name]
+    except (NameError, TypeError):
+        return Any
 
 
 def decoder_for(kind: Any) -> msgspec.json.Decoder[Any]:
@@ -211,8 +223,13 @@ def decoder_for(kind: Any) -> msgspec.json.Decoder[Any]:
 def refuse_not_a_number(named: Mapping[str, Any]) -> None:
     """JSON has no NaN or infinity, and null would be another value."""
     for name, value in named.items():
-        if holds_not_a_number(value):
+        if not_a_number_in(value):
             raise Invalid(f"argument {name!r} is or holds NaN or infinity; JSON has neither", name)
+
+
+def not_a_number_in(value: Any) -> bool:
+    """Whether it is or holds NaN or infinity, also as a field of a record."""
+    return holds_not_a_number(msgspec.to_builtins(value, enc_hook=encode_other))
 
 
 def holds_not_a_number(value: Any) -> bool:
@@ -241,6 +258,8 @@ def encode_result(task: str, value: Any) -> msgspec.Raw | None:
             f"the result of task {task!r} cannot be stored: {type(value).__name__} "
             f"has no JSON form ({told(error)})"
         ) from error
+    if b"null" in packed and not_a_number_in(value):
+        raise Invalid(f"the result of task {task!r} is or holds NaN or infinity; JSON has neither")
     if len(packed) > RESULT_BYTES_MAX:
         raise TooLarge(
             f"the result of task {task!r} takes {len(packed)} bytes as JSON; "

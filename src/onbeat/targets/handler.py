@@ -1,11 +1,9 @@
 """Runs Python functions: coroutines in the worker's loop, plain functions in threads."""
 
-import asyncio
 import contextvars
 import inspect
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from onbeat.model.errors import Invalid
@@ -13,8 +11,10 @@ from onbeat.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
 from onbeat.model.signals import Cancel, Fail, Snooze
 from onbeat.model.target import HandlerTarget
 from onbeat.ports.target import Run
+from onbeat.targets import threads
 from onbeat.targets.arguments import Codec, decoder_for, encode_result, hints_of
 from onbeat.targets.context import Context
+from onbeat.targets.threads import Threads
 
 
 class Handler:
@@ -55,23 +55,22 @@ class Registry:
 class HandlerRunner:
     """Implements `onbeat.ports.target.TargetRunner` for handler targets.
 
-    Plain functions run in a pool of `threads` threads of its own, so that they never wait behind
-    what else the process does in threads.
+    Plain functions run in threads of its own, so that they never wait behind what else the process
+    does in threads.
     """
 
-    def __init__(self, registry: Registry, threads: int) -> None:
+    def __init__(self, registry: Registry) -> None:
         self.registry = registry
-        self.threads = threads
-        self.pool: ThreadPoolExecutor | None = None
+        self.threads: Threads | None = None
 
     async def open(self) -> None:
-        self.pool = ThreadPoolExecutor(self.threads, thread_name_prefix="onbeat-handler")
+        self.threads = Threads()
 
     async def close(self) -> None:
         """Threads that still run a handler are left behind; their jobs are settled already."""
-        if self.pool is not None:
-            self.pool.shutdown(wait=False, cancel_futures=True)
-            self.pool = None
+        if self.threads is not None:
+            self.threads.close()
+            self.threads = None
 
     async def run(self, run: Run) -> Outcome:
         target = run.job.target
@@ -94,30 +93,38 @@ class HandlerRunner:
                 value = await handler.function(*args, **kwargs)
             else:
                 value = await self.in_thread(handler.function, args, kwargs)
-            return Succeeded(encode_result(handler.task, value))
         except Snooze as snooze:
             return Snoozed(snooze.delay)
         except Cancel as cancel:
             return Cancelled(cancel.reason)
         except Fail as fail:
             return Failed(fail.message, retryable=fail.retryable)
-        except Exception as error:  # noqa: BLE001  a handler may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a handler may raise anything
             return Failed(told(error))
+        return succeeded(handler, value)
 
     async def in_thread(
         self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
     ) -> Any:
-        assert self.pool is not None, "the runner is open while jobs run"
+        assert self.threads is not None, "the runner is open while jobs run"
         context = contextvars.copy_context()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self.pool, lambda: context.run(function, *args, **kwargs)
-        )
+        return await self.threads.run(lambda: context.run(function, *args, **kwargs))
 
 
-def told(error: Exception) -> str:
+def succeeded(handler: Handler, value: Any) -> Outcome:
+    """The work is done; where its result cannot be kept, doing it again would not help."""
+    try:
+        return Succeeded(encode_result(handler.task, value))
+    except Invalid as error:
+        return Failed(str(error), retryable=False)
+
+
+OURS = (__file__, threads.__file__)
+
+
+def told(error: BaseException) -> str:
     """The error with the frames of the handler's own code, the telling end last."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename != __file__]
+    own = [frame for frame in frames if frame.filename not in OURS]
     lines = [*traceback.format_list(own), *traceback.format_exception_only(error)]
     return "".join(lines).strip()
