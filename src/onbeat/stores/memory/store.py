@@ -1,7 +1,8 @@
 """The verbs of the port, each under one lock."""
 
+import logging
 import threading
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
@@ -38,7 +39,23 @@ from onbeat.stores.memory import (
 )
 from onbeat.stores.memory.tables import AT_FIRST, Tables
 
+log = logging.getLogger(__name__)
+
 Heard = Callable[[Hint], None]
+
+
+class Listener:
+    """One call of `listen`; the same function may be given to several."""
+
+    def __init__(self, heard: Heard) -> None:
+        self.heard = heard
+
+    def tell(self, hints: Iterable[Hint]) -> None:
+        for hint in hints:
+            try:
+                self.heard(hint)
+            except Exception:  # the change is made; a listener's fault must not make it look undone
+                log.exception("store.listener_failed")
 
 
 class MemoryStore:
@@ -50,7 +67,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._tables = Tables()
         self._lock = threading.Lock()
-        self._listeners: list[Heard] = []
+        self._listeners: set[Listener] = set()
 
     @contextmanager
     def locked(self) -> Generator[Tables, None, None]:
@@ -59,9 +76,8 @@ class MemoryStore:
             yield self._tables
             hints, self._tables.hints = self._tables.hints, set()
             listeners = tuple(self._listeners)
-        for heard in listeners:
-            for hint in hints:
-                heard(hint)
+        for listener in listeners:
+            listener.tell(hints)
 
     @property
     def url(self) -> str:
@@ -87,13 +103,13 @@ class MemoryStore:
         )
 
     def listen(self, heard: Heard) -> Callable[[], None]:
+        listener = Listener(heard)
         with self._lock:
-            self._listeners.append(heard)
+            self._listeners.add(listener)
 
         def stop() -> None:
             with self._lock:
-                if heard in self._listeners:
-                    self._listeners.remove(heard)
+                self._listeners.discard(listener)
 
         return stop
 

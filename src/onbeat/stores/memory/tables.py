@@ -99,6 +99,7 @@ class Tables:
         self.ended[job.state].add((job.finished_at, job.id))
         if job.schedule_id is not None:
             self.ended_of[job.schedule_id].add((job.due_at, job.id))
+        self.hints.add(Hint.ENDED)
 
     def index_live(self, job: Job) -> None:
         if job.unique is not None:

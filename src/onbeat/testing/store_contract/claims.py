@@ -30,7 +30,6 @@ from onbeat.testing.store_contract.acts import (
     ids_of,
     planned,
     running,
-    stored,
 )
 
 
@@ -74,8 +73,9 @@ class ClaimContract:
 
     async def test_an_attempt_begins_without_the_progress_of_the_last(self, store: Store) -> None:
         job = await running(store, a_job())
-        await store.note_progress([(job.id, job.token, Progress(3, 10))])
-        await end(store, await stored(store, job), Released())
+        settlement = a_settlement(job, Released())
+        far = replace(settlement.job, progress=Progress(3, 10))
+        await store.settle([Settlement(job=far, attempt=settlement.attempt)])
         (again,) = await claimed(store)
         assert again.progress is None
 
@@ -130,11 +130,18 @@ class ClaimContract:
         assert await claimed(store) == ()
 
     async def test_a_job_may_start_at_the_last_instant_of_its_bound(self, store: Store) -> None:
+        await claimed(store)
         await store.enqueue([a_job(start_by=NOW)])
         assert len(await claimed(store)) == 1
 
+    async def test_a_bound_is_held_against_the_instant_of_the_claim(self, store: Store) -> None:
+        await store.enqueue([a_job(start_by=NOW)])
+        assert await claimed(store, now=NOW + HOUR) == ()
+        assert len(await claimed(store, now=NOW)) == 1
+
     async def test_a_job_that_was_tried_does_not_lapse(self, store: Store) -> None:
         job = await running(store, a_job(start_by=NOW))
+        await claimed(store, now=NOW + HOUR)
         settlement = a_settlement(job, Released())
         bounded = replace(settlement.job, start_by=NOW)
         await store.settle([Settlement(job=bounded, attempt=settlement.attempt)])

@@ -5,7 +5,7 @@ import pytest
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import JobId
 from onbeat.model.job import JobState
-from onbeat.model.outcome import Outcome, Succeeded
+from onbeat.model.outcome import Lost, Outcome, Released, Succeeded
 from onbeat.ports.store import Store
 from onbeat.testing.build import HOUR, NOW, SECOND, a_job, a_schedule, an_id, an_occurrence
 from onbeat.testing.store_contract.acts import (
@@ -69,11 +69,20 @@ class CancelContract:
 
     async def test_a_blocked_job_is_cancelled_for_good(self, store: Store) -> None:
         first = await running(store, a_job())
-        second = a_job(after=(first.id,))
-        await store.enqueue([second])
-        (told,) = await store.cancel([second.id], "by hand", NOW)
+        second = await running(store, a_job())
+        third = a_job(after=(first.id, second.id))
+        await store.enqueue([third])
+        (told,) = await store.cancel([third.id], "by hand", NOW)
         await end(store, first)
-        assert await store.job(second.id) == told
+        assert await store.job(third.id) == told
+
+    async def test_an_ended_job_is_blocked_by_nothing(self, store: Store) -> None:
+        first = a_job()
+        second = a_job(after=(first.id,))
+        await store.enqueue([first, second])
+        (told,) = await store.cancel([second.id], "by hand", NOW)
+        assert told is not None
+        assert told.blocked_by == 0
 
     async def test_a_job_that_waits_for_another_try_is_cancelled(self, store: Store) -> None:
         job = await ended(store, a_job(), PASSING_FAILURE)
@@ -93,6 +102,14 @@ class CancelContract:
         (transition,) = await store.transitions(job.id)
         assert (transition.to, transition.cause) == ("cancel requested", "by hand")
         assert transition.at == LATER
+
+    async def test_a_request_to_stop_is_told_once_although_it_is_repeated(
+        self, store: Store
+    ) -> None:
+        job = await running(store, a_job())
+        await store.cancel([job.id], "by hand", NOW)
+        await store.cancel([job.id], "by hand", NOW)
+        assert len(await store.transitions(job.id)) == 1
 
 
 class RetryContract:
@@ -124,7 +141,11 @@ class RetryContract:
         assert (told.error, told.result) == (None, None)
 
     async def test_a_retry_has_a_fresh_budget(self, store: Store) -> None:
-        job = await ended(store, a_job(), FAILURE)
+        job = await running(store, a_job())
+        for outcome in (Released(), Lost("the worker died")):
+            await end(store, job, outcome)
+            (job,) = await claimed(store)
+        await end(store, job, FAILURE)
         (told,) = await store.retry([job.id], NOW)
         assert told is not None
         assert (told.attempt, told.lost, told.released) == (0, 0, 0)

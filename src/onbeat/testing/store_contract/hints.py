@@ -10,7 +10,7 @@ from onbeat.ports.store import Hint, Store
 from onbeat.testing.build import NOW, a_job, a_schedule
 from onbeat.testing.store_contract.acts import FAILURE, end, ended, planned, running
 
-PATIENCE = 10.0
+PATIENCE = 5.0
 """Seconds within which a hint must have come; far more than it ever takes."""
 
 
@@ -66,6 +66,39 @@ class HintContract:
         job = await running(store, a_job())
         async with heard(store, Hint.CANCELS):
             await store.cancel([job.id], "by hand", NOW)
+
+    async def test_the_end_of_a_job_is_told(self, store: Store) -> None:
+        job = await running(store, a_job())
+        async with heard(store, Hint.ENDED):
+            await end(store, job)
+
+    async def test_the_end_of_a_cancelled_job_is_told(self, store: Store) -> None:
+        job = a_job()
+        await store.enqueue([job])
+        async with heard(store, Hint.ENDED):
+            await store.cancel([job.id], "by hand", NOW)
+
+    async def test_a_listener_that_raises_undoes_nothing(self, store: Store) -> None:
+        def listener(hint: Hint) -> None:
+            raise ValueError(hint)
+
+        stop = store.listen(listener)
+        async with heard(store, Hint.JOBS):
+            await store.enqueue([a_job()])
+        stop()
+
+    async def test_one_function_may_listen_twice(self, store: Store) -> None:
+        loop, came = asyncio.get_running_loop(), asyncio.Event()
+
+        def listener(_: Hint) -> None:
+            loop.call_soon_threadsafe(came.set)
+
+        stops = [store.listen(listener), store.listen(listener)]
+        stops[0]()
+        stops[0]()
+        await store.enqueue([a_job()])
+        await asyncio.wait_for(came.wait(), PATIENCE)
+        stops[1]()
 
     async def test_every_listener_is_told(self, store: Store) -> None:
         async with heard(store, Hint.JOBS), heard(store, Hint.JOBS):

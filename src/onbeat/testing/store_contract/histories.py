@@ -129,8 +129,13 @@ class HistoryContract:
     @settings(
         max_examples=60,
         deadline=None,
-        # All examples share one store: each has a task, and so a lane, of its own.
-        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+        # All examples share one store: each has a task, and so a lane, of its own. The test is run
+        # once for every subclass of the contract, which differ in nothing but their store.
+        suppress_health_check=[
+            HealthCheck.differing_executors,
+            HealthCheck.function_scoped_fixture,
+            HealthCheck.too_slow,
+        ],
     )
     @given(steps=STEPS)
     async def test_no_history_gives_two_leases_or_two_ends(

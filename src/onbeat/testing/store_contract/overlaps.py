@@ -1,9 +1,10 @@
 """What becomes of a job while an earlier one of its schedule is unfinished."""
 
 import pytest
+from msgspec.structs import replace
 
 from onbeat.model.job import JobState
-from onbeat.model.outcome import Cancelled, Lost, Outcome, Succeeded
+from onbeat.model.outcome import Cancelled, Lost, Outcome, Released, Succeeded
 from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Store
 from onbeat.testing.build import HOUR, MINUTE, NOW, SECOND, TICK, a_schedule, an_occurrence
@@ -136,6 +137,28 @@ class OverlapContract:
         await end(store, first, PASSING_FAILURE, NOW)
         await claimed(store, now=NOW)
         assert ids_of(await claimed(store, now=NOW + MINUTE)) == [earlier.id]
+
+    async def test_two_jobs_that_were_tried_do_not_wait_for_each_other(self, store: Store) -> None:
+        schedule = a_schedule()
+        jobs = [an_occurrence(schedule, NOW - number * SECOND) for number in (2, 1)]
+        await planned(store, schedule, *jobs)
+        for job in await claimed(store):
+            await end(store, job, Released())
+        wait = replace(schedule, overlap=Overlap.WAIT, version=2)
+        await store.update_schedule(wait, None, NOW)
+        (first,) = await claimed(store)
+        await end(store, first)
+        assert len(await claimed(store)) == 1
+
+    async def test_a_job_cancelled_in_its_wait_can_be_tried_by_hand(self, store: Store) -> None:
+        schedule = a_schedule(overlap=Overlap.WAIT)
+        later = an_occurrence(schedule)
+        await planned(store, schedule, an_occurrence(schedule, NOW - HOUR), later)
+        (first,) = await claimed(store)
+        await store.cancel([later.id], "by hand", NOW)
+        await store.retry([later.id], NOW)
+        await end(store, first)
+        assert ids_of(await claimed(store)) == [later.id]
 
     async def test_waiting_jobs_run_one_after_the_other(self, store: Store) -> None:
         schedule = a_schedule(overlap=Overlap.WAIT)

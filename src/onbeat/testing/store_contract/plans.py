@@ -18,7 +18,15 @@ from onbeat.testing.build import (
     a_schedule,
     an_occurrence,
 )
-from onbeat.testing.store_contract.acts import claimed, ids_of, planned, stored
+from onbeat.testing.store_contract.acts import (
+    PASSING_FAILURE,
+    claimed,
+    end,
+    ended,
+    ids_of,
+    planned,
+    stored,
+)
 
 
 class PlanContract:
@@ -175,6 +183,14 @@ class PlanContract:
         (row,) = await store.dispositions(schedule.id, NOW, NOW)
         assert row.job_id == job.id
 
+    async def test_a_job_that_was_tried_is_not_dropped(self, store: Store) -> None:
+        schedule = a_schedule()
+        await planned(store, schedule, an_occurrence(schedule))
+        (job,) = await claimed(store)
+        tried = await end(store, job, PASSING_FAILURE)
+        await store.apply_plans([a_plan(schedule, dropped=(Dropped(job.id, "misfire"),))])
+        assert await stored(store, job) == tried
+
     async def test_an_excused_job_may_start_although_it_is_late(self, store: Store) -> None:
         schedule = a_schedule()
         job = an_occurrence(schedule, start_by=NOW + MINUTE)
@@ -278,5 +294,10 @@ class LapseContract:
     ) -> None:
         await store.enqueue([a_job(start_by=NOW)])
         (job,) = await claimed(store)
+        assert await store.cancel_lapsed([job.id], "expired", NOW + HOUR) == 0
+        assert await stored(store, job) == job
+
+    async def test_a_job_that_was_tried_is_not_cancelled_as_lapsed(self, store: Store) -> None:
+        job = await ended(store, a_job(), PASSING_FAILURE)
         assert await store.cancel_lapsed([job.id], "expired", NOW + HOUR) == 0
         assert await stored(store, job) == job

@@ -1,6 +1,7 @@
 """Many callers at once, in one loop and in many threads: still each thing happens once."""
 
 import asyncio
+import sys
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -50,16 +51,22 @@ async def work_all(store: Store, worker: str) -> list[str]:
 async def in_threads(act: Callable[[int], Coroutine[Any, Any, Answer]]) -> Sequence[Answer]:
     """Run `act` once in each of many threads, each with a loop of its own, all at once."""
     start = threading.Barrier(CALLERS)
+    interval = sys.getswitchinterval()
 
     def one(number: int) -> Answer:
         start.wait()
         return asyncio.run(act(number))
 
     loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(CALLERS) as pool:
-        return await asyncio.gather(
-            *(loop.run_in_executor(pool, one, number) for number in range(CALLERS))
-        )
+    # Threads that take turns this often meet in the middle of things.
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(CALLERS) as pool:
+            return await asyncio.gather(
+                *(loop.run_in_executor(pool, one, number) for number in range(CALLERS))
+            )
+    finally:
+        sys.setswitchinterval(interval)
 
 
 async def in_tasks(act: Callable[[int], Awaitable[Answer]]) -> Sequence[Answer]:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import ScheduleId
 from onbeat.model.job import JobState
+from onbeat.model.outcome import Released
 from onbeat.model.plan import Skip
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
@@ -136,6 +137,13 @@ class EditContract:
             await store.update_schedule(edited(schedule, key="taken"), None, NOW)
         assert await store.schedule(schedule.id) == schedule
 
+    async def test_an_edit_may_keep_its_key(self, store: Store) -> None:
+        schedule = a_schedule(key="key")
+        await planned(store, schedule)
+        new = edited(schedule, name="new name")
+        assert await store.update_schedule(new, None, NOW)
+        assert await store.schedule_by_key("key") == new
+
     async def test_a_key_given_up_is_free(self, store: Store) -> None:
         schedule = a_schedule(key="key")
         await planned(store, schedule)
@@ -255,6 +263,26 @@ class NewRuleContract:
         assert await stored(store, job) == job
         assert await store.job(again.id) is None
 
+    async def test_a_job_that_was_tried_keeps_its_occurrence(self, store: Store) -> None:
+        schedule = a_schedule()
+        await planned(store, schedule, an_occurrence(schedule, NOW + HOUR, due_at=NOW))
+        (job,) = await claimed(store)
+        tried = await end(store, job, Released())
+        new = edited(schedule)
+        again = an_occurrence(schedule, NOW + HOUR)
+        await store.update_schedule(new, a_plan(new, again), NOW)
+        assert await stored(store, job) == tried
+        assert await store.job(again.id) is None
+
+    async def test_a_skip_that_reaches_past_now_stays_up_to_now(self, store: Store) -> None:
+        schedule = a_schedule()
+        await planned(store, schedule, skips=(Skip(NOW - HOUR, NOW + HOUR, "misfire"),))
+        new = edited(schedule)
+        past, later = an_occurrence(schedule, NOW), an_occurrence(schedule, NOW + HOUR)
+        await store.update_schedule(new, a_plan(new, past, later), NOW)
+        assert await store.job(past.id) is None
+        assert await store.job(later.id) == later
+
     async def test_jobs_by_hand_outlive_a_new_rule(self, store: Store) -> None:
         schedule = a_schedule()
         await planned(store, schedule)
@@ -344,6 +372,16 @@ class DeleteContract:
         await store.delete_schedule(schedule.id, NOW)
         assert (await stored(store, job)).state is JobState.CANCELLED
 
+    async def test_later_occurrences_of_a_deleted_schedule_are_forgotten(
+        self, store: Store
+    ) -> None:
+        schedule = a_schedule()
+        past = an_occurrence(schedule, NOW - HOUR)
+        await planned(store, schedule, past, an_occurrence(schedule, NOW + HOUR))
+        await store.delete_schedule(schedule.id, NOW)
+        rows = await store.dispositions(schedule.id, NOW - DAY, NOW + DAY)
+        assert [row.job_id for row in rows] == [past.id]
+
     async def test_jobs_of_other_schedules_outlive_it(self, store: Store) -> None:
         schedule, other = a_schedule(), a_schedule()
         job = an_occurrence(other)
@@ -393,7 +431,11 @@ class BackfillContract:
         left = [Skip(skip.first, at - HOUR, "misfire"), Skip(at + HOUR, skip.last, "misfire")]
         assert await store.backfill(schedule.id, [job], left) == 1
         rows = await store.dispositions(schedule.id, NOW - DAY, NOW)
-        assert [row.reason for row in rows] == ["misfire", None, "misfire"]
+        assert [(row.first, row.last, row.reason) for row in rows] == [
+            (skip.first, at - HOUR, "misfire"),
+            (at, at, None),
+            (at + HOUR, skip.last, "misfire"),
+        ]
 
     async def test_what_stays_skipped_is_not_planned_again(self, store: Store) -> None:
         schedule = a_schedule()

@@ -202,6 +202,11 @@ class SettlementContract:
         settled = await end(store, job, Cancelled("no longer wanted"))
         assert (settled.state, settled.reason) == (JobState.CANCELLED, "no longer wanted")
 
+    async def test_a_job_that_was_asked_to_stop_goes_on_saying_why(self, store: Store) -> None:
+        job = await running(store, a_job())
+        await store.cancel([job.id], "no longer wanted", NOW)
+        assert (await end(store, job)).cancel_reason == "no longer wanted"
+
     async def test_a_settled_lease_is_held_no_more(self, store: Store) -> None:
         worker = a_worker()
         await end(store, await running(store, a_job(), worker=worker.id))
