@@ -175,7 +175,7 @@ class Onbeat:
         jobs = [call.job(id, now, self.options.retry) for call, id in zip(calls, ids, strict=True)]
         enqueued = await self.desk.enqueue(jobs)
         return [
-            self.handle(call, answer.id, created=answer.created)
+            Job(self, answer.id, call, created=answer.created)
             for call, answer in zip(calls, enqueued, strict=True)
         ]
 
@@ -185,10 +185,7 @@ class Onbeat:
     async def asend_call(self, call: Call[Result]) -> Job[Result]:
         job = call.job(self.chance.ids(1)[0], self.clock.now(), self.options.retry)
         (enqueued,) = await self.desk.enqueue([job])
-        return self.handle(call, enqueued.id, created=enqueued.created)
-
-    def handle(self, call: Call[Result], id: JobId, *, created: bool) -> Job[Result]:
-        return Job(self, id, created=created, decode=self.decoder_of(call))
+        return Job(self, enqueued.id, call, created=enqueued.created)
 
     def decoder_of(self, call: Call[Any]) -> Callable[[bytes], Any]:
         """How the result of the call is read back: by what its function says it returns."""

@@ -6,6 +6,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from onbeat.app.calls import Call
 from onbeat.app.desk import Desk
 from onbeat.model.errors import OnbeatError
 from onbeat.model.ids import JobId
@@ -35,17 +36,17 @@ class Reader(Protocol):
 
     def wait_for(self, work: Coroutine[Any, Any, Any]) -> Any: ...
 
+    def decoder_of(self, call: Call[Any]) -> Callable[[bytes], Any]: ...
+
 
 class Job(Generic[Result_co]):
     """`created` is False when a live job held the unique key; `id` is then that job's."""
 
-    def __init__(
-        self, reader: Reader, id: JobId, *, created: bool, decode: Callable[[bytes], Any]
-    ) -> None:
+    def __init__(self, reader: Reader, id: JobId, call: Call[Result_co], *, created: bool) -> None:
         self.reader = reader
         self.id = id
+        self.call = call
         self.created = created
-        self.decode = decode
 
     def __repr__(self) -> str:
         return f"Job({self.id!r})"
@@ -85,7 +86,9 @@ class Job(Generic[Result_co]):
     def unpacked(self, job: JobAnswer) -> Any:
         if job.state is not JobState.SUCCEEDED:
             raise JobFailed(job)
-        return None if job.result == NO_RESULT else self.decode(bytes(job.result))
+        if job.result == NO_RESULT:
+            return None
+        return self.reader.decoder_of(self.call)(bytes(job.result))
 
 
 def decode_plain(packed: bytes) -> Any:

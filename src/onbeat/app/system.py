@@ -59,10 +59,9 @@ class SystemChance:
 
 def uuid_text(number: int) -> str:
     """The UUIDv7 whose 122 free bits are `number`."""
-    rand_b = number & ((1 << 62) - 1)
-    rand_a = (number >> 62) & 0xFFF
-    value = ((number >> 74) << 80) | (7 << 76) | (rand_a << 64) | (2 << 62) | rand_b
-    text = f"{value:032x}"
+    low = number & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
+    high = (number >> 74 << 16) | 0x7000 | (number >> 62 & 0xFFF)
+    text = f"{high << 64 | low:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
