@@ -1,0 +1,113 @@
+import asyncio
+
+from engine.bench import Bench
+from onbeat.engine.dispatcher import LOOK_AGAIN_MAX
+from onbeat.model.job import JobState
+from onbeat.testing.build import HOUR, NOW, SECOND, TICK, a_job
+
+
+async def work(): ...
+
+
+async def test_due_jobs_are_claimed_and_sent():
+    async with Bench(work=work) as bench:
+        job = a_job()
+        await bench.store.enqueue([job])
+        assert await bench.dispatcher.dispatch_due() == (1, None)
+        (sent,) = await bench.transport.receive()
+        assert (sent.id, sent.state, sent.attempt, sent.token) == (
+            job.id,
+            JobState.RUNNING,
+            1,
+            job.token + 1,
+        )
+
+
+async def test_no_more_is_claimed_than_there_is_room_for():
+    async with Bench(work=work, concurrency=2) as bench:
+        await bench.store.enqueue([a_job() for _ in range(5)])
+        assert (await bench.dispatcher.dispatch_due())[0] == 2
+        assert await bench.dispatcher.dispatch_due() == (0, None)
+        bench.worker.accept(await bench.transport.receive())
+        await bench.worker.idle.wait()
+        assert (await bench.dispatcher.dispatch_due())[0] == 2
+
+
+async def test_without_room_the_store_is_not_even_asked():
+    async with Bench(work=work, concurrency=0) as bench:
+        bench.store.calls.clear()
+        assert await bench.dispatcher.step() == LOOK_AGAIN_MAX
+        assert bench.store.calls == []
+
+
+async def test_nothing_is_claimed_before_it_is_due():
+    async with Bench(work=work) as bench:
+        job = a_job(due_at=NOW + SECOND)
+        await bench.store.enqueue([job])
+        assert await bench.dispatcher.dispatch_due() == (0, NOW + SECOND)
+        bench.clock.set(NOW + SECOND - TICK)
+        assert (await bench.dispatcher.dispatch_due())[0] == 0
+        bench.clock.set(NOW + SECOND)
+        assert (await bench.dispatcher.dispatch_due())[0] == 1
+
+
+async def test_the_next_round_comes_when_the_next_job_is_due():
+    async with Bench(work=work) as bench:
+        await bench.store.enqueue([a_job(due_at=NOW + 0.3 * SECOND)])
+        assert await bench.dispatcher.step() == 0.3
+
+
+async def test_a_wait_is_cut_so_that_a_clock_that_was_set_is_noticed():
+    async with Bench(work=work) as bench:
+        await bench.store.enqueue([a_job(due_at=NOW + HOUR)])
+        assert await bench.dispatcher.step() == LOOK_AGAIN_MAX
+        bench.clock.set(NOW + HOUR)
+        assert await bench.dispatcher.step() == 0.0
+
+
+async def test_while_there_is_room_and_work_the_next_round_comes_at_once():
+    async with Bench(work=work, concurrency=5) as bench:
+        await bench.store.enqueue([a_job()])
+        assert await bench.dispatcher.step() == 0.0
+
+
+async def test_only_its_own_queues_and_tasks_are_claimed():
+    async with Bench(work=work, queues=("mail",)) as bench:
+        mine, other, unknown = (
+            a_job(queue="mail"),
+            a_job(queue="slow"),
+            a_job("elsewhere", queue="mail"),
+        )
+        await bench.store.enqueue([mine, other, unknown])
+        await bench.begin_due()
+        await bench.worker.idle.wait()
+        assert (await bench.job(mine)).state is JobState.SUCCEEDED
+        assert (await bench.job(other)).state is JobState.WAITING
+        assert (await bench.job(unknown)).state is JobState.WAITING
+        assert bench.store.inner._tables.jobs[unknown.id].attempt == 0
+
+
+async def test_a_claim_that_is_under_way_is_waited_for_by_the_next():
+    async with Bench(work=work) as bench:
+        await bench.store.enqueue([a_job() for _ in range(20)])
+        counts = await asyncio.gather(*(bench.dispatcher.dispatch_due() for _ in range(3)))
+        assert sum(count for count, _ in counts) == bench.worker.concurrency
+
+
+async def test_a_claim_whose_answer_was_lost_runs_each_job_once():
+    ran = []
+
+    async def counts():
+        ran.append(1)
+
+    async with Bench(work=counts) as bench:
+        job = a_job()
+        await bench.store.enqueue([job])
+        bench.store.after["claim"] = 1
+        await asyncio.gather(bench.dispatcher.dispatch_due(), return_exceptions=True)
+        await bench.beat()
+        await bench.beat()
+        await bench.until(job, JobState.WAITING)
+        await bench.begin_due()
+        await bench.until(job, JobState.SUCCEEDED)
+        assert ran == [1]

@@ -1,0 +1,160 @@
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from engine.bench import Bench
+from onbeat.engine.planner import UNREADABLE_PAUSE
+from onbeat.model.job import JobState
+from onbeat.model.page import JobFilter
+from onbeat.model.recurrence import RecurrenceSpec
+from onbeat.model.schedule import CatchUp, ScheduleStatus
+from onbeat.rules.lapsing import EXPIRED
+from onbeat.rules.planning import MISFIRED
+from onbeat.testing.build import HOUR, MINUTE, NOW, SECOND, a_job, a_plan, a_schedule
+
+UNREADABLE = RecurrenceSpec("function", "elsewhere")
+
+
+async def added(bench, **fields):
+    schedule = a_schedule(**fields)
+    await bench.store.add_schedule(schedule, a_plan(schedule))
+    return schedule
+
+
+async def jobs_of(bench, schedule, **filters):
+    page = await bench.store.jobs(JobFilter(schedule_id=schedule.id, limit=100, **filters))
+    return sorted(page.items, key=lambda job: job.due_at)
+
+
+async def test_a_due_schedule_gets_its_jobs_and_its_next_look():
+    async with Bench(work=lambda: None) as bench:
+        schedule = await added(bench)
+        assert await bench.planner.plan_due() == 1
+        (job,) = await jobs_of(bench, schedule)
+        assert job.occurrence == NOW + HOUR
+        stored = await bench.store.schedule(schedule.id)
+        assert stored.plan_at == NOW + 50 * MINUTE
+        assert await bench.planner.plan_due() == 0
+        assert bench.told.of("planned")[0] == (1, 0)
+
+
+async def test_two_planners_give_an_occurrence_one_job():
+    async with Bench(work=lambda: None) as bench:
+        schedule = await added(bench)
+        read = await bench.store.due_schedules(NOW, 10)
+        plans = [bench.planner.made(schedule, NOW) for schedule in (*read, *read)]
+        assert list(await bench.store.apply_plans(plans)) == [True, True]
+        assert len(await jobs_of(bench, schedule)) == 1
+        assert len(await bench.store.dispositions(schedule.id, NOW, NOW + 24 * HOUR)) == 1
+
+
+async def test_a_plan_of_a_schedule_that_was_edited_meanwhile_is_refused_and_not_counted():
+    async with Bench(work=lambda: None) as bench:
+        schedule = await added(bench)
+        original = bench.store.inner.due_schedules
+
+        async def read_then_edited(now, limit):
+            found = await original(now, limit)
+            edited = replace(schedule, version=2, queue="other")
+            await bench.store.inner.update_schedule(edited, None, now)
+            return found
+
+        bench.store.inner.due_schedules = read_then_edited
+        await bench.planner.plan_due()
+        assert await jobs_of(bench, schedule) == []
+        assert bench.told.of("planned") == [(0, 0)]
+
+
+async def test_a_rule_that_cannot_be_read_here_is_put_off_and_in_nobodys_way():
+    async with Bench(work=lambda: None) as bench:
+        odd = await added(bench, recurrence=UNREADABLE)
+        plain = await added(bench)
+        assert await bench.planner.plan_due() == 2
+        assert len(await jobs_of(bench, plain)) == 1
+        stored = await bench.store.schedule(odd.id)
+        assert stored.plan_at == NOW + UNREADABLE_PAUSE
+        assert stored.planned_through == odd.planned_through
+        assert stored.status is ScheduleStatus.ACTIVE
+        ((told, _),) = bench.told.of("unplannable")
+        assert told.id == odd.id
+
+
+async def test_a_rule_that_raises_loses_no_occurrence():
+    async with Bench(work=lambda: None) as bench:
+        schedule = await added(bench, recurrence=UNREADABLE, catch_up=CatchUp.ALL)
+        await bench.planner.plan_due()
+        bench.clock.set(NOW + 2 * MINUTE)
+
+        class EveryMinute:
+            def after(self, instant):
+                return NOW + ((instant - NOW) // MINUTE + 1) * MINUTE
+
+            def before(self, instant):
+                return NOW + -(-(instant - NOW) // MINUTE - 1) * MINUTE
+
+        bench.planner.read = lambda _spec: EveryMinute()
+        await bench.planner.plan_due()
+        found = [job.occurrence for job in await jobs_of(bench, schedule)]
+        assert found[:3] == [NOW + n * MINUTE for n in (1, 2, 3)]
+
+
+async def lapsed(bench, schedule, seconds):
+    """The schedule's jobs, found so long after they could have started."""
+    await bench.planner.plan_due()
+    bench.clock.set(NOW + HOUR + timedelta(seconds=seconds))
+    return await bench.planner.judge_lapsed()
+
+
+async def test_a_lapsed_job_of_latest_runs_when_there_is_none_newer():
+    async with Bench(work=lambda: None) as bench:
+        schedule = await added(bench)
+        assert await lapsed(bench, schedule, 1800) == 1
+        assert await bench.begin_due() == 1
+        assert await bench.planner.judge_lapsed() == 0
+
+
+async def test_a_lapsed_job_of_none_becomes_a_skip_with_its_reason():
+    async with Bench(work=lambda: None) as bench:
+        schedule = await added(bench, catch_up=CatchUp.NONE)
+        assert await lapsed(bench, schedule, 1800) == 1
+        (job,) = await jobs_of(bench, schedule)
+        assert (job.state, job.reason) == (JobState.CANCELLED, MISFIRED)
+        (row,) = await bench.store.dispositions(schedule.id, NOW, NOW + HOUR)
+        assert (row.job_id, row.reason) == (None, MISFIRED)
+        assert bench.told.of("planned")[-1] == (0, 1)
+
+
+async def test_a_job_on_its_own_that_could_not_start_in_time_expires():
+    async with Bench(work=lambda: None) as bench:
+        job = a_job(start_by=NOW + SECOND, expires_at=NOW + SECOND)
+        await bench.store.enqueue([job])
+        bench.clock.set(NOW + 2 * SECOND)
+        assert await bench.begin_due() == 0
+        assert await bench.planner.judge_lapsed() == 1
+        ended = await bench.job(job)
+        assert (ended.state, ended.reason) == (JobState.CANCELLED, EXPIRED)
+
+
+async def test_lapsed_jobs_of_a_rule_that_cannot_be_read_here_run_late():
+    async with Bench(work=lambda: None) as bench:
+        schedule = await added(bench)
+        await bench.planner.plan_due()
+        bench.planner.read = None
+        bench.clock.set(NOW + 90 * MINUTE)
+        assert await bench.planner.judge_lapsed() == 1
+        assert bench.told.of("unplannable")
+        assert (await jobs_of(bench, schedule))[0].start_by is None
+
+
+async def test_a_clock_that_steps_back_plans_nothing_again():
+    async with Bench(work=lambda: None) as bench:
+        schedule = await added(bench)
+        bench.clock.set(NOW + 3 * HOUR)
+        await bench.planner.plan_due()
+        before = await jobs_of(bench, schedule)
+        bench.clock.at = NOW
+        await bench.store.update_schedule(
+            replace(await bench.store.schedule(schedule.id), version=2), None, NOW
+        )
+        await bench.planner.plan_due()
+        assert await jobs_of(bench, schedule) == before
