@@ -360,6 +360,36 @@ async def test_a_task_gives_what_its_schedule_leaves_open():
     assert (shown["queue"], shown["timeout"]) == ("own", "1s")
 
 
+async def test_a_part_of_a_policy_leaves_the_rest_of_it():
+    declared = TaskDefaults(retry=RetryPolicy(attempts_max=9, jitter=False))
+    office = Office(task_defaults=lambda _: declared)
+    id = await make(office, retry={"delay": "5s"})
+
+    async def policy():
+        shown = (await office.ask(SCHEDULE_SHOW, id=id))["retry"]
+        return shown["attempts_max"], shown["delay"], shown["jitter"]
+
+    assert await policy() == (9, "5s", False)
+    await office.ask(SCHEDULE_UPDATE, {"retry": {"attempts_max": 2}}, id=id)
+    assert await policy() == (2, "5s", False)
+    await office.ask(SCHEDULE_UPDATE, {"retry": None}, id=id)
+    assert await policy() == (9, "1s", False)
+
+
+async def test_a_put_under_two_keys_is_refused(office):
+    body = {"every": "5m", "target": {"task": "tick"}, "key": "other"}
+    with pytest.raises(Invalid) as caught:
+        await office.ask(SCHEDULE_PUT, body, key="ticker")
+    assert caught.value.field == "key"
+
+
+async def test_a_key_that_is_taken_cannot_be_had_by_an_update(office):
+    await make(office, key="k")
+    id = await make(office)
+    with pytest.raises(Conflict):
+        await office.ask(SCHEDULE_UPDATE, {"key": "k"}, id=id)
+
+
 async def test_many_events_cost_no_look_at_their_attempts(office):
     id = await make(office, every="1m")
     for _ in range(3):

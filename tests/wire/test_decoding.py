@@ -116,7 +116,7 @@ def test_a_repeated_key_is_named():
         (b'{"starts_at":"2026-01-01T00:00:00"}', Invalid, "starts_at", "RFC 3339"),
         (b'{"starts_at":5}', Malformed, "starts_at", "RFC 3339"),
         (b'{"retry":{"attempts_max":0}}', Invalid, "retry.attempts_max", "at least 1"),
-        (b'{"nmae":"x"}', Invalid, "nmae", "is not a known field"),
+        (b'{"nam":"x"}', Invalid, "nam", "is not a known field"),
         (b'{"target":{"task":"x","arg":[]}}', Invalid, "target.arg", "is not a known field"),
         (b'{"condition":{}}', Invalid, "condition", "not supported in this version"),
         (b'{"target":{"message":{}}}', Invalid, "target.message", "come with transports"),

@@ -9,14 +9,14 @@ from onbeat.model.errors import BadRecurrence, Invalid
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.model.schedule import Schedule, ScheduleStatus
-from onbeat.model.target import HttpTarget, Target
+from onbeat.model.target import HandlerTarget, HttpTarget, Target
 from onbeat.operations.operator import Operator, checked_target
 from onbeat.recurrence import anchor, needs_anchor
 from onbeat.rules.planning import first_watermark, next_at
 from onbeat.rules.urls import checked_url
 from onbeat.wire.jobs import JobDraft
 from onbeat.wire.recurrences import FORM_OF_KIND, anchored_like, bad_rule
-from onbeat.wire.schedules import BAD_URL, ScheduleBody, ScheduleDraft
+from onbeat.wire.schedules import BAD_URL, ScheduleBody, ScheduleDraft, read_schedule
 from onbeat.wire.targets import read_retry
 
 EDITS = ("version", "updated_at")
@@ -33,6 +33,19 @@ PLANNED_BY = (
     "expires_after",
 )
 """Fields that decide which jobs a schedule has, and until when they may start."""
+
+
+def new_draft(operator: Operator, body: ScheduleBody) -> ScheduleDraft:
+    """What the body of a new schedule says."""
+    task = body.target.task if body.target else UNSET
+    policy = operator.retry if task is UNSET else operator.retry_of(HandlerTarget(task))
+    return checked_draft(operator, read_schedule(body, policy), body)
+
+
+def changes_draft(operator: Operator, body: ScheduleBody, before: Schedule) -> ScheduleDraft:
+    """What the body changes of a schedule."""
+    draft = read_schedule(body, operator.retry_of(before.target), before)
+    return checked_draft(operator, draft, body)
 
 
 def checked_draft(operator: Operator, draft: ScheduleDraft, body: ScheduleBody) -> ScheduleDraft:

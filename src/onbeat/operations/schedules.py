@@ -11,13 +11,14 @@ from onbeat.model.page import ScheduleFilter
 from onbeat.model.plan import Plan
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.operations.drafts import (
+    changes_draft,
     check_fires,
-    checked_draft,
     created_from,
     declared_from,
     edited_from,
     is_planned_anew,
     is_ruled_anew,
+    new_draft,
     same_but_for_edits,
 )
 from onbeat.operations.operator import Operator
@@ -40,7 +41,6 @@ from onbeat.wire.schedules import (
     ScheduleAnswer,
     ScheduleDraft,
     read_key,
-    read_schedule,
     schedule_answer,
 )
 from onbeat.wire.values import read_instant, schedule_id
@@ -60,8 +60,7 @@ Edit = Callable[[Schedule, datetime], Schedule]
 
 async def create(operator: Operator, request: CreateSchedule) -> Created:
     """A new schedule, with its first jobs, under an id of its own."""
-    draft = read_schedule(request.schedule, operator.retry)
-    schedule = await add(operator, checked_draft(operator, draft, request.schedule))
+    schedule = await add(operator, new_draft(operator, request.schedule))
     return Created(schedule.id)
 
 
@@ -76,9 +75,11 @@ async def add(operator: Operator, draft: ScheduleDraft) -> Schedule:
 
 async def put(operator: Operator, request: PutSchedule) -> Put:
     """The schedule with this key is as described: created, changed or left as it is."""
-    body = replace(request.schedule, key=request.key, name=request.schedule.name or request.key)
-    draft = checked_draft(operator, read_schedule(body, operator.retry), body)
-    return await declare(operator, request.key, draft)
+    key = request.schedule.key or request.key
+    if key != request.key:
+        raise Invalid("key differs from the one in the path", "key")
+    body = replace(request.schedule, key=key, name=request.schedule.name or key)
+    return await declare(operator, key, new_draft(operator, body))
 
 
 async def declare(operator: Operator, key: str, draft: ScheduleDraft) -> Put:
@@ -104,8 +105,7 @@ async def update(operator: Operator, request: UpdateSchedule) -> Done:
     """Only what is given changes. Waiting jobs follow the new rule at once."""
 
     def change(schedule: Schedule, now: datetime) -> Schedule:
-        draft = read_schedule(request.changes, operator.retry, schedule)
-        return edited_from(schedule, checked_draft(operator, draft, request.changes), now)
+        return edited_from(schedule, changes_draft(operator, request.changes, schedule), now)
 
     await edit(operator, request.id, change)
     return UPDATED

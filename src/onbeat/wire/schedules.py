@@ -173,7 +173,7 @@ def read_schedule(
     """What `body` says. Without `before` it has to say all that a schedule needs.
 
     The order of the first checks is fixed: name, rule, target; the first fault is the one told.
-    `retry` gives what a retry policy leaves out.
+    `retry` is the policy of schedules that name none.
     """
     name = read_schedule_name(body, before)
     rule = read_rule(body, rule_key(body, name), before)
@@ -189,7 +189,7 @@ def read_schedule(
         grace=optional_span(body.grace, "grace"),
         overlap=or_default(body.overlap, Overlap.ALLOW),
         jitter=read_jitter(body.jitter),
-        retry=read_policy(body.retry, retry),
+        retry=read_policy(body.retry, retry, before.retry if before else retry),
         timeout=optional_span(body.timeout, "timeout", least=MOMENT),
         queue=read_queue(body.queue),
         priority=or_default(body.priority, 0),
@@ -284,11 +284,12 @@ def read_jitter(value: SpanForm | UnsetType | None) -> timedelta | UnsetType:
 
 
 def read_policy(
-    value: RetryBody | UnsetType | None, defaults: RetryPolicy
+    value: RetryBody | UnsetType | None, defaults: RetryPolicy, old: RetryPolicy
 ) -> RetryPolicy | UnsetType:
+    """What is given over the old policy; null is the default one."""
     if value is UNSET:
         return UNSET
-    return read_retry(value, defaults) if value is not None else defaults
+    return read_retry(value, old) if value is not None else defaults
 
 
 def read_key(value: str | UnsetType | None) -> str | UnsetType | None:
