@@ -61,7 +61,7 @@ def nth_fits(n, weekday, day, in_year):
     return n == (index - 1) // 7 + 1 or n == -((length - index) // 7 + 1)
 
 
-def day_fits(rule, day, start):
+def day_fits(rule, day, start):  # noqa: C901  one test after another, as the table has them
     """All BY parts that speak of days, with what is left open taken from the start."""
     freq, week_start = rule["FREQ"], CODES.index(rule.get("WKST", "MO"))
     months, month_days = numbers(rule, "BYMONTH"), numbers(rule, "BYMONTHDAY")

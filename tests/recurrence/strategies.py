@@ -16,6 +16,10 @@ ZONES = [
     "Pacific/Auckland", "America/Mexico_City", "Asia/Amman", "Europe/Istanbul",
 ]  # fmt: skip
 
+# Walls, to be read in whatever zone is drawn.
+FIRST_START = datetime(2009, 1, 1)  # noqa: DTZ001  a wall
+FIRST_UNTIL = datetime(2011, 1, 1)  # noqa: DTZ001  a wall
+
 
 def some(low, high, most=3, *, signed=False):
     values = st.integers(low, high)
@@ -49,7 +53,7 @@ INTERVALS = {"YEARLY": 4, "MONTHLY": 18, "WEEKLY": 60, "DAILY": 400}
 
 
 @st.composite
-def long_rules(draw, freqs=("YEARLY", "MONTHLY", "WEEKLY", "DAILY"), bound=True):
+def long_rules(draw, freqs=("YEARLY", "MONTHLY", "WEEKLY", "DAILY"), *, bound=True):
     """Rules of days and longer, without DTSTART."""
     freq = draw(st.sampled_from(list(freqs)))
     rule = {"FREQ": freq}
@@ -76,7 +80,7 @@ def bounds(draw, rule):
     if kind == 0:
         rule["COUNT"] = draw(st.integers(1, 40))
     elif kind == 1:
-        day = datetime(2011, 1, 1) + timedelta(seconds=draw(st.integers(0, 86400 * 1500)))
+        day = FIRST_UNTIL + timedelta(seconds=draw(st.integers(0, 86400 * 1500)))
         rule["UNTIL"] = day.strftime("%Y%m%dT%H%M%SZ")
 
 
@@ -122,7 +126,7 @@ def short_rules(draw, freqs=("HOURLY", "MINUTELY", "SECONDLY")):
 
 starts = st.builds(
     lambda day, hour, minute, second: (
-        datetime(2009, 1, 1) + timedelta(days=day, hours=hour, minutes=minute, seconds=second)
+        FIRST_START + timedelta(days=day, hours=hour, minutes=minute, seconds=second)
     ),
     st.integers(0, 1200),
     st.integers(0, 23),

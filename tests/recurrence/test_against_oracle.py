@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recurrence import oracle
-from recurrence.strategies import long_rules, short_rules, starts, zones
 
 from onbeat.model.errors import BadRecurrence
 from onbeat.recurrence import Recurrence, rrule
+from recurrence import oracle
+from recurrence.strategies import long_rules, short_rules, starts, zones
 
 LONG_AGO = datetime(1960, 1, 1, tzinfo=UTC)
 MANY = 3000
@@ -29,7 +29,8 @@ def engine(text, start, zone, gap, fold) -> Recurrence | None:
         block = f"DTSTART;TZID={zone}:{start:%Y%m%dT%H%M%S}\nRRULE:{text}"
         return rrule(block, dst_gap=gap, dst_fold=fold)
     except BadRecurrence as error:
-        assert "never" in str(error)
+        if "never" not in str(error):
+            raise
         return None
 
 

@@ -96,7 +96,7 @@ def test_a_hash_can_have_steps_and_a_range():
     assert {minute % 15 for minute in minutes} == {minutes[0] % 15}
     assert len(set(minutes)) == 4
     assert 10 <= cron("H(10-12) * * * *", key="x").after(NEW_YEAR).minute <= 12
-    assert all(cron(f"0 0 H * *", key=str(n)).after(NEW_YEAR).day <= 28 for n in range(60))
+    assert all(cron("0 0 H * *", key=str(n)).after(NEW_YEAR).day <= 28 for n in range(60))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recurrence.strategies import long_rules, short_rules, starts, zones
 
 from onbeat.model.errors import BadRecurrence
 from onbeat.recurrence import (
@@ -24,6 +23,7 @@ from onbeat.recurrence import (
     union,
     weekly,
 )
+from recurrence.strategies import long_rules, short_rules, starts, zones
 
 NEW_YEAR = datetime(2025, 1, 1, tzinfo=UTC)
 BERLIN = "Europe/Berlin"
@@ -144,7 +144,7 @@ def test_a_spec_goes_through_json_and_back(value):
 
 
 def test_naive_datetimes_are_refused():
-    naive = datetime(2025, 1, 1)
+    naive = datetime(2025, 1, 1)  # noqa: DTZ001  that is the point
     for ask in (
         cron("@daily").after,
         cron("@daily").before,
@@ -290,3 +290,18 @@ def test_notes_mark_gaps_and_folds():
     assert "comes twice in Europe/Berlin; it runs the first time" in notes[1].text
     left_out = rrule("DTSTART;TZID=Europe/Berlin:20250101T023000\nRRULE:FREQ=DAILY", dst_gap="skip")
     assert "left out" in left_out.notes(after=NEW_YEAR, count=365)[0].text
+
+
+def test_country_holidays_are_kept_with_the_calendar():
+    calendar = business_days("DE", years=range(2025, 2026))
+    assert "2025-10-03" in calendar.holidays
+    assert calendar.name == "DE"
+    found = (
+        daily("09:00", tz=BERLIN).on(calendar).take(3, after=datetime(2025, 10, 1, 8, tzinfo=UTC))
+    )
+    assert days(found) == ["10-02", "10-06", "10-07"]
+    for wrong in ("XX", ["2025-13-01"]):
+        with pytest.raises(BadRecurrence):
+            business_days(wrong)
+    with pytest.raises(BadRecurrence, match="leave one"):
+        business_days(weekend=["MO", "TU", "WE", "TH", "FR", "SA", "SU"])

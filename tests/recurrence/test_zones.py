@@ -7,12 +7,12 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recurrence.strategies import ZONES
 
 from onbeat.model.errors import BadRecurrence
 from onbeat.recurrence import daily, rrule, tzdata_version
 from onbeat.recurrence.tzif import DAY, read_footer
 from onbeat.recurrence.zones import END, load_zone, zone_named
+from recurrence.strategies import ZONES
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 YEAR_2100 = 130 * 365 * DAY

@@ -56,7 +56,7 @@ class RolledDays:
     def __init__(self, base: Core, days: BusinessDays, roll: Roll, zone: Zone) -> None:
         self.base = base
         self.days = days
-        self.roll = roll
+        self.roll: Roll = roll
         self.zone = zone
 
     def after_us(self, instant: int) -> int | None:

@@ -12,7 +12,7 @@ from onbeat.recurrence.cron import cron_core
 from onbeat.recurrence.cron_text import CronParts, read_cron
 from onbeat.recurrence.instants import read_instant, to_us, write_us
 from onbeat.recurrence.interval import Interval
-from onbeat.recurrence.rrule import anchored_at, block_core, block_zone, has_days, start_at
+from onbeat.recurrence.rrule import anchored_at, block_core, block_zone, start_at
 from onbeat.recurrence.rrule_text import Block, RuleParts, read_block
 from onbeat.recurrence.sets import EXCLUDED_AT_FIRST_MAX, Core, Dates, Excluding, Union
 from onbeat.recurrence.spans import read_span

@@ -41,13 +41,17 @@ def describe(spec: RecurrenceSpec) -> str:
             return f"Once, at {instant_words(spec.text)}"
         case "function":
             return f"Whenever {spec.text} says"
-        case "union":
-            return "; and ".join(describe(member) for member in spec.members)
-        case "excluding":
-            base, excluded = spec.members
-            return f"{describe(base)}; but not: {describe(excluded)}"
-        case "on":
-            return f"{describe(spec.members[0])}; {roll_words(spec)}"
+        case _:
+            return describe_combined(spec)
+
+
+def describe_combined(spec: RecurrenceSpec) -> str:
+    base, *others = [describe(member) for member in spec.members]
+    if spec.kind == "union":
+        return "; and ".join([base, *others])
+    if spec.kind == "excluding":
+        return f"{base}; but not: {others[0]}"
+    return f"{base}; {roll_words(spec)}"
 
 
 def in_zone(sentence: str, zone: str | None) -> str:
@@ -66,10 +70,7 @@ def roll_words(spec: RecurrenceSpec) -> str:
 
 def describe_every(spec: RecurrenceSpec) -> str:
     span = read_span(spec.text)
-    if span.months:
-        words = several(span.months, "month")
-    else:
-        words = elapsed_words(span.microseconds)
+    words = several(span.months, "month") if span.months else elapsed_words(span.microseconds)
     if spec.anchor is None:
         return f"Every {words}"
     return f"Every {words}, from {instant_words(spec.anchor)}"
@@ -173,12 +174,7 @@ def anchored_wall(spec: RecurrenceSpec) -> int | None:
 
 
 def day_words(parts: RuleParts, wall: int | None) -> list[str]:
-    words: list[str] = []
-    if parts.by_day:
-        words.append(f"on {listed([by_day_words(n, weekday) for n, weekday in parts.by_day])}")
-        numbered = any(n for n, _ in parts.by_day)
-        if numbered:
-            words.append("of the year" if parts.freq == "YEARLY" and not parts.by_month else "")
+    words = weekday_words(parts) if parts.by_day else []
     if parts.by_month_day:
         words.append(f"{'if it is' if words else 'on'} {month_day_words(parts.by_month_day)}")
     if parts.by_year_day:
@@ -192,7 +188,14 @@ def day_words(parts: RuleParts, wall: int | None) -> list[str]:
     if parts.skip != "OMIT":
         way = "before" if parts.skip == "BACKWARD" else "after"
         words.append(f"(or the day {way}, where a month has no such day)")
-    return [word for word in words if word]
+    return words
+
+
+def weekday_words(parts: RuleParts) -> list[str]:
+    words = [f"on {listed([by_day_words(n, weekday) for n, weekday in parts.by_day])}"]
+    if any(n for n, _ in parts.by_day) and parts.freq == "YEARLY" and not parts.by_month:
+        words.append("of the year")
+    return words
 
 
 def by_day_words(n: int, weekday: int) -> str:

@@ -10,10 +10,10 @@ from calendar import isleap
 from typing import NamedTuple
 
 from onbeat.recurrence.masks import JAN1, WHOLE_YEAR, year_of
-from onbeat.recurrence.tzif import DAY
+from onbeat.recurrence.tzif import BEGINNING, DAY
 from onbeat.recurrence.walls import DayWalls
-from onbeat.recurrence.zones import Zone
 from onbeat.recurrence.zoned import INSTANT_MAX, INSTANT_MIN, SECOND
+from onbeat.recurrence.zones import END, Zone
 
 STEPS_MAX = 10_000
 """Jumps that one search makes before it gives up, some 40 ms. Each lands in an allowed time of day
@@ -127,7 +127,7 @@ class ClockLimit:
 
 
 def rounds(at: int, step: int, size: int, bits: int, width: int) -> int | None:
-    """The fewest steps from `at`, around a dial of `size`, to a mark of `width` whose bit is set."""
+    """The fewest steps from `at`, around a dial of `size`, to a bit set, each `width` wide."""
     found = [
         first_multiple(step % size, size, (low - at) % size, (high - 1 - at) % size)
         for low, high in runs(bits, width)
@@ -186,9 +186,9 @@ class ElapsedGrid:
         "first",
         "last",
         "limit",
+        "shifts",
         "slots",
         "step",
-        "shifts",
         "zone",
     )
 
@@ -212,29 +212,13 @@ class ElapsedGrid:
                 return None
             segment = self.zone.segment(at)
             end, offset = self.zone.starts[segment + 1], self.zone.offsets[segment]
-            slots = self.slots_in(offset)
-            period, within = divmod(at - self.base, self.step)
-            index = bisect_left(slots, within)
-            if index == len(slots):
-                period, index = period + 1, 0
-            found = self.base + period * self.step + slots[index]
-            if found > self.last:
-                return None
+            found = self.grid_from(at, self.slots_in(offset))
             if found >= end:
                 at = self.across(found, end)
                 continue
-            wall = self.limit.next(found + offset) if self.limit else found + offset
-            if wall == found + offset:
-                return found * SECOND
-            if wall is None:
-                return None
-            ahead = (
-                self.limit.steps(found + offset, self.step) if self.limit and len(slots) == 1 else 0
-            )
-            if ahead is None:
-                at = end
-            else:
-                at = min(max(wall - offset, found + ahead * self.step), end)
+            at = self.allowed_from(found, offset, end)
+            if at == found:
+                return found * SECOND if found <= self.last else None
         return None
 
     def before_us(self, instant: int) -> int | None:
@@ -244,32 +228,55 @@ class ElapsedGrid:
                 return None
             segment = self.zone.segment(at)
             start, offset = self.zone.starts[segment], self.zone.offsets[segment]
-            slots = self.slots_in(offset)
-            period, within = divmod(at - self.base, self.step)
-            index = bisect_right(slots, within) - 1
-            if index < 0:
-                period -= 1
-            found = self.base + period * self.step + slots[index]
-            if found < self.first:
-                return None
+            found = self.grid_until(at, self.slots_in(offset))
             if found < start:
                 at = self.across(found, start - 1)
                 continue
-            wall = self.limit.previous(found + offset) if self.limit else found + offset
-            if wall == found + offset:
-                return found * SECOND
-            if wall is None:
-                return None
-            back = (
-                self.limit.steps(found + offset, -self.step)
-                if self.limit and len(slots) == 1
-                else 0
-            )
-            if back is None:
-                at = start - 1
-            else:
-                at = max(min(wall - offset, found - back * self.step), start - 1)
+            at = self.allowed_until(found, offset, start)
+            if at == found:
+                return found * SECOND if found >= self.first else None
         return None
+
+    def grid_from(self, at: int, slots: tuple[int, ...]) -> int:
+        """The first grid point at or after `at`."""
+        period, within = divmod(at - self.base, self.step)
+        index = bisect_left(slots, within)
+        if index == len(slots):
+            period, index = period + 1, 0
+        return self.base + period * self.step + slots[index]
+
+    def grid_until(self, at: int, slots: tuple[int, ...]) -> int:
+        """The last grid point at or before `at`."""
+        period, within = divmod(at - self.base, self.step)
+        index = bisect_right(slots, within) - 1
+        return self.base + (period if index >= 0 else period - 1) * self.step + slots[index]
+
+    def allowed_from(self, found: int, offset: int, end: int) -> int:
+        """`found` itself when allowed, else where to look on, at most `end` of the segment."""
+        if self.limit is None:
+            return found
+        wall = self.limit.next(found + offset)
+        if wall is None:
+            return END
+        ahead = self.steps_over(found + offset, self.step)
+        return end if ahead is None else min(max(wall - offset, found + ahead * self.step), end)
+
+    def allowed_until(self, found: int, offset: int, start: int) -> int:
+        """`found` itself when allowed, else where to look on, at least just before `start`."""
+        if self.limit is None:
+            return found
+        wall = self.limit.previous(found + offset)
+        if wall is None:
+            return BEGINNING
+        back = self.steps_over(found + offset, -self.step)
+        if back is None:
+            return start - 1
+        return max(min(wall - offset, found - back * self.step), start - 1)
+
+    def steps_over(self, wall: int, step: int) -> int | None:
+        """Steps that can be left out since the clock does not allow them; None for all."""
+        one_a_period = len(self.slots_in(self.anchor_offset)) == 1
+        return self.limit.steps(wall, step) if self.limit and one_a_period else 0
 
     def across(self, found: int, edge: int) -> int:
         """Where to look on when the next grid point lies beyond a change of offset."""
@@ -297,7 +304,7 @@ class ElapsedGrid:
         return None if at is None else at // SECOND
 
     def nth_by_days(self, n: int) -> int | None:
-        """Where every day has the same grid, days are counted, one segment of the zone at a time."""
+        """Where every day has the same grid, days are counted, segment by segment of the zone."""
         segment, at = self.zone.segment(self.first), self.first
         while at <= self.last:
             end = min(self.zone.starts[segment + 1], self.last + 1)
@@ -313,7 +320,7 @@ class ElapsedGrid:
         return None
 
     def day_walls(self, offset: int) -> DayWalls | None:
-        """What the clock shows at the grid points that are allowed, while the zone has this offset."""
+        """What the clock shows at the allowed grid points, while the zone has this offset."""
         limit = self.limit or ClockLimit(None, ClockLimits())
         grid = sorted(
             second

@@ -1,12 +1,13 @@
 """The ways to write a recurrence down in Python."""
 
+import importlib
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
+from typing import cast
 from zoneinfo import ZoneInfo
 
 from onbeat.model.errors import BadRecurrence
-from onbeat.recurrence.compiling import needs_anchor
 from onbeat.recurrence.cron_text import read_cron
 from onbeat.recurrence.functions import FunctionCore, name_of
 from onbeat.recurrence.instants import naive_instant, read_instant, to_us, write_instant
@@ -15,11 +16,16 @@ from onbeat.recurrence.rrule import block_zone, has_days
 from onbeat.recurrence.rrule_text import WEEKDAYS, Block, Moment, read_block, write_block
 from onbeat.recurrence.spans import read_span, write_span
 from onbeat.recurrence.spec import CalendarSpec, RecurrenceSpec
-from onbeat.recurrence.tzif import DAY
 from onbeat.recurrence.zoned import SECOND
 from onbeat.recurrence.zones import DstFold, DstGap, zone_named
 
 TimeZone = str | ZoneInfo | None
+
+HOLIDAY_YEARS = range(2020, 2051)
+"""Years of a country's holidays that a calendar keeps; later ones are not fixed yet."""
+
+HOLIDAYS_MAX = 5_000
+"""Dates in a calendar: fifty years with a hundred holidays each."""
 
 
 def rrule(
@@ -220,18 +226,56 @@ def weekday_code(word: str) -> str:
 
 
 def business_days(
-    holidays: str | Iterable[date | str] = (), weekend: Iterable[str] = ("SA", "SU")
+    holidays: str | Iterable[date | str] = (),
+    weekend: Iterable[str] = ("SA", "SU"),
+    years: range = HOLIDAY_YEARS,
 ) -> CalendarSpec:
-    return CalendarSpec(
-        tuple(sorted({WEEKDAYS.index(weekday_code(day)) for day in weekend})),
-        tuple(sorted({str(day) for day in holidays})),
-    )
+    """A calendar for `Recurrence.on`: every day but the weekend's and the holidays.
+
+    `holidays` are dates, or a country as the package `holidays` names it, `"DE"` or `"DE-BY"`;
+    their dates in `years` are looked up now and kept, so that what fires never depends on the
+    package installed. Raises BadRecurrence for an unknown country or without the package.
+    """
+    days = country_holidays(holidays, years) if isinstance(holidays, str) else holidays
+    dates = sorted({iso_day(day) for day in days})
+    if len(dates) > HOLIDAYS_MAX:
+        raise BadRecurrence(f"more than {HOLIDAYS_MAX:,} holidays")
+    closed = sorted({WEEKDAYS.index(weekday_code(day)) for day in weekend})
+    if len(closed) == len(WEEKDAYS):
+        raise BadRecurrence("every weekday is weekend; leave one for business")
+    name = holidays if isinstance(holidays, str) else ""
+    return CalendarSpec(tuple(closed), tuple(dates), name)
+
+
+def country_holidays(code: str, years: range) -> Iterable[date]:
+    country, _, subdivision = code.partition("-")
+    try:
+        package = importlib.import_module("holidays")
+        return cast(
+            "Iterable[date]",
+            package.country_holidays(country, subdiv=subdivision or None, years=years),
+        )
+    except ImportError:
+        raise BadRecurrence("country holidays need the package holidays", code) from None
+    except NotImplementedError:
+        raise BadRecurrence(
+            f"no holidays are known for {code!r}; use e.g. DE or US-NY", code
+        ) from None
+
+
+def iso_day(day: date | str) -> str:
+    try:
+        return (day if isinstance(day, date) else date.fromisoformat(day)).isoformat()[:10]
+    except ValueError:
+        raise BadRecurrence(
+            f"{str(day)[:20]!r} is not a date such as 2025-12-25", str(day)
+        ) from None
 
 
 def zone_name(tz: TimeZone) -> str | None:
     """The IANA name; a ZoneInfo made from a file has none and is refused."""
     if isinstance(tz, ZoneInfo):
-        if tz.key is None:
+        if not tz.key:
             raise BadRecurrence("a ZoneInfo without a key cannot be stored; use an IANA name")
         return tz.key
     return tz

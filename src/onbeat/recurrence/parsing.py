@@ -3,7 +3,6 @@
 import re
 
 from onbeat.model.errors import BadRecurrence
-from onbeat.recurrence.instants import read_instant
 from onbeat.recurrence.making import (
     TimeZone,
     check_dst,

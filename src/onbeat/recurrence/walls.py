@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Protocol
 
-from onbeat.recurrence.days import RuleDays, RuleYears, aligned, aligned_down, in_range
+from onbeat.recurrence.days import RuleDays, RuleYears, aligned_down, in_range
 from onbeat.recurrence.masks import (
     DAY_MAX,
     DAY_MIN,
@@ -303,8 +303,9 @@ class PositionWalls:
         """Whole periods by how many of their days are selected, never by listing them."""
         if self.reach:
             return self.nth_by_walking(n)
-        period: int | None = aligned_down(self.days, self.days.period_of(self.low // DAY))
-        n += bisect_left(self.selected(period), self.low)
+        begin = aligned_down(self.days, self.days.period_of(self.low // DAY))
+        n += bisect_left(self.selected(begin), self.low)
+        period: int | None = begin
         size, last = len(self.times), self.days.period_of(DAY_MAX)
         while period is not None and period <= last:
             _, mask = self.days.period_days(period)

@@ -101,7 +101,9 @@ class Zone:
         return bisect_right(self.starts, instant) - 1
 
     def offset(self, instant: int) -> int:
-        return self.offsets[self.segment(instant)]
+        # First the segment: finding it can grow the table.
+        segment = self.segment(instant)
+        return self.offsets[segment]
 
     @property
     def fixed(self) -> bool:
@@ -110,6 +112,7 @@ class Zone:
 
     def segment_of_wall(self, wall: int) -> int:
         """The segment where `wall` is read first; in a gap, the one before the gap."""
+        self.segment(wall + DAY)
         index = max(self.segment(wall - DAY) - 1, 0)
         while self.starts[index + 1] + self.offsets[index] <= wall:
             if self.starts[index + 1] + self.offsets[index + 1] > wall:
