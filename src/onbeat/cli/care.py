@@ -108,7 +108,12 @@ def open_files() -> Iterator[Finding]:
 
 @click.command("openapi", epilog=examples("onbeat openapi --format json > openapi.json"))
 @click.option(
-    "--format", "form", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="Which notation.",
 )
 def openapi(form: str) -> None:
     """Print the API's OpenAPI 3.1 document."""

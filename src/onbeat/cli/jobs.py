@@ -48,10 +48,11 @@ def job() -> None:
 
 ADD_EPILOG: Final = """\b
 Examples:
-  onbeat job add --task mail.welcome --args '[7]' --kwargs '{"language": "de"}'
-  onbeat job add --url https://api.example.com/hook --method POST --body @order.json --delay 10m
-  onbeat job add --task report --run-at 2027-01-31T09:00 --unique report:january
-  onbeat job add --file jobs.jsonl        (one job a line, as POST /api/jobs takes it)"""
+  onbeat job add --task mail.welcome --args '[7]' --kwargs '{"lang": "de"}'
+  onbeat job add --url https://api.example.com/hook --method POST \\
+      --body @order.json --delay 10m
+  onbeat job add --task report --run-at 2027-01-31T09:00 --unique report:jan
+  onbeat job add --file jobs.jsonl   (one job a line, as in POST /api/jobs)"""
 
 
 @job.command("add", epilog=ADD_EPILOG)
@@ -173,7 +174,9 @@ def opened(file: str) -> Generator[TextIO]:
 @field("--queue", metavar="NAME", help="Only of this queue.")
 @field("--task", metavar="NAME", help="Only of this task; @http for callbacks.")
 @field("--schedule-id", metavar="ID", help="Only of this schedule.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=50, show_default=True)
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
+)
 @field("--cursor", metavar="CURSOR", help="Go on where the page before ended.")
 @json_option
 @connects

@@ -34,7 +34,10 @@ def from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise wrong(f"{path} does not exist")
     put_first(path.resolve().parent)
-    if path.stem in sys.modules:
+    loaded = sys.modules.get(path.stem)
+    if loaded and is_from(loaded, path):
+        return loaded
+    if loaded:
         raise wrong(f"{path} has the name of a module that is already loaded; rename it")
     spec = spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
@@ -48,6 +51,10 @@ def from_file(path: Path) -> ModuleType:
         del sys.modules[path.stem]
         raise broken(str(path), error) from error
     return module
+
+
+def is_from(module: ModuleType, path: Path) -> bool:
+    return Path(getattr(module, "__file__", None) or "").resolve() == path.resolve()
 
 
 def from_module(name: str) -> ModuleType:

@@ -1,5 +1,6 @@
 """Asks a service over HTTP: each request is spelled from the operations' own table."""
 
+import os
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -67,9 +68,16 @@ def answer_of(status: int, content: bytes, server: str) -> Any:
 
 
 def unreachable(server: str, error: Exception) -> Unavailable:
-    reason = "it took too long" if isinstance(error, TimeoutError) else str(error)
+    reason = reason_of(error)
     shown = without_credentials(server)
     return Unavailable(f"{shown} did not answer: {reason}; is `onbeat up` running there?")
+
+
+def reason_of(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "it took too long"
+    number = getattr(error, "errno", None)
+    return os.strerror(number).lower() if isinstance(number, int) else str(error)
 
 
 @asynccontextmanager

@@ -47,7 +47,7 @@ zone_option = click.option(
 def show_next(rule: str, *, tz: str | None, count: int, after: str | None, as_json: bool) -> None:
     """Show when RULE fires next, as a schedule made now would fire."""
     now = present()
-    since = read_instant(after, zone_of(tz)) if after else now
+    since = read_instant(after, "--after", zone_of(tz)) if after else now
     with pointing():
         recurrence = read_rule(rule, tz, since)
         instants = recurrence.take(count, since)

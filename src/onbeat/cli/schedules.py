@@ -73,11 +73,13 @@ def schedule() -> None:
 
 ADD_EPILOG: Final = """\b
 Examples:
-  onbeat schedule add nightly --cron "0 3 * * *" --tz Europe/Berlin --task reports.build
+  onbeat schedule add nightly --cron "0 3 * * *" --tz Europe/Berlin \\
+      --task reports.build
   onbeat schedule add ping --every 15m --url https://api.example.com/hook \\
-      --method POST --header "Content-Type: application/json" --body '{"n": 1}'
-  onbeat schedule add payroll --rrule "FREQ=MONTHLY;BYDAY=-1FR" --task pay --kwargs '{"all":true}'
-  onbeat schedule add launch --at 2027-01-31T09:00 --tz UTC --task launch --key launch --replace"""
+      --method POST --header "X-From: onbeat" --body '{"n": 1}'
+  onbeat schedule add pay --rrule "FREQ=MONTHLY;BYDAY=-1FR" --task pay.all
+  onbeat schedule add launch --at 2027-01-31T09:00 --tz UTC --task launch \\
+      --key launch --replace"""
 
 
 @schedule.command("add", epilog=ADD_EPILOG)
@@ -157,8 +159,10 @@ def schedule_body(values: Mapping[str, Any]) -> dict[str, Any]:
 @schedule.command("list", epilog=examples("onbeat schedule list --status active --json"))
 @field("--status", metavar="STATUS", help="Only active, paused or finished ones.")
 @field("--q", metavar="TEXT", help="Only those with this in name or key.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=50, show_default=True)
-@click.option("--page", type=click.IntRange(1), default=1, show_default=True)
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
+)
+@click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="From 1.")
 @json_option
 @connects
 def list_schedules(connection: Connection, *, as_json: bool, **values: Any) -> None:
@@ -233,8 +237,10 @@ def retry_words(retry: Mapping[str, Any]) -> str:
 @schedule.command("events")
 @click.argument("id")
 @click.option("--history", is_flag=True, help="Those that have ended, instead of those to come.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True)
-@click.option("--page", type=click.IntRange(1), default=1, show_default=True)
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many."
+)
+@click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="From 1.")
 @json_option
 @connects
 def events(
@@ -320,7 +326,7 @@ def backfill(
     as_json: bool,
 ) -> None:
     """Run past occurrences that had no job. Repeating it adds nothing."""
-    span = read_instant(first), read_instant(last) if last else present()
+    span = read_instant(first, "--from"), read_instant(last, "--to") if last else present()
     jobs = connection.run(lambda caller: backfilled(caller, id, span, limit))
     show_json({"jobs": jobs}) if as_json else done(f"{jobs} jobs added")
 

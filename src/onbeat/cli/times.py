@@ -22,13 +22,13 @@ def present() -> datetime:
     return datetime.now(UTC)
 
 
-def read_instant(text: str, zone: tzinfo | None = None) -> datetime:
+def read_instant(text: str, option: str, zone: tzinfo | None = None) -> datetime:
     """An ISO 8601 instant; without an offset it is in `zone`, or in this machine's own zone."""
     try:
         found = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not an instant like 2026-01-31T09:00 or 2026-01-31T09:00:00Z"
+        raise click.UsageError(
+            f"{option}: {text!r} is not an instant like 2026-01-31T09:00 or 2026-01-31T09:00:00Z"
         ) from None
     if found.tzinfo is None:
         found = found.replace(tzinfo=zone) if zone else found.astimezone()

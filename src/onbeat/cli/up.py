@@ -18,15 +18,15 @@ from onbeat.telemetry.log import configure_logging
 
 EPILOG: Final = """\b
 Examples:
-  onbeat up                                    everything, on sqlite:///onbeat.db
-  onbeat up app.py                             with the tasks of app.py
+  onbeat up                             everything, on sqlite:///onbeat.db
+  onbeat up app.py                      with the tasks of app.py
   onbeat up shop.tasks:beat --port 9000
-  onbeat up --roles api,planner --store sqlite:////var/lib/onbeat/onbeat.db
+  onbeat up --roles api,planner --store sqlite:////var/lib/onbeat.db
   ONBEAT_API__KEYS=$KEY onbeat up --host 0.0.0.0
 
 \b
-Settings also come from onbeat.yaml, .env and ONBEAT_* (see docs/reference/settings.md).
-SIGTERM drains: running jobs get --drain-timeout. A second signal stops at once."""
+Settings also come from onbeat.yaml, .env and ONBEAT_* variables.
+SIGTERM drains: running jobs get --drain-timeout; a second one stops at once."""
 
 
 def parameter_of(path: str) -> str:

@@ -62,7 +62,7 @@ def from_file(named: Path | None, folder: Path) -> Iterator[Written]:
     if named is None and not (folder / DEFAULT_FILE).exists():
         return
     path = named or folder / DEFAULT_FILE
-    if not path.is_file():
+    if not path.exists():
         raise Misconfigured(f"the configuration file {path} does not exist")
     yield from from_yaml(path)
 

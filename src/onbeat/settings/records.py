@@ -97,7 +97,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     prefetch: Annotated[
         int | None,
         Key(
-            "jobs claimed ahead, those that run included",
+            "jobs claimed ahead, those that run included; `auto`: as many as run at once",
             whole_or("auto", 1, 1_000_000),
             flag="--prefetch",
             unset="auto",
@@ -199,7 +199,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     transport: Annotated[str, Key("what carries claimed jobs to workers", url_of(TRANSPORTS))] = (
         "memory://"
     )
-    roles: Annotated[tuple[Role, ...], Key("what this process does", some_of(Role))] = tuple(Role)
+    roles: Annotated[
+        tuple[Role, ...], Key("what this process does: " + ", ".join(Role), some_of(Role))
+    ] = tuple(Role)
     app: Annotated[str | None, Key("`FILE.py` or `MODULE:NAME` with the Onbeat to run", text)] = (
         None
     )

@@ -94,23 +94,23 @@ class Counts:
         series.duration[bisect_left(DURATION_BOUNDS, seconds)] += 1
         series.duration_sum += seconds
 
-    def lease_lost(self, job: Job) -> None:  # noqa: ARG002  counted over all queues
+    def lease_lost(self, job: Job) -> None:
         self.leases_lost += 1
 
     def planned(self, jobs: int, skipped: int) -> None:
         self.planned_jobs += jobs
         self.skipped_occurrences += skipped
 
-    def unplannable(self, schedule: Schedule, error: Exception) -> None:  # noqa: ARG002  the log has it
+    def unplannable(self, schedule: Schedule, error: Exception) -> None:
         self.unplannable_schedules += 1
 
-    def rescued(self, job: Job) -> None:  # noqa: ARG002  counted over all queues
+    def rescued(self, job: Job) -> None:
         self.rescued_jobs += 1
 
     def pruned(self, jobs: int) -> None:
         self.pruned_jobs += jobs
 
-    def loop_failed(self, loop: str, error: BaseException) -> None:  # noqa: ARG002  the log has it
+    def loop_failed(self, loop: str, error: BaseException) -> None:
         self.loop_failures[loop] = self.loop_failures.get(loop, 0) + 1
 
     def loop_beat(self, loop: str) -> None:

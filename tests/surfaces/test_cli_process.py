@@ -1,0 +1,150 @@
+"""The command line as a process of its own: codes, streams, colours, what it imports."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"uvicorn", "aiohttp", "starlette", "structlog", "rich", "yaml", "prometheus_client"}
+
+
+@pytest.fixture
+def onbeat(tmp_path):
+    def run(*args, environment=None, **more):
+        kept = {name: text for name, text in os.environ.items() if not name.startswith("ONBEAT_")}
+        return subprocess.run(
+            [sys.executable, "-m", "onbeat", *args],
+            cwd=tmp_path,
+            env=kept | (environment or {}),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            **more,
+        )
+
+    return run
+
+
+def test_streams_and_codes_are_as_promised(onbeat):
+    added = onbeat("job", "add", "--task", "t")
+    assert (added.returncode, added.stderr) == (0, "")
+    listed = onbeat("job", "list", "--json")
+    assert json.loads(listed.stdout)["jobs"][0]["id"] == added.stdout.strip()
+    for args, code in (
+        (["job", "show", "01900000-0000-7000-8000-000000000000"], 1),
+        (["nonsense"], 2),
+        (["job", "list", "--server", "http://127.0.0.1:1"], 3),
+    ):
+        failed = onbeat(*args)
+        assert (failed.returncode, failed.stdout) == (code, "")
+        assert failed.stderr.count("\n") == 1
+        assert "Traceback" not in failed.stderr
+
+
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_a_pipe_gets_no_colours_and_no_progress(onbeat, environment):
+    onbeat("job", "add", "--file", "-", input='{"task": "t"}\n')
+    listed = onbeat("job", "list", environment=environment)
+    assert "\x1b" not in listed.stdout + listed.stderr
+    assert "waiting" in listed.stdout
+
+
+def test_a_wrong_configuration_stops_every_command(onbeat, tmp_path):
+    (tmp_path / "onbeat.yaml").write_text("api: {prot: 1}\n")
+    for args in (["up"], ["job", "list"], ["doctor"]):
+        failed = onbeat(*args)
+        assert failed.returncode == 2
+        assert "did you mean 'api.port'" in failed.stderr
+    unknown = onbeat("job", "list", "--config", "/dev/null", environment={"ONBEAT_STOR": "x"})
+    assert unknown.returncode == 2
+    assert "ONBEAT_STORE" in unknown.stderr
+
+
+@pytest.mark.parametrize("args", [["version"], ["--help"]])
+def test_what_needs_no_service_imports_none(onbeat, args):
+    script = (
+        "import sys\n"
+        "from onbeat.cli.main import root\n"
+        "try:\n"
+        f"    root.main({args!r})\n"
+        "finally:\n"
+        "    print(*sys.modules, file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0
+    assert HEAVY & set(done.stderr.split()) == set()
+
+
+def test_a_reader_that_has_read_enough_is_no_error(onbeat):
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("ONBEAT_")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "onbeat", "next", "@hourly", "-n", "1000", "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=kept,
+    ) as process:  # fmt: skip
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
+def test_the_version_is_printed(onbeat):
+    assert onbeat("version").stdout.startswith("onbeat 0.")
+
+
+APP = """
+from onbeat import Onbeat
+
+beat = Onbeat()
+
+
+@beat.task("double")
+def double(n: int) -> int:
+    print("secret-canary is not shown by the log", flush=True)
+    return 2 * n
+"""
+
+
+def test_a_service_runs_an_app_and_drains_at_the_signal(onbeat, tmp_path):
+    (tmp_path / "app.py").write_text(APP)
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("ONBEAT_")}
+    environment = kept | {"ONBEAT_API__KEYS": "secret-canary"}
+    command = [sys.executable, "-m", "onbeat", "up", "app.py", "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--log-level", "debug"],
+        cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            address = address_in(process.stdout)
+            asking = {"ONBEAT_SERVER": address, "ONBEAT_API_KEY": "secret-canary"}
+            added = onbeat("job", "add", "--task", "double", "--args", "[21]", environment=asking)
+            assert added.returncode == 0, added.stderr
+            until(process.stdout, "job.succeeded")
+            shown = onbeat("job", "show", added.stdout.strip(), "--json", environment=asking)
+            assert json.loads(shown.stdout)["result"] == 42
+            refused = onbeat("job", "list", environment={"ONBEAT_SERVER": address})
+            assert refused.returncode == 1
+        finally:
+            process.send_signal(signal.SIGTERM)
+            rest, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert "drained" in rest
+
+
+def address_in(lines):
+    """Where the service says that it listens, once it is ready."""
+    line = until(lines, "event=ready")
+    return re.search(r"address=(\S+)", line)[1]
+
+
+def until(lines, word):
+    for line in lines:
+        if word in line:
+            return line
+    raise AssertionError(f"{word} never came")
