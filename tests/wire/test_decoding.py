@@ -1,6 +1,8 @@
 """What is refused whatever its type, and how faults of type are told."""
 
+import contextlib
 import json
+import time
 
 import pytest
 
@@ -88,6 +90,32 @@ def test_what_no_store_can_keep_is_invalid_and_named(body, field):
 @pytest.mark.parametrize("body", FINE, ids=lambda body: body[:20])
 def test_good_json_passes(body):
     guard(body, REQUEST_BYTES_MAX)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"a":' * 5_000 + b"1" + b"}" * 5_000,
+        b"[" * 65 + b"]" * 65,
+        b'{"]":' * 65 + b"1" + b"}" * 65,
+    ],
+    ids=range(4),
+)
+def test_deep_json_is_said_to_be_deep(body):
+    with pytest.raises(Malformed, match="deeper than 64 levels"):
+        guard(body, REQUEST_BYTES_MAX)
+
+
+@pytest.mark.parametrize(
+    "unit", [b"[],", b"{},", b'"",', b'{"a":[]},', b"1,", b'"\\u0000",', b"[[[[[[[[[]]]]]]]]],"]
+)
+def test_a_body_as_large_as_it_may_be_costs_little(unit):
+    body = b"[" + unit * ((REQUEST_BYTES_MAX - 10) // len(unit)) + b"0]"
+    began = time.process_time()
+    with contextlib.suppress(Invalid):
+        guard(body, REQUEST_BYTES_MAX)
+    assert time.process_time() - began < 2
 
 
 def test_size_is_checked_before_anything_is_read():
