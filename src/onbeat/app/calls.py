@@ -1,6 +1,6 @@
 """Calls that are not made yet: a target with what a job of it needs beside."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
@@ -9,11 +9,17 @@ import msgspec
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
-from onbeat.model.limits import PRIORITY_MAX, PRIORITY_MIN
+from onbeat.model.limits import (
+    AFTER_MAX,
+    KEY_CHARS_MAX,
+    NAME_CHARS_MAX,
+    PRIORITY_MAX,
+    PRIORITY_MIN,
+)
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HttpTarget, Target
 from onbeat.rules.urls import checked_headers, checked_method, checked_secret, checked_url
-from onbeat.wire.values import read_span
+from onbeat.wire.values import read_instant, read_labels, read_name, read_span
 
 Result_co = TypeVar("Result_co", covariant=True)
 Span = timedelta | float | str
@@ -79,24 +85,67 @@ def options(
     labels: Mapping[str, str] | None = None,
 ) -> JobOptions:
     """`base` with what is said here. Raises `Invalid` naming the option that cannot be right."""
-    if run_at is not None and run_at.tzinfo is None:
-        raise Invalid("run_at needs a time zone, such as datetime.now(UTC)", field="run_at")
+    if run_at is not None and delay is not None:
+        raise Invalid("give run_at or delay, not both", field="run_at")
     if priority is not None and not PRIORITY_MIN <= priority <= PRIORITY_MAX:
         raise Invalid(f"priority must be from {PRIORITY_MIN} to {PRIORITY_MAX}", field="priority")
     said = {
-        "queue": queue,
+        "queue": None if queue is None else name_of("queue", queue),
         "priority": priority,
         "retry": retry,
         "timeout": span("timeout", timeout),
         "delay": span("delay", delay),
-        "run_at": run_at,
-        "unique": unique,
+        "run_at": instant("run_at", run_at),
+        "unique": None if unique is None else name_of("unique", unique, chars_max=KEY_CHARS_MAX),
         "expires_in": span("expires_in", expires_in),
-        "after": after,
-        "labels": None if labels is None else dict(labels),
+        "after": None if after is None else job_ids(after),
+        "labels": None if labels is None else checked_labels(labels),
     }
-    given = {name: value for name, value in said.items() if value is not None}
+    given: dict[str, object] = {name: value for name, value in said.items() if value is not None}
+    # The later word counts: a task that waits by default can still be sent for a given time.
+    if run_at is not None:
+        given["delay"] = None
+    if delay is not None:
+        given["run_at"] = None
     return msgspec.structs.replace(base or JobOptions(), **given)
+
+
+def name_of(field: str, value: str, *, chars_max: int = NAME_CHARS_MAX) -> str:
+    read_name(value, field, chars_max=chars_max)
+    if not is_keepable(value):
+        raise Invalid(f"{field} holds half a character, which no store can keep", field)
+    return value
+
+
+def checked_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    if not all(map(is_keepable, (*labels.keys(), *labels.values()))):
+        raise Invalid("labels hold half a character, which no store can keep", "labels")
+    return read_labels(dict(labels))
+
+
+def is_keepable(text: str) -> bool:
+    """Whether it can be written as UTF-8; names of files need not be."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def job_ids(ids: Iterable[JobId]) -> tuple[JobId, ...]:
+    found = tuple(dict.fromkeys(ids))
+    if len(found) > AFTER_MAX:
+        raise Invalid(f"a job can wait for at most {AFTER_MAX} others", field="after")
+    return found
+
+
+def instant(name: str, value: datetime | None) -> datetime | None:
+    """In UTC, where sums of times mean what they say."""
+    if value is None:
+        return None
+    if value.tzinfo is None:
+        raise Invalid(f"{name} needs a time zone, such as datetime.now(UTC)", field=name)
+    return read_instant(value, name)
 
 
 def span(name: str, value: Span | None) -> timedelta | None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, overload
 
-from onbeat.app.calls import Call, JobOptions, Span, options
+from onbeat.app.calls import Call, JobOptions, Span, name_of, options
 from onbeat.app.composition import (
     Machinery,
     Options,
@@ -27,7 +27,6 @@ from onbeat.app.running import until_signalled
 from onbeat.app.task import Params, Task
 from onbeat.app.virtual import Trial, instant
 from onbeat.model.errors import Misconfigured
-from onbeat.model.ids import JobId
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
 from onbeat.operations.operator import Operator, TaskDefaults
@@ -132,11 +131,13 @@ class Onbeat:
         """Register the decorated function as a task and keep it on a schedule.
 
         The schedule is put in place when the program starts to run, under `key` (the task's name
-        without one); keywords are those of `schedules.put`.
+        without one); keywords are those of `schedules.put`. Raises RuntimeError while it runs.
         """
+        if self.machinery is not None:
+            raise RuntimeError("this Onbeat is running already; use schedules.put")
 
         def declare(function: Function) -> Function:
-            made: Any = self.task(function)
+            made: Any = function if isinstance(function, Task) else self.task(function)
             self.schedules.declare(key or made.name, recurrence, made.call(), policies)
             return made  # type: ignore[no-any-return]
 
@@ -263,10 +264,16 @@ class Onbeat:
 
     async def start(self) -> None:
         """Put the declared schedules in place and begin all loops in the running event loop."""
+        if self.machinery is not None:
+            raise RuntimeError("this Onbeat is running already")
         await self.open()
-        await self.schedules.put_declared()
-        self.machinery = self.build()
-        await self.machinery.start()
+        try:
+            await self.schedules.put_declared()
+            self.machinery = self.build()
+            await self.machinery.start()
+        except BaseException:
+            await self.close()
+            raise
 
     def build(self) -> Machinery:
         return Machinery(self.parts(), self.options)
@@ -319,7 +326,11 @@ class Onbeat:
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT, then drain. A second signal stops at once."""
-        asyncio.run(self.run_until_signalled())
+        try:
+            asyncio.run(self.run_until_signalled())
+        except asyncio.CancelledError:
+            # The second signal; whatever ran counts as lost.
+            raise SystemExit(1) from None
 
     async def run_until_signalled(self) -> None:
         await until_signalled(self.start, self.close)
@@ -342,7 +353,7 @@ class Registrar:
     def __call__(self, function: Callable[Params, Result]) -> Task[Params, Result, Result]: ...
 
     def __call__(self, function: Callable[..., Any]) -> Any:
-        name = self.name or f"{module_of(function)}.{function.__qualname__}"
+        name = name_of("name", self.name or f"{module_of(function)}.{function.__qualname__}")
         handler = Handler(name, function)
         self.beat.remember(handler, self.said)
         return Task(self.beat, handler, function, self.said)

@@ -93,16 +93,9 @@ class Machinery:
     """The loops of one Onbeat with the runners that they need, opened and closed together."""
 
     def __init__(self, parts: Parts, options: Options) -> None:
-        from onbeat.targets.http import HttpOptions, HttpRunner  # noqa: PLC0415
-
-        http = HttpOptions(
-            timeout=options.http.timeout,
-            private_allowed=options.http.private_allowed,
-            allowed=options.http.allowed,
-        )
         self.options = options
         self.handlers = HandlerRunner(parts.registry)
-        self.callbacks = HttpRunner(parts.clock, http)
+        self.callbacks = callback_runner(parts.clock, options.http)
         self.runtime = Runtime(world(parts, self), options.runtime)
 
     async def start(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
 from msgspec import UNSET
 
-from onbeat.app.calls import Call, Span, span
+from onbeat.app.calls import Call, Span, instant, name_of, options, span
 from onbeat.app.composition import Options
 from onbeat.app.desk import Desk
 from onbeat.model.errors import Invalid
@@ -49,6 +49,7 @@ from onbeat.wire.requests import (
 from onbeat.wire.schedules import ScheduleAnswer, ScheduleDraft
 
 Value = TypeVar("Value")
+Choice = TypeVar("Choice", CatchUp, Overlap)
 Rule = Recurrence | Callable[[datetime], datetime | None]
 
 
@@ -171,25 +172,30 @@ class Schedules:
     def draft(
         self, key: str, recurrence: Rule, call: Call[Any], policies: Policies
     ) -> ScheduleDraft:
-        said = call.options
+        said = options(
+            call.options,
+            queue=policies.get("queue"),
+            priority=policies.get("priority"),
+            labels=policies.get("labels"),
+        )
         return ScheduleDraft(
-            name=policies.get("name", key),
+            name=name_of("name", policies.get("name", key)),
             key=key,
             recurrence=self.spec_of(key, recurrence),
             target=self.allowed(call.target),
-            starts_at=policies.get("starts_at", UNSET),
-            ends_at=policies.get("ends_at", UNSET),
+            starts_at=instant("starts_at", policies.get("starts_at")),
+            ends_at=instant("ends_at", policies.get("ends_at")),
             status=ScheduleStatus.PAUSED if policies.get("paused") else UNSET,
-            catch_up=CatchUp(policies.get("catch_up", CatchUp.LATEST)),
+            catch_up=choice("catch_up", policies.get("catch_up"), CatchUp.LATEST),
             grace=span("grace", policies.get("grace")),
-            overlap=Overlap(policies.get("overlap", Overlap.ALLOW)),
+            overlap=choice("overlap", policies.get("overlap"), Overlap.ALLOW),
             jitter=span("jitter", policies.get("jitter")) or UNSET,
             retry=policies.get("retry", said.retry) or UNSET,
             timeout=span("timeout", policies.get("timeout", said.timeout)),
-            queue=policies.get("queue", said.queue),
-            priority=policies.get("priority", said.priority),
+            queue=said.queue,
+            priority=said.priority,
             expires_after=span("expires_after", policies.get("expires_after", said.expires_in)),
-            labels=policies.get("labels", said.labels),
+            labels=said.labels,
         )
 
     def allowed(self, target: Target) -> Target:
@@ -205,6 +211,15 @@ class Schedules:
         value = recurrence if isinstance(recurrence, Recurrence) else function_of_time(recurrence)
         self.host.functions[key] = value
         return RecurrenceSpec("function", key)
+
+
+def choice(field: str, value: str | None, default: Choice) -> Choice:
+    if value is None:
+        return default
+    try:
+        return type(default)(value)
+    except ValueError:
+        raise Invalid(f"{field} must be one of {', '.join(type(default))}", field) from None
 
 
 class Jobs:
