@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
+from enum import Enum, auto
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -28,14 +29,17 @@ class Ask(msgspec.Struct, frozen=True, eq=False):
 Answer = tuple[Ask, Any]
 """An ask and its result, or the exception that it raises."""
 
-STOP: Final = None
+
+class Signal(Enum):
+    WAKE = auto()
+    STOP = auto()
 
 
 class Inbox:
     """A queue of asks into one thread; every ask is answered, also those that come too late."""
 
     def __init__(self) -> None:
-        self._queue: SimpleQueue[Ask | None] = SimpleQueue()
+        self._queue: SimpleQueue[Ask | Signal] = SimpleQueue()
         self._ended = True
 
     def begin(self) -> None:
@@ -51,21 +55,25 @@ class Inbox:
 
     def stop(self) -> None:
         """What was put before is still answered."""
-        self._queue.put(STOP)
+        self._queue.put(Signal.STOP)
+
+    def wake(self) -> None:
+        """Let the thread look round."""
+        self._queue.put(Signal.WAKE)
 
     def take(self, limit: int, timeout: float | None) -> tuple[list[Ask], bool]:
         """Wait for one ask and take what else is there; True when the end was reached."""
         asks: list[Ask] = []
         try:
-            ask = self._queue.get(timeout=timeout)
-            while ask is not STOP:
-                asks.append(ask)
+            item = self._queue.get(timeout=timeout)
+            while isinstance(item, Ask):
+                asks.append(item)
                 if len(asks) == limit:
                     return asks, False
-                ask = self._queue.get_nowait()
+                item = self._queue.get_nowait()
         except Empty:
             return asks, False
-        return asks, True
+        return asks, item is Signal.STOP
 
     def end(self) -> None:
         """From now on every ask is refused."""
@@ -76,9 +84,9 @@ class Inbox:
         asks: list[Ask] = []
         with contextlib.suppress(Empty):
             while True:
-                ask = self._queue.get_nowait()
-                if ask is not STOP:
-                    asks.append(ask)
+                item = self._queue.get_nowait()
+                if isinstance(item, Ask):
+                    asks.append(item)
         answer_all((ask, Unavailable("the store is not open")) for ask in asks)
 
 

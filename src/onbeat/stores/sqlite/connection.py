@@ -8,10 +8,15 @@ import apsw
 
 from onbeat.model.errors import Misconfigured
 from onbeat.stores.sqlite.faults import BUSY_SECONDS
+from onbeat.stores.sqlite.transaction import Transaction
 
 WRITER_CACHE_KIB = 65_536
 READER_CACHE_KIB = 16_384
 WAL_BYTES_KEPT = 67_108_864  # a longer WAL file is cut back to this when it starts afresh
+
+
+# A failed read through a memory map would be a signal instead of an error.
+COMMON = ("mmap_size = 0", "temp_store = memory")
 
 
 def connect_writer(path: str, synchronous: str) -> apsw.Connection:
@@ -19,23 +24,27 @@ def connect_writer(path: str, synchronous: str) -> apsw.Connection:
     db = apsw.Connection(path)
     db.set_busy_timeout(int(BUSY_SECONDS * 1_000))
     use_wal(db, path)
-    db.pragma("synchronous", synchronous)
-    db.pragma("mmap_size", 0)  # a failed read would be a signal instead of an error
-    db.pragma("temp_store", "memory")
-    db.pragma("cache_size", -WRITER_CACHE_KIB)
-    db.pragma("journal_size_limit", WAL_BYTES_KEPT)
     db.wal_autocheckpoint(0)  # the writer does it when nobody waits for the commit
-    return db
+    return with_pragmas(
+        db,
+        *COMMON,
+        f"synchronous = {synchronous}",
+        f"cache_size = -{WRITER_CACHE_KIB}",
+        f"journal_size_limit = {WAL_BYTES_KEPT}",
+    )
 
 
 def connect_reader(path: str) -> apsw.Connection:
     db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     db.set_busy_timeout(int(BUSY_SECONDS * 1_000))
-    db.pragma("query_only", 1)
-    db.pragma("mmap_size", 0)
-    db.pragma("temp_store", "memory")
-    db.pragma("cache_size", -READER_CACHE_KIB)
     db.wal_autocheckpoint(0)
+    return with_pragmas(db, *COMMON, "query_only = 1", f"cache_size = -{READER_CACHE_KIB}")
+
+
+def with_pragmas(db: apsw.Connection, *settings: str) -> apsw.Connection:
+    transaction = Transaction(db)
+    for setting in settings:
+        transaction.run(f"PRAGMA {setting}")
     return db
 
 
@@ -60,7 +69,7 @@ def use_wal(db: apsw.Connection, path: str) -> None:
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            mode = db.pragma("journal_mode", "wal")
+            mode = Transaction(db).value("PRAGMA journal_mode = wal")
         except apsw.BusyError:
             if time.monotonic() > deadline:
                 raise

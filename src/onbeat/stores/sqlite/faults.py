@@ -57,9 +57,12 @@ REMEDIES: dict[type[apsw.Error], str] = {
 
 
 def unavailable(error: BaseException, path: str) -> Unavailable:
-    """What a driver's error comes out as, its cause kept."""
-    remedy = next((text for kind, text in REMEDIES.items() if isinstance(error, kind)), "try again")
-    answer = Unavailable(f"SQLite database {path}: {remedy} ({error})")
+    """What a fault comes out as, its cause kept; each caller gets an exception of its own."""
+    if isinstance(error, OnbeatError):
+        remedy = "it cannot be used any more"
+    else:
+        remedy = next((text for kind, text in REMEDIES.items() if isinstance(error, kind)), "")
+    answer = Unavailable(f"SQLite database {path}: {remedy or 'try again'} ({error})")
     answer.__cause__ = error
     return answer
 

@@ -6,28 +6,29 @@ from importlib.resources import files
 import apsw
 
 from onbeat.model.errors import Misconfigured
+from onbeat.stores.sqlite.transaction import Transaction
 
 APPLICATION_ID = 0x4F6E_6265  # "Onbe", in the file's header
 
 
 def migrate(db: apsw.Connection, path: str) -> None:
     """Safe with several processes at once: the first to get the write lock does the work."""
-    db.execute("BEGIN IMMEDIATE")
+    transaction = Transaction(db)
+    transaction.begin("IMMEDIATE")
     try:
-        found = recognise(db, path)
-        upgrade(db, found)
-        refuse_altered(db, path)
-        db.execute("COMMIT")
+        found = recognise(transaction, path)
+        upgrade(transaction, found)
+        refuse_altered(transaction, path)
+        transaction.commit()
     finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
+        transaction.end()
 
 
-def recognise(db: apsw.Connection, path: str) -> int:
+def recognise(transaction: Transaction, path: str) -> int:
     """The version of the schema in the file; 0 in an empty one."""
-    version = int(db.pragma("user_version"))
-    application = int(db.pragma("application_id"))
-    empty = db.execute("SELECT count(*) FROM sqlite_schema").get == 0
+    version = transaction.value("PRAGMA user_version")
+    application = transaction.value("PRAGMA application_id")
+    empty = not transaction.value("SELECT 1 FROM sqlite_schema")
     if application != APPLICATION_ID and not (empty and version == application == 0):
         raise Misconfigured(
             f"SQLite database {path} belongs to another program; name another file", key="store"
@@ -38,20 +39,20 @@ def recognise(db: apsw.Connection, path: str) -> int:
             f"{len(migrations())}; start the newer program that wrote it",
             key="store",
         )
-    return version
+    return int(version)
 
 
-def upgrade(db: apsw.Connection, found: int) -> None:
+def upgrade(transaction: Transaction, found: int) -> None:
     for script in migrations()[found:]:
-        db.execute(script)
+        transaction.run(script)
     if found < len(migrations()):
-        db.pragma("application_id", APPLICATION_ID)
-        db.pragma("user_version", len(migrations()))
+        transaction.run(f"PRAGMA application_id = {APPLICATION_ID}")
+        transaction.run(f"PRAGMA user_version = {len(migrations())}")
 
 
-def refuse_altered(db: apsw.Connection, path: str) -> None:
+def refuse_altered(transaction: Transaction, path: str) -> None:
     """Tables and indexes of somebody else may be there too; ours must be as we made them."""
-    actual = schema(db)
+    actual = schema(transaction)
     for name, sql in expected_schema().items():
         if actual.get(name) != sql:
             raise Misconfigured(
@@ -61,16 +62,18 @@ def refuse_altered(db: apsw.Connection, path: str) -> None:
             )
 
 
-def schema(db: apsw.Connection) -> dict[str, str]:
-    query = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
-    return {str(name): str(sql) for name, sql in db.execute(query)}
+def schema(transaction: Transaction) -> dict[str, str]:
+    sql = """
+        SELECT json_group_array(json_array(name, sql)) FROM sqlite_schema WHERE sql IS NOT NULL
+    """
+    return dict(transaction.values(sql))
 
 
 @cache
 def expected_schema() -> dict[str, str]:
     db = apsw.Connection(":memory:")
-    upgrade(db, 0)
-    expected = schema(db)
+    upgrade(Transaction(db), 0)
+    expected = schema(Transaction(db))
     db.close()
     return expected
 

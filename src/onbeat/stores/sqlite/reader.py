@@ -64,12 +64,12 @@ class Reader:
     def _run(self, ask: Ask) -> Any:
         if self._db is None:
             self._db = self._connect()
-        self._db.execute("BEGIN")
+        transaction = Transaction(self._db)
+        transaction.begin("DEFERRED")
         try:
-            return ask.run(Transaction(self._db), ask.argument)
+            return ask.run(transaction, ask.argument)
         finally:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+            transaction.end()
 
     def _close(self) -> None:
         db, self._db = self._db, None

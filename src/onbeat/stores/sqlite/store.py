@@ -9,6 +9,7 @@ from typing import Literal
 import apsw
 
 from onbeat.model.attempt import Attempt
+from onbeat.model.errors import Misconfigured
 from onbeat.model.event import Stats, Transition
 from onbeat.model.ids import JobId, ScheduleId, Token, WorkerId
 from onbeat.model.job import Job, Progress
@@ -45,7 +46,10 @@ from onbeat.stores.sqlite.faults import unavailable
 from onbeat.stores.sqlite.migrate import migrate
 from onbeat.stores.sqlite.reader import Reader
 from onbeat.stores.sqlite.rows import instant, micros
+from onbeat.stores.sqlite.transaction import Transaction
 from onbeat.stores.sqlite.writer import Writer
+
+CHECKED_BYTES_MAX = 268_435_456
 
 Synchronous = Literal["FULL", "EXTRA", "NORMAL", "OFF"]
 
@@ -88,7 +92,7 @@ class SqliteStore:
         return await self._reader.ask(doctor.doctor, asked)
 
     def listen(self, heard: Callable[[Hint], None]) -> Callable[[], None]:
-        return self._writer.listeners.add(heard)
+        return self._writer.listen(heard)
 
     # Planner
 
@@ -210,7 +214,22 @@ class SqliteStore:
 
 
 def connected(connect: Callable[[], apsw.Connection], path: str) -> apsw.Connection:
+    """The first connection, after a look at the file if its last user was killed."""
+    was_left_open = Path(f"{path}-wal").exists()
     try:
-        return connect()
+        db = connect()
+        if was_left_open:
+            refuse_damaged(db, path)
+    except apsw.NotADBError as error:
+        raise Misconfigured(str(unavailable(error, path)), key="store") from error
     except apsw.Error as error:
         raise unavailable(error, path) from error
+    return db
+
+
+def refuse_damaged(db: apsw.Connection, path: str) -> None:
+    """Larger files would hold up the start for long; `doctor` looks at those."""
+    if Path(path).stat().st_size <= CHECKED_BYTES_MAX:
+        finding = doctor.integrity(Transaction(db))
+        if not finding.ok:
+            raise apsw.CorruptError(finding.value)

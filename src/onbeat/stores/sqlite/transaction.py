@@ -26,9 +26,20 @@ class Transaction:
         self.db = db
         self.hints: set[Hint] = set()
 
+    def begin(self, kind: str) -> None:
+        self._execute(f"BEGIN {kind}")
+
+    def commit(self) -> None:
+        self._execute("COMMIT")
+
+    def end(self) -> None:
+        """Undo what was not committed."""
+        if self.db.in_transaction:
+            self._execute("ROLLBACK")
+
     def run(self, sql: str, bindings: Bindings = ()) -> int:
         """Answers with the number of rows changed."""
-        self.db.execute(sql, bindings)
+        self._execute(sql, bindings)
         return self.db.changes()
 
     def run_rows(self, sql: str, rows: Sequence[Row]) -> int:
@@ -37,8 +48,11 @@ class Transaction:
 
     def value(self, sql: str, bindings: Bindings = ()) -> Any:
         """The first column of the first row; None without one."""
-        row = self.db.execute(sql, bindings).fetchone()
+        row = self._execute(sql, bindings).fetchone()
         return None if row is None else row[0]
+
+    def _execute(self, sql: str, bindings: Bindings = ()) -> apsw.Cursor:
+        return self.db.execute(sql, bindings)  # pyright: ignore[reportUnknownMemberType]  stubs
 
     def values(self, sql: str, bindings: Bindings = ()) -> list[Any]:
         """A JSON array that the statement puts together, decoded.

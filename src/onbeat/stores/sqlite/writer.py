@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import apsw
 
-from onbeat.model.errors import Unavailable
 from onbeat.ports.store import Hint
 from onbeat.stores.sqlite.asks import Answer, Ask, Inbox, answer_all
 from onbeat.stores.sqlite.faults import REOPEN, WHOLE, refusal, unavailable
@@ -33,7 +32,7 @@ Answered = TypeVar("Answered")
 
 class Writer:
     def __init__(self, path: str, connect: Callable[[], apsw.Connection]) -> None:
-        self.listeners = Listeners()
+        self._listeners = Listeners()
         self._path = path
         self._connect = connect
         self._inbox = Inbox()
@@ -61,6 +60,11 @@ class Writer:
         answers: Sequence[Answered] = await self._inbox.put(run, rows, merges=True)
         return answers
 
+    def listen(self, heard: Callable[[Hint], None]) -> Callable[[], None]:
+        stop = self._listeners.add(heard)
+        self._inbox.wake()
+        return stop
+
     def start(self, db: apsw.Connection) -> None:
         self._adopt(db)
         self._inbox.begin()
@@ -77,24 +81,25 @@ class Writer:
     def _work(self) -> None:
         ended = False
         while not ended:
-            timeout = LOOK_SECONDS if self.listeners else None
+            timeout = LOOK_SECONDS if self._listeners else None
             asks, ended = self._inbox.take(BATCH_MAX, timeout)
             if asks:
                 self._serve(asks)
-            if self.listeners:
+            if self._listeners:
                 self._look()
         self._inbox.end()
         self._close()
 
     def _serve(self, asks: list[Ask]) -> None:
+        hints: set[Hint] = set()
         try:
             answers, hints = self._commit(asks)
-        except Exception as error:  # noqa: BLE001  an operation's fault must not end the thread
-            answers, hints = [(ask, unavailable(error, self._path)) for ask in asks], set()
+        except Exception as error:  # noqa: BLE001  no fault may end the thread
+            answers = [(ask, unavailable(error, self._path)) for ask in asks]
             if isinstance(error, REOPEN):
                 self._close()
         answer_all(answers)
-        self.listeners.tell(hints)
+        self._listeners.tell(hints)
         if self._wal_pages >= CHECKPOINT_PAGES:
             self._checkpoint()
 
@@ -110,38 +115,31 @@ class Writer:
     def _run(
         self, asks: list[Ask], answers_of: Callable[[Transaction, list[Ask]], Iterator[Answer]]
     ) -> tuple[list[Answer], set[Hint]]:
-        db = self._connected()
-        db.execute("BEGIN IMMEDIATE")
+        transaction = Transaction(self._connected())
+        transaction.begin("IMMEDIATE")
         try:
-            transaction = Transaction(db)
             answers = list(answers_of(transaction, asks))
-            db.execute("COMMIT")
+            transaction.commit()
         finally:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
+            transaction.end()
         return answers, transaction.hints
 
     def _answers_apart(self, transaction: Transaction, asks: list[Ask]) -> Iterator[Answer]:
         for ask in asks:
-            transaction.db.execute("SAVEPOINT ask")
+            transaction.run("SAVEPOINT ask")
             try:
                 result = ask.run(transaction, ask.argument)
             except WHOLE:
                 raise
             except Exception as error:  # noqa: BLE001  it is that caller's answer
-                transaction.db.execute("ROLLBACK TO ask")
+                transaction.run("ROLLBACK TO ask")
                 result = refusal(error, self._path)
-            transaction.db.execute("RELEASE ask")
+            transaction.run("RELEASE ask")
             yield ask, result
 
     def _connected(self) -> apsw.Connection:
         if self._db is None:
-            try:
-                self._adopt(self._connect())
-            except apsw.Error:
-                raise
-            except Exception as error:
-                raise Unavailable(str(error)) from error
+            self._adopt(self._connect())
         assert self._db is not None
         return self._db
 
@@ -176,11 +174,11 @@ class Writer:
             return
         self._looked_at = now
         try:
-            version = self._db.execute("PRAGMA data_version").get
+            version = Transaction(self._db).value("PRAGMA data_version")
         except apsw.Error:
             return  # whoever asks something next is told
         if self._data_version not in (None, version):
-            self.listeners.tell(Hint)
+            self._listeners.tell(Hint)
         self._data_version = version
 
     def _close(self) -> None:
