@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -52,6 +53,46 @@ def test_a_pipe_gets_no_colours_and_no_progress(onbeat, environment):
     listed = onbeat("job", "list", environment=environment)
     assert "\x1b" not in listed.stdout + listed.stderr
     assert "waiting" in listed.stdout
+
+
+def on_terminal(folder, *args, **environment):
+    """What the command writes when a terminal is at its other end."""
+    ours, theirs = pty.openpty()
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("ONBEAT_")}
+    kept = {name: text for name, text in kept.items() if name not in {"NO_COLOR", "COLUMNS"}}
+    command = [sys.executable, "-m", "onbeat", *args]
+    with subprocess.Popen(
+        command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs,
+        env=kept | {"TERM": "xterm"} | environment,
+    ) as process:  # fmt: skip
+        os.close(theirs)
+        written = b"".join(iter(lambda: read_or_end(ours), b""))
+    os.close(ours)
+    return process.returncode, written.decode()
+
+
+def read_or_end(terminal):
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:  # so Linux says that the other side is closed
+        return b""
+
+
+def test_a_terminal_gets_colours_unless_they_are_refused(onbeat, tmp_path):
+    onbeat("job", "add", "--task", "t")
+    onbeat("queue", "pause", "default")
+    code, text = on_terminal(tmp_path, "queue", "list")
+    assert (code, "\x1b[33mpaused" in text) == (0, True)
+    code, text = on_terminal(tmp_path, "queue", "list", NO_COLOR="1")
+    assert (code, "paused" in text, "\x1b" in text) == (0, True, False)
+
+
+def test_long_work_shows_its_progress_on_a_terminal(tmp_path):
+    (tmp_path / "jobs.jsonl").write_text('{"task": "t"}\n' * 3)
+    code, text = on_terminal(tmp_path, "job", "add", "--file", "jobs.jsonl")
+    assert code == 0
+    assert "3/3" in text
+    assert "3 jobs added" in text
 
 
 def test_a_wrong_configuration_stops_every_command(onbeat, tmp_path):

@@ -112,7 +112,7 @@ async def enqueued(caller: Caller, file: str, lines: TextIO) -> list[Any]:
     """Chunk by chunk; what was added before a fault stays, and the message says how much."""
     answers: list[Any] = []
     numbered = ((n, line) for n, line in enumerate(lines, 1) if line.strip())
-    with progress("jobs", None) as advance:
+    with progress("jobs", count_of(lines)) as advance:
         while chunk := list(islice(numbered, CHUNK)):
             try:
                 jobs = [parsed(line, n) for n, line in chunk]
@@ -125,6 +125,15 @@ async def enqueued(caller: Caller, file: str, lines: TextIO) -> list[Any]:
                 raise
             advance(len(chunk))
     return answers
+
+
+def count_of(lines: TextIO) -> int | None:
+    """How many jobs a file holds; None for a pipe, which can be read once only."""
+    if not lines.seekable():
+        return None
+    count = sum(1 for line in lines if line.strip())
+    lines.seek(0)
+    return count
 
 
 def parsed(line: str, number: int) -> msgspec.Raw:

@@ -19,6 +19,20 @@ Exit codes: 0 ok, 1 the request failed, 2 bad usage or configuration,
 3 store or server unreachable."""
 
 
+def version_text() -> str:
+    # Imported here: reading the installed packages takes longer than all the rest of a command.
+    from importlib.metadata import version as version_of  # noqa: PLC0415
+
+    return f"onbeat {version_of('onbeat')}"
+
+
+def print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:  # noqa: FBT001
+    """Called by click where `--version` stands."""
+    if wanted:
+        click.echo(version_text())
+        ctx.exit()
+
+
 @click.group(
     cls=Root,
     epilog=EPILOG,
@@ -38,6 +52,14 @@ Exit codes: 0 ok, 1 the request failed, 2 bad usage or configuration,
         "version": Lazy("onbeat.cli.main:version", "Print the version."),
     },
 )
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_version,
+    help="Print the version.",
+)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def root(ctx: click.Context, *, debug: bool) -> None:
@@ -48,10 +70,7 @@ def root(ctx: click.Context, *, debug: bool) -> None:
 @click.command("version")
 def version() -> None:
     """Print the version."""
-    # Imported here: reading the installed packages takes longer than all the rest of this command.
-    from importlib.metadata import version as version_of  # noqa: PLC0415
-
-    click.echo(f"onbeat {version_of('onbeat')}")
+    click.echo(version_text())
 
 
 def main() -> None:

@@ -31,11 +31,18 @@ STATE_STYLES: Final = {
 Cell = str | int | float | None
 
 
-def console() -> Console:
+def console(*, stderr: bool = False) -> Console:
     """Colours only on a terminal and without NO_COLOR; 80 columns where there is no terminal."""
-    is_terminal = sys.stdout.isatty()
-    width = None if is_terminal or "COLUMNS" in os.environ else PIPE_WIDTH
-    return Console(highlight=False, width=width, emoji=False)
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+    return Console(
+        stderr=stderr,
+        highlight=False,
+        emoji=False,
+        width=width,
+        # Rich would keep bold and dim where no colours are wanted; that means no styles here.
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
+    )
 
 
 def show_json(answer: object) -> None:
@@ -112,7 +119,7 @@ def json_text(value: object) -> str:
 @contextmanager
 def progress(what: str, total: int | None) -> Generator[Callable[[int], None]]:
     """Calls say how much more is done. Drawn on a terminal only, beside what is printed."""
-    drawn = Console(stderr=True)
+    drawn = console(stderr=True)
     columns: list[Any] = [
         TextColumn(what),
         BarColumn(),
