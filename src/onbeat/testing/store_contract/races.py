@@ -25,7 +25,7 @@ from onbeat.testing.store_contract.acts import (
 )
 
 CALLERS = 8
-JOBS = 200
+JOBS = 1_000
 
 Answer = TypeVar("Answer")
 
@@ -53,9 +53,10 @@ async def in_threads(act: Callable[[int], Coroutine[Any, Any, Answer]]) -> Seque
     start = threading.Barrier(CALLERS)
     interval = sys.getswitchinterval()
 
-    def one(number: int) -> Answer:
+    async def together(number: int) -> Answer:
+        # All loops run before any of them acts, or the first would be done before the last begins.
         start.wait()
-        return asyncio.run(act(number))
+        return await act(number)
 
     loop = asyncio.get_running_loop()
     # Threads that take turns this often meet in the middle of things.
@@ -63,7 +64,10 @@ async def in_threads(act: Callable[[int], Coroutine[Any, Any, Answer]]) -> Seque
     try:
         with ThreadPoolExecutor(CALLERS) as pool:
             return await asyncio.gather(
-                *(loop.run_in_executor(pool, one, number) for number in range(CALLERS))
+                *(
+                    loop.run_in_executor(pool, asyncio.run, together(number))
+                    for number in range(CALLERS)
+                )
             )
     finally:
         sys.setswitchinterval(interval)
