@@ -305,3 +305,43 @@ def test_country_holidays_are_kept_with_the_calendar():
             business_days(wrong)
     with pytest.raises(BadRecurrence, match="leave one"):
         business_days(weekend=["MO", "TU", "WE", "TH", "FR", "SA", "SU"])
+
+
+def test_a_start_in_the_second_pass_of_a_fold_is_kept():
+    start = datetime(2025, 11, 2, 6, 30, tzinfo=UTC)
+    value = rrule("FREQ=HOURLY", tz="America/New_York", start=start)
+    assert value.after(NEW_YEAR) == start
+    assert compile_spec(value.spec()).after(NEW_YEAR) == start
+    daily_value = rrule("FREQ=DAILY", tz="America/New_York", start=start)
+    assert daily_value.after(NEW_YEAR) == start + timedelta(1)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FREQ=DAILY", "FREQ=WEEKLY;INTERVAL=7", "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1", "FREQ=HOURLY",
+        "FREQ=YEARLY;INTERVAL=9000", "FREQ=MONTHLY;INTERVAL=999999999", "FREQ=MINUTELY;BYHOUR=3",
+        "FREQ=YEARLY;INTERVAL=3;BYWEEKNO=1,53;BYSETPOS=-1",
+    ],
+)  # fmt: skip
+def test_both_ends_of_time_are_quiet(text, zone):
+    value = rrule(f"DTSTART;TZID={zone}:20000103T000000\nRRULE:{text}")
+    first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    assert value.before(first) is None
+    assert value.after(last) is None
+    assert value.after(first).year >= 1999
+    assert value.before(last) is not None
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_dates_and_exclusions_of_a_block(zone):
+    value = rrule(
+        f"DTSTART;TZID={zone}:20250101T090000\nRRULE:FREQ=DAILY;COUNT=6\nRRULE:FREQ=WEEKLY;COUNT=2\n"
+        f"RDATE;TZID={zone}:20250201T090000,20250102T090000\nEXRULE:FREQ=DAILY;INTERVAL=3\n"
+        f"EXDATE;TZID={zone}:20250102T090000"
+    )
+    found = value.take(9, after=NEW_YEAR)
+    assert days(found) == ["01-03", "01-05", "01-06", "01-08", "02-01"][: len(found)]
+    assert rrule(value.text, tz=value.tz) == value
+    assert [value.before(found[2]), value.before(found[1])] == found[1::-1]

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from onbeat.model.errors import BadRecurrence
 from onbeat.recurrence.cron_text import read_cron
 from onbeat.recurrence.functions import FunctionCore, name_of
-from onbeat.recurrence.instants import naive_instant, read_instant, to_us, write_instant
+from onbeat.recurrence.instants import naive_instant, read_instant, to_us, write_instant, write_us
 from onbeat.recurrence.recurrence import Recurrence, compile_spec
 from onbeat.recurrence.rrule import block_zone, has_days
 from onbeat.recurrence.rrule_text import WEEKDAYS, Block, Moment, read_block, write_block
@@ -48,11 +48,17 @@ def rrule_spec(
 ) -> RecurrenceSpec:
     check_dst(dst_gap, dst_fold)
     block = read_block(text)
-    name = zone_name(tz)
+    name, anchor = zone_name(tz), None
     if start is not None:
         if block.start is not None:
             raise BadRecurrence("DTSTART is in the text already; leave out start", text, None)
-        block = block._replace(start=start_moment(as_instant(start), name))
+        instant = to_us(as_instant(start)) // SECOND
+        moment = start_moment(instant, name)
+        if zone_named(name).instants(moment.wall, "shift", "first") == (instant,):
+            block = block._replace(start=moment)
+        else:
+            # DTSTART cannot say the second pass of a fold, so it stands beside the text.
+            anchor = write_us(instant * SECOND)
     block = localized(block, name)
     if block.start is None and not any(has_days(parts) for parts in block.rules) and block.rules:
         raise BadRecurrence("this can never fire: no year has such a day", text)
@@ -61,13 +67,13 @@ def rrule_spec(
         "rrule",
         write_block(block),
         tz=zone_named(zone).name,
+        anchor=anchor,
         dst_gap=dst_gap,
         dst_fold=dst_fold,
     )
 
 
-def start_moment(start: datetime, zone: str | None) -> Moment:
-    instant = to_us(start) // SECOND
+def start_moment(instant: int, zone: str | None) -> Moment:
     offset = zone_named(zone).offset(instant)
     return Moment(instant + offset, "local", zone)
 

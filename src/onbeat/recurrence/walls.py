@@ -235,7 +235,7 @@ class PositionWalls:
         if wall <= self.low:
             return None
         wall = min(wall, self.high + 1)
-        period = aligned_down(self.days, self.days.period_of(wall // DAY))
+        period = aligned_down(self.days, self.days.period_of(min(wall, WALL_MAX) // DAY))
         period += self.reach * self.days.interval
         for _ in range(PERIODS_MAX):
             found = self.last_before(period, wall)
@@ -266,7 +266,7 @@ class PositionWalls:
             return kept
         if len(self.kept) >= PERIODS_KEPT:
             self.kept.clear()
-        start, mask = self.days.period_days(period)
+        start, mask = self.days.period_days(period) if in_range(self.days, period) else (0, 0)
         size = len(self.times)
         total = mask.bit_count() * size
         values = tuple(
