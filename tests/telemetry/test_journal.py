@@ -9,7 +9,7 @@ from onbeat.model.job import JobState
 from onbeat.model.outcome import Cancelled, Failed, Lost, Released, Snoozed, Succeeded
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.schedule import Schedule
-from onbeat.telemetry.journal import REPEAT_SECONDS, Journal
+from onbeat.telemetry.journal import FAILING_MAX, REPEAT_SECONDS, Journal
 from telemetry.jobs import NOON, SECOND, a_job
 
 
@@ -96,8 +96,10 @@ def test_a_schedule_that_cannot_be_planned_is_named(said):
         planned_through=NOON,
         plan_at=NOON,
     )
-    Journal().unplannable(schedule, ValueError("boom"))
-    level, event, fields = said()[0]
+    journal = Journal(monotonic=lambda: 0.0)
+    journal.unplannable(schedule, ValueError("boom"))
+    journal.unplannable(schedule, ValueError("boom"))
+    ((level, event, fields),) = said()
     assert (level, event, fields["name"]) == ("error", "schedule.unplannable", "payroll")
 
 
@@ -118,3 +120,11 @@ def test_a_loop_that_recovers_is_said_once(said):
     journal.loop_beat("planner")
     journal.loop_beat("planner")
     assert [event for _, event, _ in said()] == ["loop.failed", "loop.recovered"]
+
+
+def test_many_that_fail_at_once_do_not_fill_the_memory(caplog):
+    caplog.set_level(logging.CRITICAL)
+    journal = Journal(monotonic=lambda: 0.0)
+    for n in range(FAILING_MAX * 3):
+        journal.loop_failed(f"loop-{n}", ValueError("boom"))
+    assert len(journal._failing) <= FAILING_MAX

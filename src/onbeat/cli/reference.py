@@ -16,7 +16,7 @@ Written by `python -m onbeat.cli.reference`; a test holds it to the commands.
 
 Commands talk to a store (`--store`, else the store of the settings) or to a service (`--server` or
 `ONBEAT_SERVER`, with the key in `ONBEAT_API_KEY`). Listings and shows print tables for people, and
-with `--json` the same JSON as the [REST API](operations.md) answers. Times are shown in this
+with `--json` the same JSON as the REST API answers. Times are shown in this
 machine's zone; instants that are given without an offset are read in it, or in the zone of `--tz`.
 Tables fit 80 columns. Colours and progress appear on a terminal only, and `NO_COLOR` is honoured.
 

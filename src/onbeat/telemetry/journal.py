@@ -24,6 +24,9 @@ from onbeat.telemetry.lines import Log
 REPEAT_SECONDS: Final = 60.0
 ERROR_CHARS_SHOWN: Final = 500
 
+# Loops are few, but schedules that cannot be planned may be many; past this all are said anew.
+FAILING_MAX: Final = 1_000
+
 
 class Journal:
     """A `Telemetry` that writes log lines.
@@ -70,8 +73,10 @@ class Journal:
             self._loops.debug("schedules.planned", jobs=jobs, skipped=skipped)
 
     def unplannable(self, schedule: Schedule, error: Exception) -> None:
-        names = {"schedule": schedule.id, "name": schedule.name}
-        self._loops.error("schedule.unplannable", error, **names)
+        """Said at once, then once a minute: the planner comes by every few seconds."""
+        if times := self.times_to_say(schedule.id):
+            names = {"schedule": schedule.id, "name": schedule.name}
+            self._loops.error("schedule.unplannable", error, **names, times=times)
 
     def rescued(self, job: Job) -> None:
         self._jobs.warning("job.rescued", **named(job), **standing(job), worker=job.worker)
@@ -82,23 +87,29 @@ class Journal:
 
     def loop_failed(self, loop: str, error: BaseException) -> None:
         """Said at once, then once a minute with the number of times since."""
-        now = self._monotonic()
-        failing = self._failing.setdefault(loop, Failing())
-        failing.times += 1
-        if failing.said_at is not None and now - failing.said_at < REPEAT_SECONDS:
-            return
-        self._loops.error("loop.failed", error, loop=loop, times=failing.times)
-        failing.said_at = now
-        failing.times = 0
+        if times := self.times_to_say(loop):
+            self._loops.error("loop.failed", error, loop=loop, times=times)
 
     def loop_beat(self, loop: str) -> None:
         if loop in self._failing:
             del self._failing[loop]
             self._loops.info("loop.recovered", loop=loop)
 
+    def times_to_say(self, what: str) -> int:
+        """How often it has failed since that was last said; 0 while it is not to be said again."""
+        now = self._monotonic()
+        if len(self._failing) >= FAILING_MAX:
+            self._failing.clear()
+        failing = self._failing.setdefault(what, Failing())
+        failing.times += 1
+        if failing.said_at is not None and now - failing.said_at < REPEAT_SECONDS:
+            return 0
+        times, failing.times, failing.said_at = failing.times, 0, now
+        return times
+
 
 class Failing:
-    """A loop that fails: when that was last said, and how often it failed since."""
+    """Something that fails: when that was last said, and how often it failed since."""
 
     __slots__ = ("said_at", "times")
 
