@@ -286,12 +286,17 @@ def age_ratios() -> dict[str, float]:
     ask = int(ASKED.timestamp()) * 1_000_000
     ratios = {}
     for rule in RULES:
-        old, new = rrule(block(rule, NEW_YORK)), rrule(block(rule, NEW_YORK, "20260519T090000"))
-        ratios[rule] = round(
-            best(lambda value=old: value.after_us(ask))
-            / best(lambda value=new: value.after_us(ask)),
-            2,
-        )
+        old = rrule(block(rule, NEW_YORK))
+        new = rrule(block(rule, NEW_YORK, "20260519T090000"))
+        # In turns, so that another program's load meets both alike.
+        costs = [
+            (
+                best(lambda value=old: value.after_us(ask), 0.01, 3),
+                best(lambda value=new: value.after_us(ask), 0.01, 3),
+            )
+            for _ in range(5)
+        ]
+        ratios[rule] = round(min(one for one, _ in costs) / min(two for _, two in costs), 2)
         row(rule, ratios[rule])
     return ratios
 
