@@ -8,9 +8,12 @@ import pytest
 from onbeat.model.errors import Conflict, Invalid, Malformed, NotFound
 from onbeat.model.job import JobState
 from onbeat.model.outcome import Succeeded
+from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.schedule import ScheduleStatus
+from onbeat.model.target import HandlerTarget
 from onbeat.operations.operator import TaskDefaults
+from onbeat.operations.schedules import add
 from onbeat.operations.table import (
     JOB_LIST,
     SCHEDULE_BACKFILL,
@@ -26,6 +29,8 @@ from onbeat.operations.table import (
     SCHEDULE_TRIGGER,
     SCHEDULE_UPDATE,
 )
+from onbeat.recurrence import function
+from onbeat.wire.schedules import ScheduleDraft
 from operations.office import NOON, Office
 
 EVERY = {"name": "tick", "every": "5m", "target": {"task": "tick"}}
@@ -388,6 +393,39 @@ async def test_a_key_that_is_taken_cannot_be_had_by_an_update(office):
     id = await make(office)
     with pytest.raises(Conflict):
         await office.ask(SCHEDULE_UPDATE, {"key": "k"}, id=id)
+
+
+async def test_a_rule_of_another_program_is_paused_and_resumed_without_it(office):
+    rule = function(lambda after: after + timedelta(hours=6))
+    spec = RecurrenceSpec("function", "odd")
+    knowing = msgspec.structs.replace(office.operator, read=lambda _: rule)
+    draft = ScheduleDraft(name="odd", recurrence=spec, target=HandlerTarget("tick"))
+    id = (await add(knowing, draft)).id
+    assert await pending_times(office, id) == ["18:00"]
+    assert (await office.ask(SCHEDULE_SHOW, id=id))["next_at"] is None
+    await office.ask(SCHEDULE_PAUSE, id=id)
+    assert await pending_times(office, id) == []
+    office.move(hours=1)
+    await office.ask(SCHEDULE_RESUME, id=id)
+    (schedule,) = await office.store.due_schedules(office.clock.at, 10)
+    assert (schedule.id, schedule.planned_through) == (id, office.clock.at)
+    with pytest.raises(Invalid):
+        await office.ask(SCHEDULE_UPDATE, {"timezone": "UTC"}, id=id)
+
+
+async def test_a_function_that_raises_does_not_spoil_the_list():
+    def broken(after):
+        raise RuntimeError(after)
+
+    office = Office()
+    rule = function(lambda after: after + timedelta(hours=6))
+    knowing = msgspec.structs.replace(office.operator, read=lambda _: rule)
+    draft = ScheduleDraft(
+        name="odd", recurrence=RecurrenceSpec("function", "odd"), target=HandlerTarget("tick")
+    )
+    await add(knowing, draft)
+    office.operator = msgspec.structs.replace(office.operator, read=lambda _: function(broken))
+    assert [each["next_at"] for each in (await office.ask(SCHEDULE_LIST))["schedules"]] == [None]
 
 
 async def test_many_events_cost_no_look_at_their_attempts(office):

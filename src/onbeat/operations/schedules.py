@@ -168,7 +168,13 @@ def next_plan(operator: Operator, before: Schedule, after: Schedule, now: dateti
         return no_plan(after, since)
     begun = replace(after, planned_through=since)
     passed = PASSED_PAUSED if was_paused else None
-    return planning.replan(begun, now, operator.horizon, operator.chance.ids, passed, operator.read)
+    try:
+        return planning.replan(
+            begun, now, operator.horizon, operator.chance.ids, passed, operator.read
+        )
+    except BadRecurrence:
+        # The rule lives in another program; its planner goes on from here.
+        return replace(no_plan(after, now), plan_at=now)
 
 
 def no_plan(schedule: Schedule, planned_through: datetime) -> Plan:
@@ -247,8 +253,8 @@ def shown(operator: Operator, schedule: Schedule, now: datetime) -> ScheduleAnsw
 
 
 def upcoming(operator: Operator, schedule: Schedule, now: datetime) -> datetime | None:
-    """The next occurrence; None for a rule that lives in another program and cannot be asked."""
+    """The next occurrence; None too for a rule that cannot be asked here."""
     try:
         return planning.next_at(schedule, now, operator.read)
-    except BadRecurrence:
+    except Exception:  # noqa: BLE001  a user's own function of time may raise anything
         return None
