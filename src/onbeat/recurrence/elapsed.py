@@ -61,7 +61,10 @@ class Slots(NamedTuple):
 
 
 class ClockLimit:
-    """Whether the clock shows an allowed day, hour, minute and second, and when it next might."""
+    """Whether the clock shows an allowed day, hour, minute and second, and when it next might.
+
+    `days` has one time a day, the first that is allowed.
+    """
 
     __slots__ = ("days", "hours", "minutes", "seconds")
 
@@ -88,8 +91,8 @@ class ClockLimit:
         """`wall` itself when allowed, else the last wall before it that might be."""
         day, second = divmod(wall, DAY)
         if self.days is not None and not self.day_allowed(self.days, day):
-            midnight = self.days.previous(wall)
-            return None if midnight is None else midnight + DAY - 1
+            earlier = self.days.previous(wall)
+            return None if earlier is None else earlier - earlier % DAY + DAY - 1
         hour = second // 3600
         if self.hours is not None and not self.hours >> hour & 1:
             return day * DAY + (previous_bit(self.hours, hour) + 1) * 3600 - 1

@@ -279,7 +279,8 @@ def clock_limit(parts: RuleParts, unit: int) -> ClockLimit | None:
     )
     if parts.by_month or parts.by_year_day or parts.by_month_day or parts.by_day:
         days = DailyDays(day_parts(parts, None), 1, 0)
-        return ClockLimit(DayWalls(RuleYears(days), (0,)), limits)
+        first = min(parts.by_hour, default=0) * 3600
+        return ClockLimit(DayWalls(RuleYears(days), (first,)), limits)
     return ClockLimit(None, limits) if limits != ClockLimits() else None
 
 
