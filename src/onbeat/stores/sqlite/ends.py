@@ -27,6 +27,7 @@ def cancel_waiting(
     """
     ids = transaction.values(sql, {"ids": listed(reasons), "started_too": started_too})
     if ids:
+        transaction.hints.add(Hint.ENDED)
         move_cancelled(transaction, [(id, reasons[id]) for id in ids], now)
         note(transaction, ids, now, "cancelled", reasons)
         free_waiting(transaction, ids, now)

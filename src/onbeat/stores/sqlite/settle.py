@@ -78,6 +78,7 @@ def end(transaction: Transaction, settlements: Sequence[Settled]) -> int:
         [one.row for one in settlements],
     )
     if moved:
+        transaction.hints.add(Hint.ENDED)
         ids = [one.id for one in settlements]
         transaction.run(
             """
