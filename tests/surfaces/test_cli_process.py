@@ -123,6 +123,29 @@ def test_what_needs_no_service_imports_none(onbeat, args):
     assert HEAVY & set(done.stderr.split()) == set()
 
 
+@pytest.mark.parametrize(
+    ("package", "args"),
+    [
+        ("rich", ["job", "list"]),
+        ("aiohttp", ["job", "list", "--server", "http://127.0.0.1:1"]),
+        ("yaml", ["job", "list", "--config", "onbeat.yaml"]),
+    ],
+)
+def test_a_missing_package_is_named_with_what_to_install(tmp_path, package, args):
+    (tmp_path / "onbeat.yaml").write_text("log: {level: info}\n")
+    script = (
+        f"import sys\nsys.modules[{package!r}] = None\n"
+        f"from onbeat.cli.main import root\nroot.main({args!r})\n"
+    )
+    command = [sys.executable, "-c", script]
+    failed = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert failed.returncode == 2
+    assert failed.stderr.count("\n") == 1
+    assert f"the package {package}: pip install 'onbeat[server]'" in failed.stderr
+
+
 def test_a_reader_that_has_read_enough_is_no_error(onbeat):
     kept = {name: text for name, text in os.environ.items() if not name.startswith("ONBEAT_")}
     with subprocess.Popen(

@@ -43,8 +43,17 @@ def ending_of(error: BaseException) -> Ending:
             return Ending(UNREACHABLE, told(str(error)))
         case OnbeatError():
             return Ending(FAILED, told(failure_line(error)))
+        case ModuleNotFoundError() if is_missing_package(error):
+            package = (error.name or "").partition(".")[0]
+            message = f"this needs the package {package}: pip install 'onbeat[server]'"
+            return Ending(BAD_USAGE, told(message))
         case _:
             return Ending(FAILED, told(unexpected_line(error)))
+
+
+def is_missing_package(error: ModuleNotFoundError) -> bool:
+    """The plain library brings only what a program needs that runs Onbeat inside itself."""
+    return (error.name or "onbeat").partition(".")[0] != "onbeat"
 
 
 def told(message: str) -> str:

@@ -38,26 +38,13 @@ class LazyGroup(click.Group):
             self.commands = dict.fromkeys(self.lazy, click.Command(None))
             return None
         module, _, attribute = self.lazy[cmd_name].place.partition(":")
-        with helped(ctx):
-            command = getattr(import_module(module), attribute)
+        command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in self.lazy.items()])
-
-
-@contextlib.contextmanager
-def helped(ctx: click.Context) -> Any:
-    """Turns a missing package into what to install."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "onbeat").partition(".")[0] == "onbeat":
-            raise
-        message = f"this needs the package {error.name}: pip install 'onbeat[server]'"
-        raise click.UsageError(message, ctx) from error
 
 
 class Root(LazyGroup):
