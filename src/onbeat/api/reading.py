@@ -52,9 +52,9 @@ def read_query(request: Request, operation: Operation[Any, Any]) -> dict[str, st
 def query_names(operation: Operation[Any, Any]) -> tuple[str, ...]:
     """Fields of the request that neither path nor body fills."""
     return tuple(
-        field.name
+        field.encode_name
         for field in msgspec.structs.fields(operation.request)
-        if field.name != operation.body and f"{{{field.name}}}" not in operation.path
+        if field.name != operation.body and f"{{{field.encode_name}}}" not in operation.path
     )
 
 
