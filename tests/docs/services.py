@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,5 +69,5 @@ def is_ready(process: subprocess.Popen[bytes], port: int) -> bool:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
             return answer.status == 200
-    except (urllib.error.URLError, ConnectionError):
+    except OSError:
         return False

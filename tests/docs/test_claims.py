@@ -12,6 +12,7 @@ import onbeat
 from docs.pages import ROOT
 from onbeat.app.calls import options
 from onbeat.app.facades import Jobs, Policies, Queues, Schedules
+from onbeat.model.attempt import OutcomeName
 from onbeat.model.errors import OnbeatError
 from onbeat.model.job import JobState
 from onbeat.model.limits import (
@@ -22,6 +23,7 @@ from onbeat.model.limits import (
     RELEASED_MAX,
 )
 from onbeat.model.retry import RetryPolicy
+from onbeat.model.role import Role
 from onbeat.model.schedule import CatchUp, Overlap, Schedule
 from onbeat.rules.lapsing import EXPIRED
 from onbeat.rules.planning import MISFIRED
@@ -92,6 +94,13 @@ def test_the_states_are_five() -> None:
     shown = page("docs/explain/state-machine.md")
     assert [state for state in JobState if f"`{state}`" not in shown] == []
     assert len(JobState) == 5
+
+
+def test_the_glossary_has_the_words_of_the_code() -> None:
+    closed = [*OutcomeName, *Role, *CatchUp, *Overlap, *JobState]
+    known = spoken("docs/glossary.md")
+    spelled = [word for word in closed if not re.search(rf"\b{word}\b", known)]
+    assert not spelled
 
 
 def test_the_budgets_are_as_said() -> None:
