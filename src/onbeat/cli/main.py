@@ -46,6 +46,7 @@ def print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
         "stats": Lazy("onbeat.cli.places:stats", "Counts of jobs and schedules by state."),
         "next": Lazy("onbeat.cli.rules:show_next", "When a rule fires next."),
         "explain": Lazy("onbeat.cli.rules:explain", "What a rule says, in words."),
+        "forecast": Lazy("onbeat.cli.forecast:forecast", "How busy the coming hours will be."),
         "migrate": Lazy("onbeat.cli.care:migrate", "Bring a store's schema up to date."),
         "doctor": Lazy("onbeat.cli.care:doctor", "Look for what is wrong."),
         "openapi": Lazy("onbeat.cli.care:openapi", "Print the API's OpenAPI document."),

@@ -20,7 +20,7 @@ class OutcomeName(StrEnum):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One ended try. `number` is the job's attempt count while it ran; `token` tells tries apart."""
+    """One ended try: `number` counts as the job did while it ran, `token` tells tries apart."""
 
     job_id: JobId
     token: Token

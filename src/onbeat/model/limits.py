@@ -44,10 +44,13 @@ RESCUE_MAX: Final = 500
 PRUNE_MAX: Final = 1_000
 LAPSED_MAX: Final = 500
 BACKFILL_MAX: Final = 10_000
+FORECAST_FIRES_MAX: Final = 100_000  # of one schedule; every second of a day is fewer
+FORECAST_SPAN_MAX: Final = timedelta(days=31)
 
 # Times.
+# A schedule without a grace has until its next occurrence, but within these.
 GRACE_DEFAULT_MIN: Final = timedelta(seconds=1)
-GRACE_DEFAULT_MAX: Final = timedelta(minutes=1)  # a schedule without grace: until its next, at most this
+GRACE_DEFAULT_MAX: Final = timedelta(minutes=1)
 CALLBACK_BYTES_READ_MAX: Final = 1_048_576
 CALLBACK_BYTES_KEPT_MAX: Final = 65_536
 CALLBACK_RESPONSE_HEADERS_MAX: Final = 100

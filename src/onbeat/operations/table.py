@@ -6,9 +6,10 @@ from typing import Any, Final, Generic, Literal, TypeVar
 import msgspec
 
 from onbeat.model.limits import BULK_REQUEST_BYTES_MAX, REQUEST_BYTES_MAX
-from onbeat.operations import events, jobs, places, recurrences, schedules, whys
+from onbeat.operations import events, forecasts, jobs, places, recurrences, schedules, whys
 from onbeat.operations.operator import Operator
 from onbeat.wire.events import EventsAnswer
+from onbeat.wire.forecasts import AskForecast, ForecastAnswer
 from onbeat.wire.jobs import JobAnswer
 from onbeat.wire.places import QueuesAnswer, QueueState, StatsAnswer, WorkersAnswer
 from onbeat.wire.recurrences import Preview
@@ -207,6 +208,16 @@ RECURRENCE_PREVIEW: Final = Operation(
     path="/api/recurrence/preview",
     body="recurrence",
 )
+SCHEDULE_FORECAST: Final = Operation(
+    name="schedule.forecast",
+    id="forecastSchedules",
+    summary="How many fires every coming hour will see, over all active schedules",
+    function=forecasts.show_forecast,
+    request=AskForecast,
+    answer=ForecastAnswer,
+    method="GET",
+    path="/api/forecast",
+)
 JOB_ENQUEUE: Final = Operation(
     name="job.enqueue",
     id="enqueueJobs",
@@ -337,6 +348,7 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     SCHEDULE_PENDING,
     SCHEDULE_HISTORY,
     RECURRENCE_PREVIEW,
+    SCHEDULE_FORECAST,
     JOB_ENQUEUE,
     JOB_LIST,
     JOB_SHOW,
