@@ -1,0 +1,25 @@
+"""Run all benchmarks, or those named: python -m benchmarks [NAME ...]."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+NAMES = ("queue_sqlite", "store_sqlite", "callbacks", "recurrence")
+
+
+def main() -> int:
+    wished = sys.argv[1:] or NAMES
+    unknown = set(wished) - {path.stem for path in FOLDER.glob("[a-z]*.py")}
+    if unknown:
+        print(f"no benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}", file=sys.stderr)
+        return 2
+    codes = []
+    for name in wished:
+        print(f"\n=== {name} ===\n", flush=True)
+        codes.append(subprocess.run([sys.executable, str(FOLDER / f"{name}.py")]).returncode)
+    return max(codes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
