@@ -62,13 +62,18 @@ class Inbox:
         self._queue.put(Signal.WAKE)
 
     def take(self, limit: int, timeout: float | None) -> tuple[list[Ask], bool]:
-        """Wait for one ask and take what else is there; True when the end was reached."""
+        """Wait for one ask and take what else is there; True when the end was reached.
+
+        `limit` is reached by rows, where asks merge, so that no batch keeps others waiting long.
+        """
         asks: list[Ask] = []
+        size = 0
         try:
             item = self._queue.get(timeout=timeout)
             while isinstance(item, Ask):
                 asks.append(item)
-                if len(asks) == limit:
+                size += len(item.argument) if item.merges else 1
+                if size >= limit:
                     return asks, False
                 item = self._queue.get_nowait()
         except Empty:

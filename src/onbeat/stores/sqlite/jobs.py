@@ -35,51 +35,59 @@ def jobs_by_id(transaction: Transaction, ids: Iterable[JobId]) -> dict[JobId, Jo
     return {one.id: one for one in found}
 
 
-LIVE_STATES = frozenset({JobState.WAITING, JobState.RUNNING})
+TABLES = {
+    "jobs": frozenset({JobState.WAITING, JobState.RUNNING}),
+    "finished": FINAL_STATES,
+}
+
+CONDITIONS = {
+    "queue": "queue = :queue",
+    "task": "lane = :task",
+    "schedule_id": "schedule_id = :schedule_id",
+    "before": "id < :before",
+}
+
+# Written out, since SQLite takes a partial index only when it sees the value.
+STATE_CONDITIONS = {
+    JobState.WAITING: "state = 'waiting'",
+    JobState.RUNNING: "state = 'running'",
+    JobState.SUCCEEDED: "+state = 'succeeded'",  # by id: these are most of the table
+    JobState.FAILED: "state = 'failed' AND state <> 'succeeded'",
+    JobState.CANCELLED: "state = 'cancelled' AND state <> 'succeeded'",
+}
 
 
 def jobs(transaction: Transaction, filter: JobFilter) -> Page[Job]:
     """The total would be dear: it is not counted."""
-    tables = [
-        table
-        for table, states in (("live_jobs", LIVE_STATES), ("ended_jobs", FINAL_STATES))
+    found = [
+        one
+        for table, states in TABLES.items()
         if filter.state is None or filter.state in states
+        for one in newest(transaction, table, filter)
     ]
-    bindings: dict[str, Value] = {
-        "state": filter.state,
-        "queue": filter.queue,
-        "task": filter.task,
-        "schedule": filter.schedule_id,
-        "before": filter.before,
-        "limit": filter.limit + 1,
-    }
-    found = [one for table in tables for one in newest(transaction, table, bindings)]
     found.sort(key=lambda one: one.id, reverse=True)
     items = tuple(found[: filter.limit])
     more = len(found) > filter.limit and items
     return Page(items=items, cursor=items[-1].id if more else None)
 
 
-def newest(transaction: Transaction, table: str, bindings: dict[str, Value]) -> list[Job]:
+def newest(transaction: Transaction, table: str, filter: JobFilter) -> list[Job]:
+    """Only what was chosen is put together as records."""
+    values = {name: getattr(filter, name) for name in CONDITIONS}
+    conditions = [CONDITIONS[name] for name, value in values.items() if value is not None]
+    if filter.state is not None:
+        conditions.append(STATE_CONDITIONS[filter.state])
     sql = """
         SELECT '[' || group_concat(record, ',') || ']'
-        FROM (
-          SELECT record
-          FROM :table
-          WHERE (:before IS NULL OR id < :before)
-            AND (:state IS NULL OR state = :state)
-            AND (:queue IS NULL OR queue = :queue)
-            AND (:task IS NULL OR lane = :task)
-            AND (:schedule IS NULL OR schedule_id = :schedule)
-          ORDER BY id DESC
-          LIMIT :limit
-        )
+        FROM :view
+        WHERE seq IN (SELECT seq FROM :table WHERE :conditions ORDER BY id DESC LIMIT :limit)
     """
-    for name in ("before", "state", "queue", "task", "schedule"):
-        # Without the alternatives SQLite can use an index for those that are asked for.
-        used = bindings[name] is not None
-        sql = sql.replace(f"(:{name} IS NULL OR ", "(" if used else f"(:{name} IS NULL OR ")
-    return read_jobs(transaction.value(sql.replace(":table", table), bindings))
+    sql = sql.replace(":view", VIEWS[table]).replace(":table", table)
+    sql = sql.replace(":conditions", " AND ".join(conditions) or "TRUE")
+    return read_jobs(transaction.value(sql, {**values, "limit": filter.limit + 1}))
+
+
+VIEWS = {"jobs": "live_jobs", "finished": "ended_jobs"}
 
 
 def occurrence_jobs(transaction: Transaction, filter: OccurrenceFilter) -> Page[Job]:

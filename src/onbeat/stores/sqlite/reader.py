@@ -3,6 +3,7 @@
 A caller whose write was answered finds it here, since the answer came after the commit.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -74,4 +75,5 @@ class Reader:
     def _close(self) -> None:
         db, self._db = self._db, None
         if db is not None:
-            db.close(True)
+            with contextlib.suppress(apsw.Error):  # it may have been in a bad state
+                db.close(True)

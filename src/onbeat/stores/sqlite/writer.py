@@ -5,6 +5,7 @@ the same: when one of a batch fails, the batch is rolled back and run again with
 each.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -184,10 +185,8 @@ class Writer:
     def _close(self) -> None:
         db, self._db = self._db, None
         if db is not None:
-            try:
+            with contextlib.suppress(apsw.Error):  # it may have been in a bad state
                 db.close(True)
-            except apsw.Error:
-                return  # it was in a bad state; the file is as its last commit left it
 
 
 def answers_together(transaction: Transaction, asks: list[Ask]) -> Iterator[Answer]:

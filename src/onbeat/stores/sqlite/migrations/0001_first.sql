@@ -54,7 +54,7 @@ CREATE INDEX jobs_running ON jobs (worker, queue) WHERE state = 'running';
 CREATE INDEX jobs_bounded ON jobs (lapsed, start_by)
   WHERE start_by IS NOT NULL AND state = 'waiting' AND token = 0;
 -- Overlap, edits and listings of one schedule.
-CREATE INDEX jobs_of_schedule ON jobs (schedule_id, due_at) WHERE schedule_id IS NOT NULL;
+CREATE INDEX jobs_of_schedule ON jobs (schedule_id, due_at, id) WHERE schedule_id IS NOT NULL;
 -- Counting of queues: what waits and may not be claimed.
 CREATE INDEX jobs_stuck ON jobs (queue, lane, blocked_by, due_at) WHERE state = 'waiting' AND NOT ready;
 
@@ -97,7 +97,10 @@ CREATE TABLE finished (
 -- Pruning by age and counting by state.
 CREATE INDEX finished_by_end ON finished (state, finished_at);
 -- Listings of one schedule.
-CREATE INDEX finished_of_schedule ON finished (schedule_id, due_at) WHERE schedule_id IS NOT NULL;
+CREATE INDEX finished_of_schedule ON finished (schedule_id, due_at, id)
+  WHERE schedule_id IS NOT NULL;
+-- Listings of what failed or was cancelled; the many that succeeded are found by id alone.
+CREATE INDEX finished_badly ON finished (state, id) WHERE state <> 'succeeded';
 
 -- Jobs with their records.
 CREATE VIEW live_jobs AS
