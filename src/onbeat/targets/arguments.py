@@ -59,6 +59,8 @@ class Codec:
         self.positional = tuple(
             p.name for p in self.public.parameters.values() if p.kind in POSITIONAL
         )
+        # Before which of the arguments given by position it stands; None where it never does.
+        self.context_place = place_of(self.context, self.signature)
         self.required = sum(
             1
             for p in self.public.parameters.values()
@@ -159,6 +161,16 @@ class Codec:
         items = msgspec.json.decode(kwargs, type=dict[str, msgspec.Raw])
         return {name: self.value(name, item) for name, item in items.items()}
 
+    def with_context(
+        self, args: list[Any], kwargs: dict[str, Any], context: Any
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments with the context where the function wants it, if it wants one."""
+        if self.context is None:
+            return args, kwargs
+        if self.context_place is None or len(args) < self.context_place:
+            return args, {**kwargs, self.context: context}
+        return [*args[: self.context_place], context, *args[self.context_place :]], kwargs
+
     def value(self, name: str, item: msgspec.Raw) -> Any:
         try:
             return self.decoder(name).decode(item)
@@ -192,6 +204,11 @@ class Codec:
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def place_of(name: str | None, signature: inspect.Signature) -> int | None:
+    positional = [p.name for p in signature.parameters.values() if p.kind in POSITIONAL]
+    return positional.index(name) if name in positional else None
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:

@@ -83,8 +83,7 @@ class HandlerRunner:
             handler.codec.check_fit(args, kwargs)
         except Invalid as error:
             return Failed(str(error), retryable=False)
-        if handler.codec.context is not None:
-            kwargs[handler.codec.context] = Context(run)
+        args, kwargs = handler.codec.with_context(args, kwargs, Context(run))
         return await self.called(handler, args, kwargs)
 
     async def called(self, handler: Handler, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
