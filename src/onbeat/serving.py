@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import gc
 import logging
-import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from typing import Final
@@ -15,6 +14,7 @@ from onbeat.api.asgi import build_api
 from onbeat.api.options import ApiOptions, Readiness
 from onbeat.app.client import Onbeat
 from onbeat.app.composition import HttpPolicy, Options, open_store
+from onbeat.app.running import SIGNALS, first_of
 from onbeat.engine.runtime import RuntimeOptions
 from onbeat.model.errors import Misconfigured
 from onbeat.model.role import Role
@@ -42,7 +42,10 @@ async def serve(settings: Settings, beat: Onbeat | None = None) -> int:
     Raises `Misconfigured` when it cannot start as it is told to, `Unavailable` when the store is
     not there.
     """
-    service = Service(settings, beat or Onbeat(settings.store))
+    beat = beat or Onbeat(settings.store)
+    # A program may have used its store while it was loaded, perhaps another one than the service's.
+    await beat.close()
+    service = Service(settings, beat)
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     with signals_to(service):
@@ -94,16 +97,10 @@ class Service:
         """Let running work end; a second signal does not wait for it."""
         log.info("draining", extra={"timeout": str(self.settings.worker.drain_timeout)})
         drain = asyncio.create_task(self.beat.stop())
-        hurry = asyncio.create_task(self.at_once.wait())
-        await asyncio.wait({drain, hurry}, return_when=asyncio.FIRST_COMPLETED)
-        hurry.cancel()
-        if not drain.done():
-            drain.cancel()
-            await asyncio.gather(drain, return_exceptions=True)
+        if await first_of(drain, asyncio.create_task(self.at_once.wait())):
+            log.info("drained", extra={"handed_back": drain.result()})
+        else:
             log.warning("stopped at once")
-            return
-        stopped = drain.result()
-        log.info("drained", extra={"handed_back": stopped})
 
     @contextlib.asynccontextmanager
     async def answering(self, listener: socket.socket) -> AsyncIterator[None]:
@@ -159,7 +156,7 @@ class Service:
         return self.metrics.exposition(), CONTENT_TYPE
 
 
-RESTFUL_LOOPS: Final = frozenset({"pruner"})
+RESTFUL_LOOPS: Final = frozenset({"pruner", "replanner"})
 """Loops that go round less often than `LOOP_SILENT_MAX`."""
 
 
@@ -243,11 +240,10 @@ def signals_to(service: Service) -> Iterator[None]:
             service.at_once.set()
         service.signalled.set()
 
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    for number in numbers:
+    for number in SIGNALS:
         loop.add_signal_handler(number, on_signal)
     try:
         yield
     finally:
-        for number in numbers:
+        for number in SIGNALS:
             loop.remove_signal_handler(number)

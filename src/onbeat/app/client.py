@@ -296,7 +296,6 @@ class Onbeat:
         if self.is_open:
             self.is_open = False
             await self.store.close()
-        await self.desk.close()
 
     def parts(self) -> Parts:
         return Parts(

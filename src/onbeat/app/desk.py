@@ -46,8 +46,6 @@ class Desk(Protocol):
 
     def changes(self) -> Changes: ...
 
-    async def close(self) -> None: ...
-
 
 class Opened(Protocol):
     """The `Onbeat` behind a local desk."""
@@ -92,9 +90,6 @@ class LocalDesk:
 
     def changes(self) -> Changes:
         return StoreChanges(self.host.operator.store)
-
-    async def close(self) -> None:
-        """The store is closed by whoever opened it."""
 
 
 LIVE = frozenset({JobState.WAITING, JobState.RUNNING})

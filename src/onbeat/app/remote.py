@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 from urllib.parse import quote, urlsplit
-from weakref import WeakKeyDictionary
 
 import aiohttp
 import msgspec
@@ -35,8 +34,7 @@ from onbeat.wire.targets import HttpBody, RetryBody, TargetBody
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
 
-ANSWER_SECONDS_MAX: Final = 60.0
-CONNECT_SECONDS_MAX: Final = 5.0
+TIMEOUT: Final = aiohttp.ClientTimeout(total=60, sock_connect=5)
 LOOK_AGAIN: Final = 0.1
 PATH_FIELD: Final = re.compile(r"\{(\w+)\}")
 
@@ -56,9 +54,6 @@ class RemoteDesk:
         self.shown = f"{parts.scheme}://{host}{port}"
         self.base = self.shown + parts.path.rstrip("/").removesuffix("/api")
         self.headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self.sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = (
-            WeakKeyDictionary()
-        )
 
     async def ask(self, operation: Operation[Request, Answer], request: Request) -> Answer:
         content = await self.answered(operation, request)
@@ -71,14 +66,19 @@ class RemoteDesk:
         path, query, body = spelled(operation, request)
         sent = {**self.headers, "Content-Type": "application/json"} if body else self.headers
         try:
-            async with self.session().request(
-                operation.method,
-                self.base + path,
-                params=query,
-                data=body,
-                headers=sent,
-                allow_redirects=False,
-            ) as response:
+            # A session of its own for every request: whoever calls from plain code has no place
+            # where a lasting one would be closed.
+            async with (
+                aiohttp.ClientSession(timeout=TIMEOUT) as session,
+                session.request(
+                    operation.method,
+                    self.base + path,
+                    params=query,
+                    data=body,
+                    headers=sent,
+                    allow_redirects=False,
+                ) as response,
+            ):
                 return self.judged(response.status, await response.read())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             why = "it took too long" if isinstance(error, TimeoutError) else str(error)
@@ -96,23 +96,6 @@ class RemoteDesk:
             kind = Unavailable if status >= 500 else OnbeatError
             raise kind(f"{self.shown} answered {status}, and not as Onbeat does") from error
         raise error_of(problem)
-
-    def session(self) -> aiohttp.ClientSession:
-        """The connections of the running loop."""
-        loop = asyncio.get_running_loop()
-        found = self.sessions.get(loop)
-        if found is None or found.closed:
-            timeout = aiohttp.ClientTimeout(
-                total=ANSWER_SECONDS_MAX, sock_connect=CONNECT_SECONDS_MAX
-            )
-            found = self.sessions[loop] = aiohttp.ClientSession(timeout=timeout)
-        return found
-
-    async def close(self) -> None:
-        """Close the connections of the running loop."""
-        found = self.sessions.pop(asyncio.get_running_loop(), None)
-        if found is not None:
-            await found.close()
 
     async def enqueue(self, jobs: Sequence[Job]) -> Sequence[Enqueued]:
         answers: list[Enqueued] = []

@@ -2,9 +2,12 @@
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
 
 from onbeat.ports.store import Hint, Store
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class StoreChanges:
@@ -36,24 +39,35 @@ class StoreChanges:
 
 
 async def until_signalled(
-    start: Callable[[], Awaitable[object]], stop: Callable[[], Awaitable[object]]
+    start: Callable[[], Awaitable[object]], stop: Callable[[], Coroutine[None, None, object]]
 ) -> None:
     """`start`, wait for SIGTERM or SIGINT, `stop`; a second signal does not wait for `stop`."""
     loop = asyncio.get_running_loop()
-    signalled = asyncio.Event()
-    main = asyncio.current_task()
+    signalled, at_once = asyncio.Event(), asyncio.Event()
 
     def on_signal() -> None:
-        if signalled.is_set() and main is not None:
-            main.cancel()
+        if signalled.is_set():
+            at_once.set()
         signalled.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in SIGNALS:
         loop.add_signal_handler(number, on_signal)
     try:
         await start()
         await signalled.wait()
-        await stop()
+        await first_of(asyncio.create_task(stop()), asyncio.create_task(at_once.wait()))
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in SIGNALS:
             loop.remove_signal_handler(number)
+
+
+async def first_of(work: asyncio.Task[Any], other: asyncio.Task[Any]) -> bool:
+    """Wait for either and cancel the other; True when `work` came to its end."""
+    await asyncio.wait({work, other}, return_when=asyncio.FIRST_COMPLETED)
+    is_done = work.done()
+    work.cancel()
+    other.cancel()
+    await asyncio.gather(work, other, return_exceptions=True)
+    if is_done:
+        work.result()
+    return is_done

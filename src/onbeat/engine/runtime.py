@@ -11,6 +11,7 @@ from onbeat.engine.keeper import Alarm, Step, keep
 from onbeat.engine.planner import Planner
 from onbeat.engine.pruner import Pruner
 from onbeat.engine.renewer import Renewer, RenewerThread
+from onbeat.engine.replanner import Replanner
 from onbeat.engine.rescuer import Rescuer
 from onbeat.engine.worker import Runners, Worker
 from onbeat.model.errors import Unavailable
@@ -74,6 +75,14 @@ class Runtime:
             options.horizon,
             world.read,
         )
+        self.replanner = Replanner(
+            world.store,
+            world.clock,
+            world.chance,
+            world.telemetry,
+            options.horizon,
+            world.read,
+        )
         self.worker = Worker(
             world.store,
             world.runners,
@@ -126,6 +135,7 @@ class Runtime:
         roles = self.options.roles
         if Role.PLANNER in roles:
             self.keep("planner", self.plan_step, self.plan_alarm)
+            self.keep("replanner", self.replanner.step, Alarm())
             self.keep("lapser", self.lapse_step, Alarm())
         if Role.SUPERVISOR in roles:
             self.keep("rescuer", self.rescue_step, self.rescue_alarm)

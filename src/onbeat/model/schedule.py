@@ -42,7 +42,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     `planned_through` is the watermark: every occurrence up to and including it has its
     disposition, a job or a skip, and it never falls. `plan_at` is when the planner must look
     again, None when nothing is left to plan. `version` rises at every edit by a caller, so a plan
-    made from an older reading is refused.
+    made from an older reading is refused. `zone_data` is the version of the zone data that its
+    future was planned by.
     """
 
     id: ScheduleId
@@ -68,3 +69,4 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     expires_after: timedelta | None = None
     labels: dict[str, str] = {}
     version: int = 1
+    zone_data: str = ""

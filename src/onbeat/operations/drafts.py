@@ -11,7 +11,7 @@ from onbeat.model.job import Job
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.target import HandlerTarget, HttpTarget, Target
 from onbeat.operations.operator import Operator, checked_target
-from onbeat.recurrence import anchor, needs_anchor
+from onbeat.recurrence import anchor, needs_anchor, tzdata_version
 from onbeat.rules.planning import first_watermark, next_at
 from onbeat.rules.urls import checked_url
 from onbeat.wire.jobs import JobDraft
@@ -86,6 +86,7 @@ def created_from(
         priority=defaults.priority or 0,
         retry=operator.retry_of(draft.target),
         timeout=defaults.timeout or None,
+        zone_data=tzdata_version(),
     )
     schedule = anchored(replace(bare, **draft.given()), now)
     check_bounds(schedule)

@@ -3,7 +3,7 @@
 Pure: no clock, no I/O but the zone files. Instants are aware datetimes, in UTC when they come out.
 """
 
-from onbeat.recurrence.compiling import anchor, needs_anchor
+from onbeat.recurrence.compiling import anchor, depends_on_zone, needs_anchor
 from onbeat.recurrence.making import (
     business_days,
     cron,
@@ -31,6 +31,7 @@ __all__ = [
     "compile_spec",
     "cron",
     "daily",
+    "depends_on_zone",
     "every",
     "first_of_month",
     "function",

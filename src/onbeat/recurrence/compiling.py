@@ -43,6 +43,16 @@ def needs_anchor(spec: RecurrenceSpec) -> bool:
             return False
 
 
+def depends_on_zone(spec: RecurrenceSpec) -> bool:
+    """Whether the rule's instants follow from the data of some time zone but UTC."""
+    if any(depends_on_zone(member) for member in spec.members):
+        return True
+    zone = spec.tz
+    if spec.kind == "rrule":
+        zone = block_zone(parsed_block(spec.text), spec.tz)
+    return zone not in {None, "UTC", "Etc/UTC"}
+
+
 def anchor(spec: RecurrenceSpec, at: datetime) -> RecurrenceSpec:
     """The spec with a reference point, where it needs one: `at`, cut to the whole second.
 

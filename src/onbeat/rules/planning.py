@@ -285,11 +285,14 @@ def backfilled(
     ids: Ids,
     read: Read = compile_spec,
 ) -> tuple[Job, ...]:
-    """Jobs for the occurrences from `first` to `last`, both included, due now, at most `limit`."""
+    """Jobs for the occurrences from `first` to `last`, both included, due now, at most `limit`.
+
+    They were asked for late, so neither grace nor expiry counts from the occurrence.
+    """
     recurrence = bounded(schedule, read)
     occurrences = recurrence.between(first - TICK, min(last, now), limit)
     return tuple(
-        job_for(schedule, recurrence, occurrence, now, JobId(id))
+        replace(triggered(schedule, now, id), occurrence=occurrence)
         for occurrence, id in zip(occurrences, ids(len(occurrences)), strict=True)
     )
 

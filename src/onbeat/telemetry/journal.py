@@ -78,6 +78,10 @@ class Journal:
             names = {"schedule": schedule.id, "name": schedule.name}
             self._loops.error("schedule.unplannable", error, **names, times=times)
 
+    def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None:
+        names = {"schedule": schedule.id, "name": schedule.name}
+        self._loops.warning("schedule.moved", **names, occurrences=occurrences)
+
     def rescued(self, job: Job) -> None:
         self._jobs.warning("job.rescued", **named(job), **standing(job), worker=job.worker)
 

@@ -36,6 +36,9 @@ class Standard:
         self.counts.unplannable(schedule, error)
         self.journal.unplannable(schedule, error)
 
+    def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None:
+        self.journal.zone_data_moved(schedule, occurrences)
+
     def rescued(self, job: Job) -> None:
         self.counts.rescued(job)
         self.journal.rescued(job)
@@ -65,6 +68,8 @@ class Silent:
     def planned(self, jobs: int, skipped: int) -> None: ...
 
     def unplannable(self, schedule: Schedule, error: Exception) -> None: ...
+
+    def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None: ...
 
     def rescued(self, job: Job) -> None: ...
 

@@ -55,6 +55,7 @@ class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     timeout: timedelta | None = None
     expires_after: timedelta | None = None
     labels: dict[str, str] = {}
+    zone_data: str = ""
 
 
 def bindings_of(schedule: Schedule) -> dict[str, Value]:
