@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 from typing import TypeVar
 
 import apsw
@@ -22,7 +23,7 @@ from onbeat.stores.sqlite.hints import Listeners
 from onbeat.stores.sqlite.transaction import Transaction
 
 BATCH_MAX = 1_000
-LOOK_SECONDS = 0.04  # how often to look for other processes' changes while someone listens
+LOOK_SECONDS = 0.05  # how often to look for other processes' changes while someone listens
 CHECKPOINT_PAGES = 4_000  # 16 MB: fewer checkpoints write a page that changes often fewer times
 WAL_PAGES_MAX = 64_000  # beyond this readers are made to wait, so that the WAL can start afresh
 
@@ -35,11 +36,13 @@ class Writer:
     def __init__(self, path: str, connect: Callable[[], apsw.Connection]) -> None:
         self._listeners = Listeners()
         self._path = path
+        self._log = Path(f"{path}-wal")
         self._connect = connect
         self._inbox = Inbox()
         self._thread: threading.Thread | None = None
         self._db: apsw.Connection | None = None
         self._looked_at = 0.0
+        self._written_at = 0
         self._data_version: int | None = None
         self._wal_pages = 0
 
@@ -174,6 +177,8 @@ class Writer:
         if now - self._looked_at < LOOK_SECONDS or self._db is None:
             return
         self._looked_at = now
+        if not self._log_changed():
+            return
         try:
             version = Transaction(self._db).value("PRAGMA data_version")
         except apsw.Error:
@@ -181,6 +186,20 @@ class Writer:
         if self._data_version not in (None, version):
             self._listeners.tell(Hint)
         self._data_version = version
+
+    def _log_changed(self) -> bool:
+        """Whether anybody may have committed: much cheaper to ask of the file than of SQLite.
+
+        The file's time moves in steps of some milliseconds, so that a recent one proves nothing.
+        """
+        try:
+            written_at = self._log.stat().st_mtime_ns
+        except OSError:
+            return True
+        is_old = time.time_ns() - written_at > 4 * LOOK_SECONDS * 1e9
+        changed = written_at != self._written_at or not is_old
+        self._written_at = written_at
+        return changed
 
     def _close(self) -> None:
         db, self._db = self._db, None

@@ -1,0 +1,24 @@
+"""That no field of a record is forgotten on its way into a row."""
+
+from onbeat.model.job import Job
+from onbeat.model.schedule import Schedule
+from onbeat.stores.sqlite.rows import Spec
+from onbeat.stores.sqlite.schedules import ScheduleSpec
+
+IN_COLUMNS_OF_JOBS = {
+    *("id", "due_at", "start_by", "state", "reason", "blocked_by", "token", "worker", "attempt"),
+    *("lost", "released", "started_at", "finished_at", "cancel_reason", "result", "error"),
+    "progress",
+}
+IN_COLUMNS_OF_SCHEDULES = {"planned_through", "plan_at", "status", "version"}
+
+
+def test_every_field_of_a_job_has_one_place() -> None:
+    assert {*Spec.__struct_fields__} | IN_COLUMNS_OF_JOBS == {*Job.__struct_fields__}
+    assert not {*Spec.__struct_fields__} & IN_COLUMNS_OF_JOBS
+
+
+def test_every_field_of_a_schedule_has_one_place() -> None:
+    fields = {*ScheduleSpec.__struct_fields__}
+    assert fields | IN_COLUMNS_OF_SCHEDULES == {*Schedule.__struct_fields__}
+    assert not fields & IN_COLUMNS_OF_SCHEDULES
