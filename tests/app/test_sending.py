@@ -144,7 +144,7 @@ async def test_jobs_can_be_sent_from_inside_handlers_of_either_kind(beat):
     async with beat:
         for parent in (plain, coroutine):
             id = await (await parent.asend(1)).aresult(PATIENCE)
-            await eventually(lambda id=id: succeeded(beat, id), "the child ran")
+            await eventually(lambda child=id: succeeded(beat, child), "the child ran")
             assert bytes((await beat.jobs.aget(id)).result) == b"2"
 
 

@@ -1,0 +1,206 @@
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from onbeat import Context, Fail, Invalid, Onbeat, Retry, Snooze, daily, every
+from onbeat.model.job import JobState
+from onbeat.model.outcome import Failed, Succeeded
+
+AT = "2026-03-28T23:00+01:00"
+BEGIN = datetime(2026, 3, 28, 22, tzinfo=UTC)
+
+
+@pytest.fixture
+def beat():
+    return Onbeat("memory://")
+
+
+def test_time_stands_still_until_it_is_moved(beat):
+    with beat.testing(at=AT) as trial:
+        assert trial.now == BEGIN
+        trial.advance("4h")
+        assert trial.now == BEGIN + timedelta(hours=4)
+        trial.advance_to(BEGIN + timedelta(days=1))
+        assert trial.now == BEGIN + timedelta(days=1)
+
+
+def test_a_night_of_a_changing_clock_runs_its_jobs_at_their_instants(beat):
+    @beat.schedule(daily("02:30", tz="Europe/Berlin"), key="nightly")
+    def nightly() -> None: ...
+
+    with beat.testing(at=AT) as trial:
+        trial.advance("2d")
+        assert [ran.at for ran in trial.ran] == [
+            datetime(2026, 3, 29, 1, 30, tzinfo=UTC),
+            datetime(2026, 3, 30, 0, 30, tzinfo=UTC),
+        ]
+
+
+def test_years_pass_in_moments(beat):
+    @beat.schedule(daily("12:00"), key="noon")
+    async def noon() -> None: ...
+
+    with beat.testing(at="2020-02-01T00:00Z") as trial:
+        trial.advance_to(datetime(2021, 2, 1, tzinfo=UTC))
+        trial.assert_ran(noon, 366)
+
+
+def test_sent_jobs_run_when_drained_and_later_ones_when_due(beat):
+    ran = []
+
+    @beat.task
+    def note(n: int) -> None:
+        ran.append(n)
+
+    with beat.testing(at=AT) as trial:
+        note.send(1)
+        note.options(delay="1h").send(2)
+        assert ran == []
+        trial.drain()
+        assert ran == [1]
+        trial.advance("59m")
+        assert ran == [1]
+        trial.advance("1m")
+        assert ran == [1, 2]
+
+
+def test_retries_come_at_their_time(beat):
+    @beat.task(retry=Retry(3, delay="1m", jitter=False))
+    def flaky(context: Context) -> int:
+        if context.attempt < 3:
+            raise Fail("not yet")
+        return context.attempt
+
+    with beat.testing(at=AT) as trial:
+        job = flaky.send()
+        trial.advance("1h")
+        assert [ran.at - BEGIN for ran in trial.ran] == [timedelta(minutes=n) for n in (0, 1, 3)]
+        assert [type(ran.outcome) for ran in trial.ran] == [Failed, Failed, Succeeded]
+        assert job.result() == 3
+
+
+def test_a_snoozed_job_comes_back(beat):
+    @beat.task
+    async def patient() -> None:
+        if trial.now < BEGIN + timedelta(hours=1):
+            raise Snooze(timedelta(minutes=20))
+
+    with beat.testing(at=AT) as trial:
+        job = patient.send()
+        trial.advance("2h")
+        trial.assert_ran(patient, 4)
+        assert job.state().state is JobState.SUCCEEDED
+        assert job.state().attempt == 1
+
+
+def test_handlers_may_send_further_work(beat):
+    @beat.task
+    def leaf() -> None: ...
+
+    @beat.task
+    async def coroutine() -> None:
+        await leaf.asend()
+
+    @beat.task
+    def plain() -> None:
+        leaf.send()
+
+    with beat.testing(at=AT) as trial:
+        coroutine.send()
+        plain.send()
+        trial.drain()
+        trial.assert_ran(leaf, 2)
+
+
+async def test_coroutines_use_the_other_forms(beat):
+    @beat.schedule(every("1h"), key="hourly")
+    async def hourly() -> None: ...
+
+    async with beat.testing(at=AT) as trial:
+        await trial.aadvance("3h")
+        trial.assert_ran(hourly, 3)
+        await trial.aadvance_to(BEGIN + timedelta(hours=4))
+        trial.assert_ran(hourly, 4)
+        await trial.adrain()
+
+
+def test_a_timeout_counts_real_time(beat):
+    @beat.task(timeout=0.02, retry=Retry(1))
+    async def stuck() -> None:
+        await asyncio.Event().wait()
+
+    with beat.testing(at=AT) as trial:
+        job = stuck.send()
+        trial.drain()
+        assert job.state().error == "timed out after 0.02 s"
+
+
+def test_what_lapsed_while_its_queue_was_paused_is_judged_on_resumption(beat):
+    @beat.schedule(daily("03:00"), key="nightly", catch_up="none", queue="slow")
+    async def nightly() -> None: ...
+
+    with beat.testing(at="2024-08-01T12:00Z") as trial:
+        trial.drain()
+        beat.queues.pause("slow")
+        trial.advance("1d")
+        beat.queues.resume("slow")
+        trial.drain()
+        trial.assert_ran(nightly, 0)
+        trial.advance("1d")
+        trial.assert_ran(nightly, 1)
+
+
+def test_a_missing_run_is_told_with_what_did_run(beat):
+    @beat.task("mail.welcome")
+    def welcome() -> None: ...
+
+    @beat.task("mail.farewell")
+    def farewell() -> None: ...
+
+    with beat.testing(at=AT) as trial:
+        welcome.send()
+        trial.drain()
+        trial.assert_ran(welcome)
+        trial.assert_ran("mail.welcome", 1)
+        trial.assert_ran(farewell, 0)
+        with pytest.raises(AssertionError, match=r"mail\.farewell .* at least once.*mail\.welcome"):
+            trial.assert_ran(farewell)
+        with pytest.raises(AssertionError, match="2 times, and ran 1 times"):
+            trial.assert_ran(welcome, 2)
+
+
+def test_a_trial_leaves_the_program_as_it_was(beat):
+    store, clock = beat.store, beat.clock
+
+    @beat.task
+    def work() -> None: ...
+
+    with beat.testing(at=AT) as trial:
+        work.send()
+        trial.drain()
+        assert beat.store is not store
+    assert (beat.store, beat.clock) == (store, clock)
+    assert beat.jobs.list() == ()
+    with beat.testing(at=AT) as trial:
+        trial.assert_ran(work, 0)
+
+
+@pytest.mark.parametrize("at", ["soon", "2026-03-28T23:00", datetime(2026, 3, 28)])  # noqa: DTZ001
+def test_a_trial_begins_at_an_instant(beat, at):
+    with pytest.raises(Invalid) as raised:
+        beat.testing(at=at)
+    assert raised.value.field == "at"
+
+
+def test_a_schedule_that_never_rests_is_told(beat, monkeypatch):
+    monkeypatch.setattr("onbeat.app.virtual.ROUNDS_MAX", 20)
+
+    @beat.task
+    async def again() -> None:
+        await again.asend()
+
+    with beat.testing(at=AT) as trial:
+        again.send()
+        with pytest.raises(Invalid, match="always more to do"):
+            trial.drain()
