@@ -19,7 +19,7 @@ class OutcomeName(StrEnum):
     RELEASED = "released"
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One ended try: `number` counts as the job did while it ran, `token` tells tries apart."""
 
     job_id: JobId

@@ -1,4 +1,8 @@
-"""A job: one piece of work for a target, due once."""
+"""A job: one piece of work for a target, due once.
+
+Records of which there are many are not tracked by the garbage collector: nothing in them can form
+a cycle, and looking through them would cost more than most jobs do.
+"""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -24,14 +28,14 @@ class JobState(StrEnum):
 FINAL_STATES = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED})
 
 
-class Progress(msgspec.Struct, frozen=True, array_like=True):
+class Progress(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How far a running job says it is."""
 
     done: float
     total: float | None = None
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One job as stored. Changes by copy: `msgspec.structs.replace(job, state=...)`.
 
     What it is (never changes after it was enqueued, except by an edit of its schedule):

@@ -5,13 +5,13 @@ from datetime import timedelta
 import msgspec
 
 
-class Succeeded(msgspec.Struct, frozen=True, tag=True):
+class Succeeded(msgspec.Struct, frozen=True, tag=True, gc=False):
     """The work is done; `result` is JSON text."""
 
     result: msgspec.Raw | None = None
 
 
-class Failed(msgspec.Struct, frozen=True, tag=True):
+class Failed(msgspec.Struct, frozen=True, tag=True, gc=False):
     """The attempt failed. `retry_after` is the least wait that the target asked for."""
 
     error: str
@@ -19,25 +19,25 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     retry_after: timedelta | None = None
 
 
-class Snoozed(msgspec.Struct, frozen=True, tag=True):
+class Snoozed(msgspec.Struct, frozen=True, tag=True, gc=False):
     """The handler asked to be run again after `delay`; this costs no attempt."""
 
     delay: timedelta
 
 
-class Cancelled(msgspec.Struct, frozen=True, tag=True):
+class Cancelled(msgspec.Struct, frozen=True, tag=True, gc=False):
     """The work was given up on purpose, by the handler or by a caller."""
 
     reason: str
 
 
-class Lost(msgspec.Struct, frozen=True, tag=True):
+class Lost(msgspec.Struct, frozen=True, tag=True, gc=False):
     """The worker died or was not heard of; what the attempt did is unknown."""
 
     reason: str
 
 
-class Released(msgspec.Struct, frozen=True, tag=True):
+class Released(msgspec.Struct, frozen=True, tag=True, gc=False):
     """The worker shut down and hands the job back; this costs no attempt."""
 
 

@@ -6,7 +6,9 @@ NO_ARGS = msgspec.Raw(b"[]")
 NO_KWARGS = msgspec.Raw(b"{}")
 
 
-class HandlerTarget(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="task"):
+class HandlerTarget(
+    msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="task", gc=False
+):
     """A Python function registered under the name `task`; arguments are kept as JSON text."""
 
     task: str
@@ -14,7 +16,9 @@ class HandlerTarget(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="
     kwargs: msgspec.Raw = NO_KWARGS
 
 
-class HttpTarget(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="http"):
+class HttpTarget(
+    msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="http", gc=False
+):
     """An HTTP request. `body` is sent as it stands; `secret` signs it (Standard Webhooks)."""
 
     url: str

@@ -63,21 +63,21 @@ class Claimed(msgspec.Struct, frozen=True, kw_only=True):
     next_due_at: datetime | None
 
 
-class Settlement(msgspec.Struct, frozen=True, kw_only=True):
+class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A job as it shall be after the attempt that ended, and that attempt, whose token fences."""
 
     job: Job
     attempt: Attempt
 
 
-class Enqueued(msgspec.Struct, frozen=True):
+class Enqueued(msgspec.Struct, frozen=True, gc=False):
     """`created` is False where a live job holds the same unique key; `id` is then that job's."""
 
     id: JobId
     created: bool
 
 
-class Held(msgspec.Struct, frozen=True):
+class Held(msgspec.Struct, frozen=True, gc=False):
     """A lease that a worker holds by the store's word, and why it should stop, if it should."""
 
     job_id: JobId
@@ -162,9 +162,7 @@ class WorkerStore(Protocol):
         """
         ...
 
-    async def note_progress(
-        self, notes: Sequence[tuple[JobId, Token, Progress]]
-    ) -> Sequence[bool]:
+    async def note_progress(self, notes: Sequence[tuple[JobId, Token, Progress]]) -> Sequence[bool]:
         """Keep the latest progress of running jobs; False where the lease was lost."""
         ...
 
@@ -190,9 +188,7 @@ class RescuerStore(Protocol):
 
 
 class PrunerStore(Protocol):
-    async def prune(
-        self, *, finished_before: datetime, failed_before: datetime, limit: int
-    ) -> int:
+    async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
         """Delete up to `limit` ended jobs past their keep, oldest first, with their attempts.
 
         Dispositions older than `failed_before` go too; watermarks stay, so nothing that is gone

@@ -13,7 +13,7 @@ from onbeat.stores.sqlite.rows import job_row, micros
 from onbeat.stores.sqlite.transaction import Row, Transaction, listed
 
 
-class NewJob(msgspec.Struct, frozen=True):
+class NewJob(msgspec.Struct, frozen=True, gc=False):
     """A job made ready outside the transaction, to keep that short."""
 
     id: JobId

@@ -12,7 +12,7 @@ from onbeat.stores.sqlite.rows import micros, micros_or_none, to_json
 from onbeat.stores.sqlite.transaction import Row, Transaction, listed
 
 
-class Settled(msgspec.Struct, frozen=True):
+class Settled(msgspec.Struct, frozen=True, gc=False):
     """A settlement made ready outside the transaction, to keep that short."""
 
     id: JobId
