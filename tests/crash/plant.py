@@ -1,0 +1,79 @@
+"""A program that is killed again and again, and the journals it keeps outside its store.
+
+It sends numbered jobs, and writes an id down only once it was acknowledged; its schedule fires
+five times a second. Every attempt writes down that it began and that it ended. What is written down
+is on the disk before anything goes on.
+"""
+
+import asyncio
+import itertools
+import os
+import sys
+from datetime import timedelta
+
+from onbeat import Context, Onbeat, Options, every
+from onbeat.engine.runtime import RuntimeOptions
+
+name, lease = sys.argv[1], float(sys.argv[2])
+does = set(sys.argv[3].split(","))
+
+PACE = 0.005
+
+beat = Onbeat(
+    "sqlite:///onbeat.db",
+    options=Options(
+        runtime=RuntimeOptions(
+            concurrency=20, lease=timedelta(seconds=lease), horizon=timedelta(seconds=2)
+        ),
+        drain_timeout=timedelta(seconds=0.3),
+    ),
+)
+
+
+def journal(file: str, *words: object) -> None:
+    """One write of one line: it is there whole or not at all."""
+    with open(file, "ab", buffering=0) as lines:  # noqa: PTH123  the handle is the point
+        lines.write((" ".join(map(str, words)) + "\n").encode())
+        os.fsync(lines.fileno())
+
+
+@beat.task("work")
+async def work(context: Context, seconds: float) -> str:
+    journal("began", context.job_id, context.attempt, context.token, name)
+    await asyncio.sleep(seconds)
+    journal("ended", context.job_id, context.attempt, context.token, name)
+    return name
+
+
+@beat.task("fire")
+async def fire(context: Context) -> None:
+    assert context.occurrence is not None
+    journal("fired", context.occurrence.isoformat(), context.job_id, context.token, name)
+
+
+async def produce() -> None:
+    for number in itertools.count():
+        seconds = (0.0, 0.005, 0.03)[number % 3]
+        job = await work.asend(seconds)
+        journal("accepted", job.id)
+        await asyncio.sleep(PACE)
+
+
+async def main() -> None:
+    if "fire" in does:
+        await beat.schedules.aput("fire", every("0.2s"), fire.call(), catch_up="all")
+    if "produce" in does:
+        producers = [asyncio.create_task(produce()) for _ in range(3)]
+    if "long" in does:
+        journal("accepted", (await work.asend(3600.0)).id)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    if "work" in does:
+        await beat.run_until_signalled()
+    else:
+        await asyncio.gather(*producers)
+    for producer in producers if "produce" in does else []:
+        producer.cancel()
+
+
+asyncio.run(main())

@@ -1,0 +1,131 @@
+import os
+import random
+import signal
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from app.programs import program
+from crash.ledger import Books, lines
+from waiting import eventually_here
+
+PLANT = (Path(__file__).parent / "plant.py").read_text()
+CYCLES = int(os.environ.get("ONBEAT_CRASH_CYCLES", "12"))
+SEED = int(os.environ.get("ONBEAT_CRASH_SEED", "1"))
+LONG_LEASE = "15"
+SHORT_LEASE = "1"
+
+
+def plant(place, name, lease, *does):
+    return program(PLANT, place, name, lease, ",".join(does))
+
+
+def count(place, journal):
+    return len(lines(place / journal))
+
+
+def let_it_run(seconds):
+    """The instant of a kill is meant to be any, so here time itself is the condition."""
+    deadline = time.monotonic() + seconds
+    eventually_here(lambda: time.monotonic() >= deadline, "the moment of the kill")
+
+
+def test_kills_at_any_moment_lose_no_accepted_job_and_fire_no_occurrence_twice(tmp_path):
+    chance = random.Random(SEED)
+    for cycle in range(CYCLES):
+        with plant(tmp_path, f"life-{cycle}", LONG_LEASE, "fire", "produce", "work") as running:
+            running.wait_to_say("ready")
+            let_it_run(chance.uniform(0.05, 0.5))
+            running.kill()
+    with plant(tmp_path, "last", LONG_LEASE, "work") as running:
+        running.wait_to_say("ready")
+        since = datetime.now(UTC)
+        eventually_here(
+            lambda: Books.glance(tmp_path).is_quiet(since), "all that was due has ended", 40
+        )
+        running.signal(signal.SIGTERM)
+        assert running.ended() == 0
+    books = Books(tmp_path)
+    books.check_accepted()
+    books.check_attempts()
+    books.check_occurrences()
+    books.check_runs_of_occurrences()
+
+
+def test_the_jobs_of_a_killed_process_run_in_another_within_two_seconds(tmp_path):
+    with (
+        plant(tmp_path, "first", LONG_LEASE, "work", "long") as first,
+        plant(tmp_path, "second", LONG_LEASE, "work", "produce") as second,
+    ):
+        first.wait_to_say("ready")
+        second.wait_to_say("ready")
+        holder = eventually_here(lambda: holder_of_long(tmp_path), "the long job runs")
+        victim, heir = (first, "second") if holder == "first" else (second, "first")
+        eventually_here(lambda: count(tmp_path, "ended") > 20, "both share the work")
+        victim.kill()
+        killed = time.monotonic()
+        eventually_here(
+            lambda: holder_of_long(tmp_path) == heir, "the long job runs in the other", 10
+        )
+        assert time.monotonic() - killed < 2.5, "two seconds, and a little for the reading"
+    books = Books(tmp_path)
+    books.check_attempts()
+
+
+def holder_of_long(place):
+    """Who began last the job that never ends: it has begun more often than it has ended."""
+    ended = {(id, token) for id, _, token, _ in lines(place / "ended")}
+    live = [words for words in lines(place / "began") if (words[0], words[2]) not in ended]
+    long = long_job(place)
+    mine = [words[3] for words in live if words[0] == long]
+    return mine[-1] if mine else None
+
+
+def long_job(place):
+    """The job that runs for an hour."""
+    books = Books.glance(place)
+    return next((job.id for job in books.jobs.values() if b"3600" in bytes(job.target.args)), None)
+
+
+def test_a_frozen_process_loses_its_jobs_and_may_write_nothing_when_it_wakes(tmp_path):
+    with plant(tmp_path, "frozen", SHORT_LEASE, "work", "long") as frozen:
+        frozen.wait_to_say("ready")
+        eventually_here(lambda: holder_of_long(tmp_path) == "frozen", "the long job runs")
+        frozen.signal(signal.SIGSTOP)
+        with plant(tmp_path, "heir", SHORT_LEASE, "work") as heir:
+            heir.wait_to_say("ready")
+            eventually_here(lambda: holder_of_long(tmp_path) == "heir", "the heir has the job", 20)
+            taken = Books(tmp_path)
+            frozen.signal(signal.SIGCONT)
+            frozen.signal(signal.SIGTERM)
+            assert frozen.ended() == 0
+            after = Books(tmp_path)
+            id = long_job(tmp_path)
+            assert after.jobs[id].token == taken.jobs[id].token
+            assert after.jobs[id].worker == taken.jobs[id].worker
+            assert after.attempts[id] == taken.attempts[id]
+            assert after.jobs[id].lost == 1
+
+
+def test_rolling_restarts_lose_nothing_and_cost_no_attempt(tmp_path):
+    with plant(tmp_path, "producer", LONG_LEASE, "produce") as producer:
+        producer.wait_to_say("ready")
+        for cycle in range(4):
+            with plant(tmp_path, f"life-{cycle}", LONG_LEASE, "fire", "work") as running:
+                done = count(tmp_path, "ended")
+                eventually_here(lambda done=done: count(tmp_path, "ended") > done + 10, "it works")
+                running.signal(signal.SIGTERM)
+                assert running.ended() == 0
+    with plant(tmp_path, "last", LONG_LEASE, "work") as running:
+        since = datetime.now(UTC)
+        eventually_here(
+            lambda: Books.glance(tmp_path).is_quiet(since), "all that was due has ended", 40
+        )
+        running.signal(signal.SIGTERM)
+        assert running.ended() == 0
+    books = Books(tmp_path)
+    books.check_accepted()
+    books.check_attempts()
+    books.check_occurrences()
+    assert {job.lost for job in books.jobs.values()} == {0}
+    assert {job.attempt for job in books.jobs.values() if job.is_final} == {1}
