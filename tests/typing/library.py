@@ -1,0 +1,117 @@
+"""What type checkers make of the library; checked by them, and never run.
+
+Both mypy and pyright read this file strictly. A line that must be refused carries an ignore for
+each of them; mypy also reports an ignore that is not needed.
+"""
+
+from collections.abc import Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any, assert_type
+
+from onbeat import Call, Context, Job, Onbeat, Retry, Task, daily, every, http
+
+beat = Onbeat("memory://")
+
+
+@beat.task("mail.welcome", queue="mail", retry=Retry(attempts_max=10), timeout="30s")
+async def welcome(user_id: int, *, language: str = "en") -> str:
+    return f"{user_id} {language}"
+
+
+@beat.task
+def render(page: int) -> bytes:
+    return bytes(page)
+
+
+@beat.task
+async def cleanup() -> None: ...
+
+
+@beat.task(priority=3)
+def plain(at: datetime, wait: timedelta = timedelta()) -> list[int]:
+    return [at.year, wait.days]
+
+
+# A task is still just a function.
+
+anything: Task[..., Coroutine[Any, Any, str], str] = welcome
+assert_type(render(3), bytes)
+assert_type(plain(datetime.now(UTC)), list[int])
+
+render("three")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+render()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+# Sending is typed by the function's own parameters and result.
+
+assert_type(render.send(3), Job[bytes])
+assert_type(render.send(page=3), Job[bytes])
+assert_type(render.send(3).result(), bytes)
+assert_type(render.call(3), Call[bytes])
+assert_type(welcome.call(7, language="de"), Call[str])
+assert_type(plain.send(datetime.now(UTC)).result(10), list[int])
+
+render.send("three")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+render.send(3, 4)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+welcome.call(7, "de")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+welcome.call(7, tongue="de")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+# Options keep all of that.
+
+assert_type(render.options(delay="10m", unique="k", priority=5).send(3), Job[bytes])
+assert_type(welcome.options(run_at=datetime.now(UTC)).call(7), Call[str])
+render.options(delay="10m").send("three")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+render.options(colour="red")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+render.options(priority="high")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+# One call and many.
+
+assert_type(beat.send(render.call(3)), Job[bytes])
+assert_type(beat.send([render.call(n) for n in range(3)]), list[Job[Any]])
+assert_type(beat.send(http("POST", "https://example.com/")), Job[object])
+
+
+async def in_a_coroutine() -> None:
+    assert_type(await welcome.asend(7, language="de"), Job[str])
+    assert_type(await (await welcome.asend(7)).aresult(), str)
+    assert_type(await render.asend(3), Job[bytes])
+    assert_type(await (await cleanup.asend()).aresult(), None)
+    assert_type(await beat.asend(welcome.call(7)), Job[str])
+    assert_type(await beat.asend([welcome.call(7), render.call(3)]), list[Job[Any]])
+    assert_type(await welcome(7, language="de"), str)
+    await welcome("seven")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await welcome.asend()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    async with beat as same:
+        assert_type(same, Onbeat)
+
+
+def in_a_thread() -> None:
+    with beat.started() as same:
+        assert_type(same, Onbeat)
+    with beat.testing(at="2026-03-28T23:00+01:00") as trial:
+        trial.advance("4h")
+        trial.assert_ran(welcome, times=3)
+        trial.assert_ran("mail.welcome")
+
+
+# Schedules.
+
+
+@beat.schedule(daily("03:00", tz="Europe/Berlin"), overlap="skip", catch_up="latest", grace="1h")
+async def close_books(context: Context) -> None:
+    assert_type(context.attempt, int)
+    assert_type(context.occurrence, datetime | None)
+
+
+@beat.schedule(every("1m"), colour="red")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+async def coloured() -> None: ...
+
+
+def every_six_hours(after: datetime) -> datetime | None:
+    return after + timedelta(hours=6)
+
+
+beat.schedules.put("odd", every_six_hours, cleanup.call())
+beat.schedules.put("ping", every("15m"), http("POST", "https://example.com/"), jitter="10s")
+beat.schedules.put("wrong", "0 * * * *", cleanup.call())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+beat.schedules.put("wrong", every("15m"), cleanup)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+beat.schedules.put("wrong", every("15m"), cleanup.call(), paused="no")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
