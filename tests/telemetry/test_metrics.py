@@ -178,6 +178,7 @@ async def test_the_emptiest_queues_are_shown_as_one(metrics):
 
 
 def test_the_standard_telemetry_counts_and_the_silent_one_does_not(caplog, counts):
+    caplog.set_level("ERROR")
     for telemetry in (Standard(counts), Silent()):
         telemetry.started(a_job(), SECOND)
         telemetry.ended(a_job(), Succeeded(), SECOND)
