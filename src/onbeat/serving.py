@@ -5,7 +5,7 @@ import contextlib
 import gc
 import logging
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from typing import Final
 
 import uvicorn
@@ -22,6 +22,7 @@ from onbeat.rules.addresses import allowed_from
 from onbeat.settings import Settings
 from onbeat.telemetry.metrics import CONTENT_TYPE, Metrics
 from onbeat.telemetry.standard import Standard
+from onbeat.wire.values import span_text
 
 log = logging.getLogger("onbeat.serving")
 
@@ -46,11 +47,12 @@ async def serve(settings: Settings, beat: Onbeat | None = None) -> int:
     # A program may have used its store while it was loaded, perhaps another one than the service's.
     await beat.close()
     service = Service(settings, beat)
+    # Its "Started server process" and the like say nothing that `ready` and `drained` do not.
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     with signals_to(service):
-        await service.run()
-    return 0
+        return 0 if await service.run() else 1
 
 
 class Service:
@@ -66,7 +68,8 @@ class Service:
         self.at_once = asyncio.Event()
         self.is_ready = False
 
-    async def run(self) -> None:
+    async def run(self) -> bool:
+        """Whether it drained; False when a second signal did not wait for that."""
         async with contextlib.AsyncExitStack() as stack:
             listener = stack.enter_context(listening(self.settings)) if self.has_api else None
             await self.beat.start()
@@ -77,7 +80,7 @@ class Service:
             log.info("ready", extra=self.where(listener))
             await self.signalled.wait()
             self.is_ready = False
-            await self.drained()
+            return await self.drained()
 
     @property
     def has_api(self) -> bool:
@@ -93,17 +96,18 @@ class Service:
             said["address"] = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         return said
 
-    async def drained(self) -> None:
-        """Let running work end; a second signal does not wait for it."""
-        log.info("draining", extra={"timeout": str(self.settings.worker.drain_timeout)})
+    async def drained(self) -> bool:
+        """Let running work end; a second signal does not wait for it, and the answer is False."""
+        log.info("draining", extra={"timeout": span_text(self.settings.worker.drain_timeout)})
         drain = asyncio.create_task(self.beat.stop())
-        if await first_of(drain, asyncio.create_task(self.at_once.wait())):
-            log.info("drained", extra={"handed_back": drain.result()})
-        else:
+        if not await first_of(drain, asyncio.create_task(self.at_once.wait())):
             log.warning("stopped at once")
+            return False
+        log.info("drained", extra={"handed_back": drain.result()})
+        return True
 
     @contextlib.asynccontextmanager
-    async def answering(self, listener: socket.socket) -> AsyncIterator[None]:
+    async def answering(self, listener: socket.socket) -> AsyncGenerator[None, None]:
         """Answer HTTP requests until the block ends."""
         server = Server(
             uvicorn.Config(
@@ -168,7 +172,7 @@ class Server(uvicorn.Server):
         self.listens = asyncio.Event()
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> Generator[None, None, None]:
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -211,7 +215,7 @@ def runtime_options(settings: Settings) -> RuntimeOptions:
 
 
 @contextlib.contextmanager
-def listening(settings: Settings) -> Iterator[socket.socket]:
+def listening(settings: Settings) -> Generator[socket.socket, None, None]:
     """The API's socket. Raises `Misconfigured` when the address cannot be had."""
     host, port = settings.api.host, settings.api.port
     try:
@@ -231,7 +235,7 @@ def listening(settings: Settings) -> Iterator[socket.socket]:
 
 
 @contextlib.contextmanager
-def signals_to(service: Service) -> Iterator[None]:
+def signals_to(service: Service) -> Generator[None, None, None]:
     """The first signal asks the service to drain, the second to stop at once."""
     loop = asyncio.get_running_loop()
 

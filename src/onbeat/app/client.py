@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Any, Self, TypeVar, Unpack, cast, overload
 
 from onbeat.app.calls import Call, JobOptions, Span, name_of, options
 from onbeat.app.composition import (
@@ -24,7 +24,7 @@ from onbeat.app.facades import Jobs, Policies, Queues, Rule, Schedules
 from onbeat.app.handle import Job, decode_plain
 from onbeat.app.portal import Portal
 from onbeat.app.running import until_signalled
-from onbeat.app.task import Params, Task
+from onbeat.app.task import AnyTask, Params, Task
 from onbeat.app.virtual import Trial, instant
 from onbeat.model.errors import Misconfigured
 from onbeat.model.recurrence import RecurrenceSpec
@@ -137,9 +137,10 @@ class Onbeat:
             raise RuntimeError("this Onbeat is running already; use schedules.put")
 
         def declare(function: Function) -> Function:
-            made: Any = function if isinstance(function, Task) else self.task(function)
+            known = isinstance(function, Task)
+            made = cast("AnyTask", function) if known else cast("AnyTask", self.task(function))
             self.schedules.declare(key or made.name, recurrence, made.call(), policies)
-            return made  # type: ignore[no-any-return]
+            return cast("Function", made)
 
         return declare
 
@@ -155,9 +156,9 @@ class Onbeat:
     @overload
     def send(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]: ...
 
-    def send(self, calls: Any) -> Any:
+    def send(self, calls: Call[Any] | Sequence[Call[Any]]) -> Any:
         """Store a call, or many in one write, and return when they are durable."""
-        if isinstance(calls, Call):
+        if not isinstance(calls, Sequence):
             return self.send_call(calls)
         return self.portal.call(self.asend(calls))
 
@@ -167,9 +168,9 @@ class Onbeat:
     @overload
     async def asend(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]: ...
 
-    async def asend(self, calls: Any) -> Any:
+    async def asend(self, calls: Call[Any] | Sequence[Call[Any]]) -> Any:
         """Store a call, or many in one write, and return when they are durable."""
-        if isinstance(calls, Call):
+        if not isinstance(calls, Sequence):
             return await self.asend_call(calls)
         now = self.clock.now()
         ids = self.chance.ids(len(calls))
@@ -315,7 +316,7 @@ class Onbeat:
         await self.close()
 
     @contextlib.contextmanager
-    def started(self) -> Iterator[Self]:
+    def started(self) -> Generator[Self, None, None]:
         """Run the loops in a background thread; leaving drains."""
         self.portal.call(self.start())
         try:
@@ -324,15 +325,15 @@ class Onbeat:
             self.portal.call(self.close())
 
     def run(self) -> None:
-        """Run until SIGTERM or SIGINT, then drain. A second signal stops at once."""
-        try:
-            asyncio.run(self.run_until_signalled())
-        except asyncio.CancelledError:
-            # The second signal; whatever ran counts as lost.
-            raise SystemExit(1) from None
+        """Run until SIGTERM or SIGINT, then drain.
 
-    async def run_until_signalled(self) -> None:
-        await until_signalled(self.start, self.close)
+        A second signal stops at once, with exit code 1; what ran then counts as lost.
+        """
+        if not asyncio.run(self.run_until_signalled()):
+            raise SystemExit(1)
+
+    async def run_until_signalled(self) -> bool:
+        return await until_signalled(self.start, self.close)
 
 
 class Registrar:
@@ -355,7 +356,8 @@ class Registrar:
         name = name_of("name", self.name or f"{module_of(function)}.{function.__qualname__}")
         handler = Handler(name, function)
         self.beat.remember(handler, self.said)
-        return Task(self.beat, handler, function, self.said)
+        task: AnyTask = Task(self.beat, handler, function, self.said)
+        return task
 
 
 def module_of(function: Callable[..., Any]) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 import aiohttp
@@ -138,10 +138,11 @@ def spelled(
     operation: Operation[Request, Answer], request: Request
 ) -> tuple[str, Mapping[str, str], bytes | None]:
     """Path, query and body of the request."""
-    fields = {
-        field: value
-        for field in operation.request.__struct_fields__  # type: ignore[attr-defined]
-        if (value := getattr(request, field)) is not None
+    names = msgspec.structs.fields(cast("type[msgspec.Struct]", operation.request))
+    fields: dict[str, object] = {
+        field.encode_name: value
+        for field in names
+        if (value := getattr(request, field.name)) is not None
     }
     body = fields.pop(operation.body, None) if operation.body else None
     texts = {name: text_of(value) for name, value in fields.items()}

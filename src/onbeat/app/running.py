@@ -40,8 +40,11 @@ class StoreChanges:
 
 async def until_signalled(
     start: Callable[[], Awaitable[object]], stop: Callable[[], Coroutine[None, None, object]]
-) -> None:
-    """`start`, wait for SIGTERM or SIGINT, `stop`; a second signal does not wait for `stop`."""
+) -> bool:
+    """`start`, wait for SIGTERM or SIGINT, `stop`.
+
+    A second signal does not wait for `stop`, and the answer is then False.
+    """
     loop = asyncio.get_running_loop()
     signalled, at_once = asyncio.Event(), asyncio.Event()
 
@@ -55,7 +58,7 @@ async def until_signalled(
     try:
         await start()
         await signalled.wait()
-        await first_of(asyncio.create_task(stop()), asyncio.create_task(at_once.wait()))
+        return await first_of(asyncio.create_task(stop()), asyncio.create_task(at_once.wait()))
     finally:
         for number in SIGNALS:
             loop.remove_signal_handler(number)

@@ -72,11 +72,15 @@ class Recorder(Silent):
 class Host(Protocol):
     """What a trial changes about an `Onbeat`, and puts back."""
 
-    store: Store
     clock: Clock
     telemetry: Telemetry
     is_open: bool
-    machinery: Machinery | None
+
+    @property
+    def store(self) -> Store: ...
+
+    @store.setter
+    def store(self, store: Store) -> None: ...
 
     def wait_for(self, work: Any) -> Any: ...
 

@@ -133,10 +133,11 @@ class Worker:
         """What the target made of the job; None when its lease was lost meanwhile."""
         runner = self.runners[type(running.job.target)]
         timeout = running.job.timeout
+        limit = None if timeout is None else asyncio.timeout(timeout.total_seconds())
         try:
-            if timeout is None:
+            if limit is None:
                 return await runner.run(running)
-            async with asyncio.timeout(timeout.total_seconds()) as limit:
+            async with limit:
                 return await runner.run(running)
         except asyncio.CancelledError:
             if running.stop is not None:
@@ -145,7 +146,7 @@ class Worker:
                 raise
             return Failed("CancelledError: something that the handler awaited was cancelled")
         except TimeoutError:
-            if timeout is None or not limit.expired():
+            if timeout is None or limit is None or not limit.expired():
                 return Failed("TimeoutError")
             running.stop_reason = f"timed out after {timeout.total_seconds():g} s"
             return Failed(running.stop_reason)

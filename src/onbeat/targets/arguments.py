@@ -3,9 +3,9 @@
 import inspect
 import math
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
@@ -252,11 +252,18 @@ def not_a_number_in(value: Any) -> bool:
 def holds_not_a_number(value: Any) -> bool:
     if isinstance(value, float):
         return not math.isfinite(value)
-    if isinstance(value, Mapping):
-        return any(map(holds_not_a_number, value.values()))
-    if isinstance(value, list | tuple | set | frozenset):
-        return any(map(holds_not_a_number, value))
-    return False
+    return any(map(holds_not_a_number, held_by(value)))
+
+
+def held_by(value: Any) -> Iterable[Any]:
+    """What a container holds; nothing for anything else."""
+    match value:
+        case dict():
+            return cast("dict[Any, Any]", value).values()  # type: ignore[redundant-cast]
+        case list() | tuple() | set() | frozenset():
+            return cast("Iterable[Any]", value)
+        case _:
+            return ()
 
 
 def told(error: Exception) -> str:
