@@ -1,4 +1,5 @@
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,27 @@ class TestSqlite(StoreContract):
         from onbeat.stores.sqlite.store import SqliteStore  # noqa: PLC0415  its driver is heavy
 
         store = SqliteStore(str(tmp_path / "onbeat.db"))
+        await store.open()
+        yield store
+        await store.close()
+
+
+class TestPostgres(StoreContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def database(cls) -> Iterator[str]:
+        from stores.postgres import server  # noqa: PLC0415  its driver is heavy
+
+        with server.database(f"onbeat_contract_{os.getpid()}") as url:
+            yield url
+
+    @pytest.fixture
+    async def store(self, database: str) -> AsyncIterator[Store]:
+        from onbeat.stores.postgres.store import PostgresStore  # noqa: PLC0415  as above
+        from stores.postgres import server  # noqa: PLC0415  as above
+
+        await server.empty(database, "onbeat")
+        store = PostgresStore(database)
         await store.open()
         yield store
         await store.close()

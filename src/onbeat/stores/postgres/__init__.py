@@ -1,0 +1,1 @@
+"""The store in one schema of a PostgreSQL database."""

@@ -1,0 +1,69 @@
+"""A connection with the settings that the promises rest on."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast
+
+import asyncpg
+
+from onbeat.stores.postgres.place import Place
+
+CONNECT_SECONDS = 10.0
+STATEMENT_SECONDS = 30
+LOCK_SECONDS = 10
+IDLE_IN_TRANSACTION_SECONDS = 15
+ANSWER_SECONDS = 40.0  # longer than any statement may take: only a dead connection is so silent
+
+SETTINGS = {
+    "application_name": "onbeat",
+    "statement_timeout": f"{STATEMENT_SECONDS}s",
+    "lock_timeout": f"{LOCK_SECONDS}s",
+    "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_SECONDS}s",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "default_transaction_isolation": "read committed",
+    # Every statement is written for the index that serves it. The tables of a queue are empty at
+    # one moment and full at the next, so that statistics mislead: a plan made for the empty table
+    # would read the full one whole.
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_hashagg": "on",
+    "enable_bitmapscan": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
+}
+
+
+class Database(Protocol):
+    """What the store uses of a driver's connection."""
+
+    async def fetch(self, query: str, *args: object) -> Sequence[Any]: ...
+
+    async def fetchval(self, query: str, *args: object) -> Any: ...
+
+    async def execute(self, query: str, *args: object) -> str: ...
+
+    async def add_listener(self, channel: str, callback: Callable[..., None]) -> None: ...
+
+    def add_termination_listener(self, callback: Callable[..., None]) -> None: ...
+
+    def get_server_pid(self) -> int: ...
+
+    def is_closed(self) -> bool: ...
+
+    def terminate(self) -> None: ...
+
+    async def close(self, *, timeout: float | None = None) -> None: ...
+
+
+async def connect(place: Place) -> Database:
+    """Raises what the driver raises."""
+    connected: Any = await asyncpg.connect(
+        place.dsn,
+        timeout=CONNECT_SECONDS,
+        command_timeout=ANSWER_SECONDS,
+        server_settings={**SETTINGS, "search_path": place.schema},
+    )
+    return cast("Database", connected)

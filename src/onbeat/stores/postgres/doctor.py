@@ -1,0 +1,123 @@
+"""What can be found out about the server."""
+
+import time
+from typing import Any
+
+from onbeat.ports.store import Finding
+from onbeat.stores.postgres.migrate import migrations
+from onbeat.stores.postgres.transaction import Transaction
+
+VERSION_MIN = 130_000
+SNAPSHOT_SECONDS_MAX = 600
+CLOCK_SECONDS_MAX = 1.0
+CONNECTIONS_FREE_MIN = 10
+
+
+async def ping(transaction: Transaction, _: None) -> None:
+    """A write with its commit: nothing less shows that the server takes one."""
+    await transaction.run(
+        """
+        INSERT INTO pings (id, count) VALUES (1, 1)
+        ON CONFLICT (id) DO UPDATE SET count = pings.count + 1
+        """
+    )
+
+
+async def doctor(transaction: Transaction, _: None) -> list[Finding]:
+    return [
+        await version(transaction),
+        await setting(
+            transaction,
+            "fsync",
+            frozenset({"on"}),
+            "accepted jobs can be lost, and the database damaged, at a power failure; set it on",
+        ),
+        await setting(
+            transaction,
+            "full_page_writes",
+            frozenset({"on"}),
+            "pages can be torn at a power failure; set it on",
+        ),
+        await setting(
+            transaction,
+            "synchronous_commit",
+            frozenset({"on", "local", "remote_write", "remote_apply"}),
+            "accepted jobs can be lost at a crash; set it on",
+        ),
+        await setting(
+            transaction,
+            "autovacuum",
+            frozenset({"on"}),
+            "tables will grow and claims slow down; set it on",
+        ),
+        await encoding(transaction),
+        await oldest_snapshot(transaction),
+        await clock(transaction),
+        await connections(transaction),
+        await schema(transaction),
+    ]
+
+
+def judged(name: str, value: object, remedy: str, *, ok: bool) -> Finding:
+    return Finding(name=name, ok=ok, value=str(value), remedy=None if ok else remedy)
+
+
+async def show(transaction: Transaction, name: str) -> str:
+    return str(await transaction.value("SELECT current_setting($1)", name))
+
+
+async def version(transaction: Transaction) -> Finding:
+    number = int(await show(transaction, "server_version_num"))
+    value = await show(transaction, "server_version")
+    return judged("server version", value, "13 or newer is needed", ok=number >= VERSION_MIN)
+
+
+async def setting(
+    transaction: Transaction, name: str, good: frozenset[str], remedy: str
+) -> Finding:
+    value = await show(transaction, name)
+    return judged(name.replace("_", " "), value, remedy, ok=value in good)
+
+
+async def encoding(transaction: Transaction) -> Finding:
+    value = await show(transaction, "server_encoding")
+    remedy = "not every text can be kept; create the database with UTF8"
+    return judged("encoding", value, remedy, ok=value == "UTF8")
+
+
+async def oldest_snapshot(transaction: Transaction) -> Finding:
+    """While one is open, vacuum can take away nothing that was deleted after it."""
+    sql = """
+        SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)::float8
+        FROM pg_stat_activity
+        WHERE backend_xmin IS NOT NULL
+          AND pid <> pg_backend_pid()
+    """
+    age = float(await transaction.value(sql))
+    remedy = "a long transaction keeps vacuum from its work; end it (see pg_stat_activity)"
+    return judged("oldest snapshot", f"{age:.0f} s", remedy, ok=age <= SNAPSHOT_SECONDS_MAX)
+
+
+async def clock(transaction: Transaction) -> Finding:
+    """Between the server's clock and ours, less the way there."""
+    before = time.time()
+    server: Any = await transaction.value("SELECT extract(epoch FROM clock_timestamp())::float8")
+    offset = server - (before + time.time()) / 2
+    remedy = "the clocks differ, so that jobs start early or late; synchronise them"
+    return judged("clock offset", f"{offset:+.3f} s", remedy, ok=abs(offset) <= CLOCK_SECONDS_MAX)
+
+
+async def connections(transaction: Transaction) -> Finding:
+    used = await transaction.value(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname IS NOT NULL"
+    )
+    most = int(await show(transaction, "max_connections"))
+    remedy = "few connections are left; raise max_connections or run fewer processes"
+    ok = most - used >= CONNECTIONS_FREE_MIN
+    return judged("connections", f"{used} of {most} used", remedy, ok=ok)
+
+
+async def schema(transaction: Transaction) -> Finding:
+    found = await transaction.value("SELECT max(version) FROM migrations")
+    remedy = "open the store once with a user that may create tables"
+    return judged("schema", f"version {found}", remedy, ok=found == len(migrations()))

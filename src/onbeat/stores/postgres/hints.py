@@ -1,0 +1,181 @@
+"""Who wants to hear that something may have changed, in this process and in others.
+
+Listeners here hear of our own commits at once. Others hear by NOTIFY, which takes a lock of the
+whole database when it commits: so it is sent on its own, for all commits of two milliseconds
+together, and only from here.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+import secrets
+import threading
+from collections.abc import Awaitable, Callable, Iterable
+
+from onbeat.model.errors import Unavailable
+from onbeat.ports.store import Hint
+from onbeat.stores.postgres.connection import Database, connect
+from onbeat.stores.postgres.place import Place
+
+log = logging.getLogger(__name__)
+
+DEBOUNCE_SECONDS = 0.002
+LOOK_SECONDS = 10.0  # how often a silent connection is asked whether it lives
+PAUSE_SECONDS = 0.05
+PAUSE_SECONDS_MAX = 2.0
+
+LETTERS = {Hint.JOBS: "J", Hint.SCHEDULES: "S", Hint.CANCELS: "C", Hint.ENDED: "E"}
+HINTS = {letter: hint for hint, letter in LETTERS.items()}
+
+
+class Listeners:
+    """Called from the store's loops; added and removed from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._heard: tuple[Callable[[Hint], None], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self._heard)
+
+    def add(self, heard: Callable[[Hint], None]) -> Callable[[], None]:
+        # A bound method is another object each time it is named, so that the same one added twice
+        # and removed once would be ambiguous without this wrapper.
+        def tell(hint: Hint) -> None:
+            heard(hint)
+
+        with self._lock:
+            self._heard = (*self._heard, tell)
+        return lambda: self._remove(tell)
+
+    def _remove(self, tell: Callable[[Hint], None]) -> None:
+        with self._lock:
+            self._heard = tuple(one for one in self._heard if one is not tell)
+
+    def tell(self, hints: Iterable[Hint]) -> None:
+        for hint in hints:
+            for heard in self._heard:
+                try:
+                    heard(hint)
+                except Exception:  # a listener's fault must not stop the store
+                    log.exception("store.listener_failed")
+
+
+class Hints:
+    def __init__(self, place: Place) -> None:
+        self.listeners = Listeners()
+        self._place = place
+        # We hear our own NOTIFY too, and have told our listeners already.
+        self._tag = secrets.token_hex(4)
+        self._pending: set[Hint] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._changed = asyncio.Event()
+        self._wanted = asyncio.Event()
+
+    def start(self, send: Callable[[str, str], Awaitable[None]]) -> None:
+        """In the running loop. `send` is NOTIFY of a channel with a payload."""
+        self._loop = asyncio.get_running_loop()
+        self._changed, self._wanted = asyncio.Event(), asyncio.Event()
+        if self.listeners:
+            self._wanted.set()
+        self._tasks = [
+            self._loop.create_task(self._send_all(send)),
+            self._loop.create_task(self._listen_always()),
+        ]
+
+    async def stop(self) -> None:
+        tasks, self._tasks, self._loop = self._tasks, [], None
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def listen(self, heard: Callable[[Hint], None]) -> Callable[[], None]:
+        stop = self.listeners.add(heard)
+        self._in_loop(self._wanted.set)
+        return stop
+
+    def tell(self, hints: set[Hint]) -> None:
+        """Something was committed."""
+        if hints:
+            self.listeners.tell(hints)
+            self._in_loop(lambda: self._gather(hints))
+
+    def _gather(self, hints: set[Hint]) -> None:
+        self._pending |= hints
+        self._changed.set()
+
+    def _in_loop(self, act: Callable[[], None]) -> None:
+        loop = self._loop
+        if loop is None:
+            return
+        if asyncio._get_running_loop() is loop:  # noqa: SLF001  the public one raises outside a loop
+            act()
+        else:
+            # A loop that was closed has nobody left to tell.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(act)
+
+    async def _send_all(self, send: Callable[[str, str], Awaitable[None]]) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            hints, self._pending = self._pending, set()
+            payload = "".join(sorted(LETTERS[hint] for hint in hints))
+            try:
+                await send(self._place.channel, f"{payload}:{self._tag}")
+            except Unavailable:
+                # Who listens there asks again by itself; this is only to be quick about it.
+                await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(DEBOUNCE_SECONDS)
+
+    async def _listen_always(self) -> None:
+        """What was missed while there was no connection is made up for by telling everything."""
+        failures = 0
+        while True:
+            await self._wanted.wait()
+            db: Database | None = None
+            try:
+                db = await connect(self._place)
+                lost = asyncio.Event()
+                db.add_termination_listener(told(lost))
+                await db.add_listener(self._place.channel, self._hear)
+                self.listeners.tell(Hint)
+                failures = 0
+                await self._until_lost(db, lost)
+            except Exception as error:  # noqa: BLE001  tried again whatever it was
+                log.debug("store.listen_failed: %s", error)
+            finally:
+                if db is not None:
+                    db.terminate()
+            failures += 1
+            pause = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS * 2**failures)
+            await asyncio.sleep(pause * random.random())  # noqa: S311  no secret
+
+    async def _until_lost(self, db: Database, lost: asyncio.Event) -> None:
+        """Returns when the connection is lost, or nobody listens any more."""
+        while not lost.is_set():
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await lost.wait()
+            except TimeoutError:
+                if not self.listeners:
+                    self._wanted.clear()
+                    return
+                await db.fetchval("SELECT 1")
+
+    def _hear(self, _db: object, _pid: int, _channel: str, payload: str) -> None:
+        letters, _, tag = payload.partition(":")
+        if tag != self._tag:
+            self.listeners.tell(HINTS[letter] for letter in letters if letter in HINTS)
+
+
+def told(event: asyncio.Event) -> Callable[..., None]:
+    """A callback that sets the event, whatever it is called with."""
+
+    def tell(*_: object) -> None:
+        event.set()
+
+    return tell

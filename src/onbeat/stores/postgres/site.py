@@ -1,0 +1,136 @@
+"""One event loop's way to the database: its connections, and what it writes together."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from onbeat.model.errors import Unavailable
+from onbeat.model.plan import Plan
+from onbeat.ports.store import Enqueued
+from onbeat.stores.postgres import enqueue, planning, settle
+from onbeat.stores.postgres.faults import REPEAT, raise_refusal
+from onbeat.stores.postgres.gatherer import Gatherer
+from onbeat.stores.postgres.hints import Hints
+from onbeat.stores.postgres.place import Place
+from onbeat.stores.postgres.pool import Pool
+from onbeat.stores.postgres.transaction import Transaction
+
+TRIES_MAX = 6
+PAUSE_SECONDS = 0.02
+
+Argument = TypeVar("Argument")
+Answer = TypeVar("Answer")
+Verb = Callable[[Transaction, Argument], Awaitable[Answer]]
+
+
+class Site:
+    def __init__(self, place: Place, hints: Hints, pool_max: int) -> None:
+        self._place = place
+        self._hints = hints
+        self._pool = Pool(place, pool_max)
+        self._beats = Pool(place, 1)
+        self.enqueue = Gatherer(self._enqueue)
+        self.settle = Gatherer(self._settle)
+        self.note_progress = Gatherer(self._note_progress)
+        self.apply_plans = Gatherer(self._apply_plans, flights_max=1)
+
+    async def ask(self, run: Verb[Argument, Answer], argument: Argument) -> Answer:
+        """Run it on a connection; each of its statements is a transaction by itself."""
+        return await self._tried(self._ask, self._pool, run, argument)
+
+    async def beat(self, run: Verb[Argument, Answer], argument: Argument) -> Answer:
+        """As `ask`, on the connection that nothing else may keep busy."""
+        return await self._tried(self._ask, self._beats, run, argument)
+
+    async def transact(self, run: Verb[Argument, Answer], argument: Argument) -> Answer:
+        """Run it in one transaction."""
+        return await self._tried(self._transact, self._pool, run, argument)
+
+    async def notify(self, channel: str, payload: str) -> None:
+        """A notification is not worth a wait for the disk."""
+        await self.ask(notify, (channel, payload))
+
+    async def close(self) -> None:
+        for gatherer in (self.enqueue, self.settle, self.note_progress, self.apply_plans):
+            await gatherer.landed()
+        await self._beats.close()
+        await self._pool.close()
+
+    async def _tried(
+        self,
+        work: Callable[[Pool, Verb[Argument, Answer], Argument], Awaitable[Answer]],
+        pool: Pool,
+        run: Verb[Argument, Answer],
+        argument: Argument,
+    ) -> Answer:
+        """What was ended to let others go on is tried again; every verb may be repeated."""
+        for number in range(1, TRIES_MAX):
+            try:
+                return await work(pool, run, argument)
+            except REPEAT:
+                await asyncio.sleep(PAUSE_SECONDS * number * random.random())  # noqa: S311  no secret
+            except Exception as error:  # noqa: BLE001  it is raised again as what it means
+                raise_refusal(error, self._place.url)
+        try:
+            return await work(pool, run, argument)
+        except Exception as error:  # noqa: BLE001  as above
+            raise_refusal(error, self._place.url)
+
+    async def _ask(self, pool: Pool, run: Verb[Argument, Answer], argument: Argument) -> Answer:
+        async with pool.lend() as db:
+            transaction = Transaction(db)
+            answer = await run(transaction, argument)
+        self._hints.tell(transaction.hints)
+        return answer
+
+    async def _transact(
+        self, pool: Pool, run: Verb[Argument, Answer], argument: Argument
+    ) -> Answer:
+        async with pool.lend() as db:
+            transaction = Transaction(db)
+            await db.execute("BEGIN")
+            try:
+                answer = await run(transaction, argument)
+                await db.execute("COMMIT")
+            except Exception:
+                if not db.is_closed():
+                    await db.execute("ROLLBACK")
+                raise
+        self._hints.tell(transaction.hints)
+        return answer
+
+    async def _enqueue(self, jobs: Sequence[enqueue.NewJob]) -> Sequence[Enqueued]:
+        """Most jobs need no look at others, so that one statement does."""
+        if any(job.looks_around for job in jobs):
+            return await self.transact(enqueue.enqueue, jobs)
+        answers = await self.ask(enqueue.enqueue_plain, jobs)
+        for _ in range(TRIES_MAX):
+            if None not in answers:
+                break
+            # The job that held a key has ended since; what was stored answers as before.
+            answers = await self.ask(enqueue.enqueue_plain, jobs)
+        stored = [answer for answer in answers if answer is not None]
+        if len(stored) < len(jobs):
+            raise Unavailable("a unique key is taken and freed again too fast; try again")
+        return stored
+
+    async def _settle(self, settlements: Sequence[settle.Settled]) -> Sequence[bool]:
+        answers = await self.ask(settle.end_plain, settlements)
+        rest = [one for one, done in zip(settlements, answers, strict=True) if not done]
+        if not rest:
+            return answers
+        others = iter(await self.transact(settle.settle, rest))
+        return [done or next(others) for done in answers]
+
+    async def _note_progress(self, notes: Sequence[settle.Note]) -> Sequence[bool]:
+        return await self.ask(settle.note_progress, notes)
+
+    async def _apply_plans(self, plans: Sequence[Plan]) -> Sequence[bool]:
+        return await self.transact(planning.apply_plans, plans)
+
+
+async def notify(transaction: Transaction, asked: tuple[str, str]) -> None:
+    await transaction.rows(
+        "SELECT set_config('synchronous_commit', 'off', TRUE), pg_notify($1, $2)", *asked
+    )
