@@ -45,7 +45,8 @@ bench: $(VENV)/.bench ## measure Onbeat beside its peers; results go to benchmar
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.test ## write the generated reference pages anew
-	$(BIN)/python -m tools.reference
+	$(BIN)/python -m onbeat.settings.reference > docs/reference/settings.md
+	$(BIN)/python -m onbeat.cli.reference > docs/reference/cli.md
 
 build: $(VENV)/.test ## build the wheel
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
