@@ -4,11 +4,11 @@ from datetime import timedelta
 
 
 class Snooze(Exception):
-    """Run me again after `delay` (a timedelta or seconds); this costs no attempt."""
+    """Run me again after `delay`: a timedelta, seconds, or text such as "90s"; costs no attempt."""
 
-    def __init__(self, delay: timedelta | float) -> None:
+    def __init__(self, delay: timedelta | float | str) -> None:
         super().__init__(delay)
-        self.delay = delay if isinstance(delay, timedelta) else timedelta(seconds=delay)
+        self.delay = delay
 
 
 class Cancel(Exception):
