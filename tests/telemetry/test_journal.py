@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from onbeat.model.ids import ScheduleId
+from onbeat.model.ids import ScheduleId, WorkerId
 from onbeat.model.job import JobState
 from onbeat.model.outcome import Cancelled, Failed, Lost, Released, Snoozed, Succeeded
 from onbeat.model.recurrence import RecurrenceSpec
@@ -77,12 +77,19 @@ def test_the_other_events_are_said_once_each(said):
     journal.lease_lost(a_job())
     journal.planned(5, 1)
     journal.planned(0, 0)
-    journal.rescued(a_job())
+    journal.rescued(a_job(), WorkerId("w1"))
     journal.pruned(3)
     events = [event for _, event, _ in said()]
     assert events == [
         "job.started", "job.lease_lost", "schedules.planned", "job.rescued", "jobs.pruned",
     ]  # fmt: skip
+
+
+def test_a_rescued_job_names_the_worker_that_is_gone(said):
+    # The job itself has left it: only the one who took it back still knows.
+    Journal().rescued(a_job(worker=None), WorkerId("w-gone"))
+    ((_, _, fields),) = said()
+    assert fields["worker"] == "w-gone"
 
 
 def test_a_schedule_that_cannot_be_planned_is_named(said):

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from onbeat.model.errors import Unavailable
 from onbeat.model.event import Stats
+from onbeat.model.ids import WorkerId
 from onbeat.model.outcome import Cancelled, Failed, Lost, Released, Snoozed, Succeeded
 from onbeat.model.queue import Queue
 from onbeat.model.target import HttpTarget
@@ -98,7 +99,7 @@ def test_callbacks_are_one_task(counts, metrics):
 def test_the_loops_are_counted(counts, metrics):
     counts.planned(5, 2)
     counts.lease_lost(a_job())
-    counts.rescued(a_job())
+    counts.rescued(a_job(), WorkerId("w1"))
     counts.pruned(7)
     counts.unplannable(None, ValueError())
     counts.loop_failed("planner", ValueError())
@@ -184,7 +185,7 @@ def test_the_standard_telemetry_counts_and_the_silent_one_does_not(caplog, count
         telemetry.ended(a_job(), Succeeded(), SECOND)
         telemetry.lease_lost(a_job())
         telemetry.planned(1, 1)
-        telemetry.rescued(a_job())
+        telemetry.rescued(a_job(), WorkerId("w1"))
         telemetry.pruned(1)
         telemetry.loop_failed("planner", ValueError())
         telemetry.loop_beat("planner")

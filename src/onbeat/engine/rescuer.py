@@ -92,9 +92,9 @@ class Rescuer:
         now = self.clock.now()
         settlements = [self.lost(job, now) for job in jobs]
         settled = await self.settler.settle(settlements)
-        for settlement, was_ours in zip(settlements, settled, strict=True):
-            if was_ours:
-                self.telemetry.rescued(settlement.job)
+        for job, settlement, was_ours in zip(jobs, settlements, settled, strict=True):
+            if was_ours and job.worker is not None:
+                self.telemetry.rescued(settlement.job, job.worker)
 
     def lost(self, job: Job, now: datetime) -> Settlement:
         outcome = Lost(f"worker {job.worker} died or was not heard of")

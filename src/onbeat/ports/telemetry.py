@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Protocol
 
+from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
 from onbeat.model.outcome import Outcome
 from onbeat.model.schedule import Schedule
@@ -31,7 +32,9 @@ class Telemetry(Protocol):
         """So many planned occurrences lie elsewhere by newer zone data, and were planned anew."""
         ...
 
-    def rescued(self, job: Job) -> None: ...
+    def rescued(self, job: Job, worker: WorkerId) -> None:
+        """The job was taken back from a worker that is gone; `job` is as it then stands."""
+        ...
 
     def pruned(self, jobs: int) -> None: ...
 

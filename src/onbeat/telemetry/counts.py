@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from onbeat.model.attempt import OutcomeName
+from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
 from onbeat.model.outcome import (
     Cancelled,
@@ -104,7 +105,7 @@ class Counts:
     def unplannable(self, schedule: Schedule, error: Exception) -> None:
         self.unplannable_schedules += 1
 
-    def rescued(self, job: Job) -> None:
+    def rescued(self, job: Job, worker: WorkerId) -> None:
         self.rescued_jobs += 1
 
     def pruned(self, jobs: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
+from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
 from onbeat.model.outcome import (
     Cancelled,
@@ -82,8 +83,8 @@ class Journal:
         names = {"schedule": schedule.id, "name": schedule.name}
         self._loops.warning("schedule.moved", **names, occurrences=occurrences)
 
-    def rescued(self, job: Job) -> None:
-        self._jobs.warning("job.rescued", **named(job), **standing(job), worker=job.worker)
+    def rescued(self, job: Job, worker: WorkerId) -> None:
+        self._jobs.warning("job.rescued", **named(job), **standing(job), worker=worker)
 
     def pruned(self, jobs: int) -> None:
         if jobs:

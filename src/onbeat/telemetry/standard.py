@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
 from onbeat.model.outcome import Outcome
 from onbeat.model.schedule import Schedule
@@ -39,9 +40,9 @@ class Standard:
     def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None:
         self.journal.zone_data_moved(schedule, occurrences)
 
-    def rescued(self, job: Job) -> None:
-        self.counts.rescued(job)
-        self.journal.rescued(job)
+    def rescued(self, job: Job, worker: WorkerId) -> None:
+        self.counts.rescued(job, worker)
+        self.journal.rescued(job, worker)
 
     def pruned(self, jobs: int) -> None:
         self.counts.pruned(jobs)
@@ -71,7 +72,7 @@ class Silent:
 
     def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None: ...
 
-    def rescued(self, job: Job) -> None: ...
+    def rescued(self, job: Job, worker: WorkerId) -> None: ...
 
     def pruned(self, jobs: int) -> None: ...
 
