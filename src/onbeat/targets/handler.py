@@ -1,14 +1,11 @@
 """Runs Python functions: coroutines in the worker's loop, plain functions in threads."""
 
-import asyncio
 import contextvars
 import inspect
 import traceback
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
-
-import msgspec
 
 from onbeat.model.errors import Invalid
 from onbeat.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
@@ -18,26 +15,16 @@ from onbeat.ports.target import Run
 from onbeat.targets import threads
 from onbeat.targets.arguments import Codec, decoder_for, encode_result, hints_of
 from onbeat.targets.context import Context
-from onbeat.targets.isolation import Processes
 from onbeat.targets.threads import Threads
 from onbeat.wire.values import read_span
 
 
-class Isolation(msgspec.Struct, frozen=True):
-    """A process of its own for each running attempt, with at most so many bytes of memory."""
-
-    memory_bytes: int | None = None
-
-
 class Handler:
-    """A function registered under a task name, and where it runs."""
+    """A function registered under a task name."""
 
-    def __init__(
-        self, task: str, function: Callable[..., Any], isolation: Isolation | None = None
-    ) -> None:
+    def __init__(self, task: str, function: Callable[..., Any]) -> None:
         self.task = task
         self.function = function
-        self.isolation = isolation
         self.codec = Codec(task, function, Context)
         self.is_async = inspect.iscoroutinefunction(function)
         self.results = decoder_for(hints_of(function).get("return", Any))
@@ -77,20 +64,15 @@ class HandlerRunner:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.threads: Threads | None = None
-        self.processes: Processes | None = None
 
     async def open(self) -> None:
         self.threads = Threads()
-        self.processes = Processes()
 
     async def close(self) -> None:
         """Threads that still run a handler are left behind; their jobs are settled already."""
         if self.threads is not None:
             self.threads.close()
             self.threads = None
-        if self.processes is not None:
-            await asyncio.to_thread(self.processes.close)
-            self.processes = None
 
     async def run(self, run: Run) -> Outcome:
         target = run.job.target
@@ -98,16 +80,6 @@ class HandlerRunner:
         handler = self.registry.handlers.get(target.task)
         if handler is None:
             return Failed(f"no task {target.task!r} is registered in this worker")
-        if handler.isolation is None:
-            return await self.run_here(handler, run)
-        assert self.processes is not None, "the runner is open while jobs run"
-        module, memory_bytes = handler.function.__module__, handler.isolation.memory_bytes
-        return await self.processes.run(run, module, memory_bytes)
-
-    async def run_here(self, handler: Handler, run: Run) -> Outcome:
-        """Run it in this process, whatever the handler asks for."""
-        target = run.job.target
-        assert isinstance(target, HandlerTarget), "only handler targets have handlers"
         try:
             args, kwargs = handler.codec.decode(target.args, target.kwargs)
             handler.codec.check_fit(args, kwargs)
