@@ -11,6 +11,7 @@ from starlette.routing import Route
 from onbeat.api.answering import answered, refused
 from onbeat.api.options import ApiOptions
 from onbeat.api.reading import read_request
+from onbeat.api.telling import tell
 from onbeat.operations.caller import call, success_status
 from onbeat.operations.operator import Operator
 from onbeat.operations.table import OPERATIONS, Operation
@@ -48,6 +49,7 @@ def endpoint(
             found = await call(operator, operation, asked)
         except Exception as error:  # noqa: BLE001  every error is told in one form
             return refused(error, request)
+        tell(operation, asked, found)
         return answered(found, success_status(operation, found))
 
     return answer
