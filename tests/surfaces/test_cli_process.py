@@ -47,6 +47,27 @@ def test_streams_and_codes_are_as_promised(onbeat):
         assert "Traceback" not in failed.stderr
 
 
+@pytest.mark.parametrize("group", [[], ["job"], ["schedule"]])
+def test_a_group_without_a_command_shows_its_help_and_nothing_around_it(onbeat, group):
+    shown = onbeat(*group)
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert shown.stderr.startswith(" ".join(["Usage: onbeat", *group, "[OPTIONS]"]))
+    assert "see `" not in shown.stderr
+
+
+@pytest.mark.parametrize("place", ["none/onbeat.db", "folder.db", "text.db"])
+def test_a_service_without_its_store_does_not_start_and_says_so_in_one_line(
+    onbeat, tmp_path, place
+):
+    (tmp_path / "folder.db").mkdir()
+    (tmp_path / "text.db").write_text("no database, though long enough to be looked at " * 20)
+    failed = onbeat("up", "--port", "0", "--store", f"sqlite:///{place}")
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert failed.stderr.startswith("onbeat: store: SQLite database ")
+    assert place in failed.stderr
+    assert failed.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_a_pipe_gets_no_colours_and_no_progress(onbeat, environment):
     onbeat("job", "add", "--file", "-", input='{"task": "t"}\n')

@@ -331,3 +331,11 @@ def test_an_unexpected_error_is_one_line_and_debug_shows_more(onbeat, monkeypatc
 def test_names_cannot_drive_the_terminal(onbeat):
     onbeat("job", "add", "--task", "[red]x[/red]", "--label", "a=b")
     assert "[red]x" in "".join(onbeat("job", "list").stdout.split())
+
+
+@pytest.mark.parametrize("group", ["schedule", "job"])
+def test_a_name_where_an_id_belongs_is_shown_with_where_the_ids_stand(onbeat, group):
+    said = onbeat(group, "show", "nightly", code=1).stderr
+    assert said == (
+        f"onbeat: Invalid {group} ID format: nightly; `onbeat {group} list` shows the ids\n"
+    )

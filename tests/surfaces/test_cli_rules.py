@@ -108,6 +108,17 @@ def test_a_rule_is_explained_in_words():
     assert (found["kind"], found["text"]) == ("cron", "0 3 * * *")
 
 
+def test_an_explanation_shows_the_next_ten_and_what_may_surprise():
+    args = ("explain", "FREQ=MONTHLY;BYMONTHDAY=31;BYHOUR=9;BYMINUTE=0;BYSECOND=0")
+    shown = run(*args, "--tz", "Europe/Berlin").stdout
+    assert shown.count(" 09:00:00 CE") == 10
+    assert "! never in February, April, June, September, November" in shown
+    found = json.loads(run(*args, "--json").stdout)
+    assert len(found["occurrences"]) == 10
+    assert all(at.endswith("-31T09:00:00Z") for at in found["occurrences"])
+    assert found["notes"] == ["never in February, April, June, September, November"]
+
+
 @pytest.mark.parametrize(
     ("span", "text"),
     [

@@ -10,10 +10,18 @@ from typing import Any, Protocol, TypeVar
 import click
 import msgspec
 
-from onbeat.model.errors import Misconfigured, NotFound
+from onbeat.model.errors import Malformed, Misconfigured, NotFound
 from onbeat.settings import Settings, load
 
 Value = TypeVar("Value")
+
+
+def with_id(error: Malformed, id: object, operation: str) -> Malformed:
+    """A word that is no id may be a name: say which it was, and where the ids stand."""
+    if id is None or "ID format" not in str(error):
+        return error
+    group = operation.partition(".")[0]
+    return Malformed(f"{error}: {id}; `onbeat {group} list` shows the ids")
 
 
 class Caller(Protocol):
@@ -46,6 +54,8 @@ class Connection(msgspec.Struct, frozen=True):
             return self.run(lambda caller: caller.call(operation, asked, body))
         except NotFound as error:
             raise NotFound(f"{error}: {asked.get('id', operation)}") from error
+        except Malformed as error:
+            raise with_id(error, asked.get("id"), operation) from error
 
     def run(self, work: Callable[[Caller], Awaitable[Value]]) -> Value:
         """Several requests over one connection."""

@@ -32,13 +32,13 @@ class Ending(msgspec.Struct, frozen=True):
 def ending_of(error: BaseException) -> Ending:
     match error:
         case click.UsageError():
-            return Ending(BAD_USAGE, told(usage_line(error)))
+            return Ending(BAD_USAGE, usage_text(error))
         case click.Abort() | KeyboardInterrupt():
             return Ending(INTERRUPTED, told("interrupted"))
         case click.ClickException():
             return Ending(error.exit_code, told(error.format_message()))
         case Misconfigured():
-            return Ending(BAD_USAGE, told(str(error)))
+            return Ending(BAD_USAGE, told(setting_line(error)))
         case Unavailable():
             return Ending(UNREACHABLE, told(str(error)))
         case OnbeatError():
@@ -60,11 +60,19 @@ def told(message: str) -> str:
     return f"onbeat: {message}"
 
 
-def usage_line(error: click.UsageError) -> str:
-    """The message, and where the help is."""
+def usage_text(error: click.UsageError) -> str:
+    """The message, and where the help is; the help itself for a group without a command."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return error.format_message()
     message = error.format_message().rstrip(".")
     path = error.ctx.command_path if error.ctx else "onbeat"
-    return f"{message}; see `{path} --help`"
+    return told(f"{message}; see `{path} --help`")
+
+
+def setting_line(error: Misconfigured) -> str:
+    """The message, with the setting's key where it does not name it."""
+    message = str(error)
+    return f"{error.key}: {message}" if error.key and error.key not in message else message
 
 
 def failure_line(error: OnbeatError) -> str:

@@ -29,6 +29,9 @@ Examples:
   onbeat next "30 2 * * *" --tz America/New_York --after 2027-03-13
   onbeat next "every 90m" --json"""
 
+EXPLAINED: Final = 10
+"""So many occurrences show what a rule does."""
+
 rule_argument = click.argument("rule")
 zone_option = click.option(
     "--tz", "--timezone", "tz", metavar="ZONE", help="IANA zone of the rule.  [default: UTC]"
@@ -139,22 +142,23 @@ def detail(instant: datetime, zone: tzinfo | None, notes: Sequence[Note]) -> dic
 @zone_option
 @json_option
 def explain(rule: str, *, tz: str | None, as_json: bool) -> None:
-    """Say what RULE means, in words, and what may surprise about it."""
+    """Say what RULE means, in words, when it fires next, and what may surprise about it."""
     now = present()
     with pointing():
         spec = guess(rule, tz)
         recurrence = read_rule(rule, tz, now)
-        found = {
+        instants = recurrence.take(EXPLAINED, now)
+        notes = recurrence.notes(now, EXPLAINED)
+        said = {
             "kind": spec.kind,
             "text": spec.text,
             "timezone": recurrence.tz,
             "description": recurrence.describe(),
-            "notes": [note.text for note in recurrence.notes(now)],
         }
     if as_json:
-        show_json(found)
+        texts = {"notes": [note.text for note in notes]}
+        show_json(said | {"occurrences": [utc_text(instant) for instant in instants]} | texts)
         return
-    notes = found.pop("notes")
-    show_record({name: plain(value) for name, value in found.items()})
-    for note in notes if isinstance(notes, list) else ():
-        done(f"! {note}")
+    show_record({name: plain(value) for name, value in said.items()})
+    done("")
+    show_occurrences(instants, zone_shown(recurrence), notes, now)

@@ -11,6 +11,7 @@ import click
 
 from onbeat.cli.connection import config_option
 from onbeat.cli.loading import load_app
+from onbeat.model.errors import Misconfigured, Unavailable
 from onbeat.settings import Settings, load
 from onbeat.settings.keys import Setting
 from onbeat.settings.table import TABLE
@@ -75,8 +76,12 @@ def run(settings: Settings) -> int:
     from onbeat.serving import serve  # noqa: PLC0415
 
     beat = load_app(settings.app) if settings.app else None
-    with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-        return runner.run(serve(settings, beat))
+    try:
+        with asyncio.Runner(loop_factory=fastest_loop()) as runner:
+            return runner.run(serve(settings, beat))
+    except Unavailable as error:
+        # Who starts a service named its store: that it is not there is a matter of settings.
+        raise Misconfigured(str(error), "store") from error
 
 
 def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
