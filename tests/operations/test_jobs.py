@@ -291,6 +291,18 @@ async def test_why_a_job_of_a_paused_queue_or_schedule_does_not_run(office):
     assert (await why(office, job))[0] == "schedule_paused"
 
 
+async def test_why_says_the_line_of_an_error_that_says_most(office):
+    error = 'File "work.py", line 1, in work\n    raise ValueError("no")\nValueError: no'
+    id = await enqueue(office, retry={"attempts_max": 2, "delay": "10s", "jitter": False})
+    await office.run(Failed(error), "work")
+    told = (await office.ask(JOB_WHY, id=id))["explanation"]
+    assert told.startswith("Attempt 1 of 2 failed (ValueError: no); it is tried again at ")
+    office.move(minutes=1)
+    await office.run(Failed(error), "work")
+    told = (await office.ask(JOB_WHY, id=id))["explanation"]
+    assert told == "It has failed: attempts used up: ValueError: no. It can be retried."
+
+
 async def test_why_a_failed_attempt_waits(office):
     await office.hire("work", concurrency=10)
     id = await enqueue(office, retry={"delay": "1m", "jitter": False})

@@ -63,7 +63,7 @@ def standing(job: Job) -> Obstacle:
             reason = job.reason or job.cancel_reason or "no reason given"
             return Obstacle("cancelled", f"It was cancelled: {reason}. It can be retried.")
         case _:
-            told = ": ".join(text for text in (job.reason, job.error) if text)
+            told = ": ".join(text for text in (job.reason, summary(job.error)) if text)
             return Obstacle("failed", f"It has failed: {told[:500]}. It can be retried.")
 
 
@@ -87,9 +87,10 @@ async def in_the_way(operator: Operator, job: Job, now: datetime) -> AsyncIterat
 
 def waiting_for_time(job: Job) -> Obstacle:
     if job.error is not None and job.attempt > 0:
+        error = summary(job.error)[:200]
         return Obstacle(
             "retry_later",
-            f"Attempt {job.attempt} of {job.retry.attempts_max} failed ({job.error[:200]});"
+            f"Attempt {job.attempt} of {job.retry.attempts_max} failed ({error});"
             f" it is tried again at {shown(job.due_at)}.",
             job.due_at,
         )
@@ -146,6 +147,11 @@ def missing_worker(job: Job, workers: Sequence[Worker], *, is_due: bool) -> Sequ
     if is_due and all(worker.running >= worker.concurrency for worker in serving):
         return [Obstacle("workers_busy", "All workers that could run it are full.")]
     return []
+
+
+def summary(error: str | None) -> str:
+    """The line of an error that says most: a traceback ends with it."""
+    return (error or "").strip().rpartition("\n")[2]
 
 
 def shown(instant: datetime) -> str:
