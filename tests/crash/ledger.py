@@ -71,9 +71,9 @@ class Books:
         return cls(place, whole=False)
 
     def is_quiet(self, since: datetime) -> bool:
-        """Whether everything that was due by then has ended."""
-        return not any(
-            job.state is JobState.RUNNING or (job.state is JobState.WAITING and job.due_at <= since)
+        """Whether all jobs have ended but the occurrences that were not due by then."""
+        return all(
+            job.is_final or (job.occurrence is not None and job.occurrence > since)
             for job in self.jobs.values()
         )
 
@@ -86,7 +86,8 @@ class Books:
         others = [job for job in works if job.state is not JobState.SUCCEEDED]
         # One that was running at three kills has been put aside, and says so.
         astray = [job for job in others if (job.reason, job.lost) != ("poison", LOST_MAX)]
-        assert not astray, f"{len(astray)} jobs have not come to their end: {astray[:3]}"
+        told = [(job.state, job.reason, job.error, job.lost, job.released) for job in astray]
+        assert not astray, f"jobs have not come to their end: {told}"
         assert len(others) * 20 < len(works)
 
     def check_attempts(self) -> None:
