@@ -18,7 +18,8 @@ from onbeat.model.target import HandlerTarget, HttpTarget
 from onbeat.model.worker import Worker as WorkerRow
 from onbeat.recurrence import compile_spec
 from onbeat.stores.memory import MemoryStore
-from onbeat.targets.handler import Handler, HandlerRunner, Registry
+from onbeat.targets.handler import Handler, Registry
+from onbeat.targets.runner import HandlerRunner
 from onbeat.testing.build import MINUTE, NOW, a_job, a_worker, an_id
 from onbeat.transports.memory import MemoryTransport
 from waiting import eventually

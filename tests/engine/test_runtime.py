@@ -14,7 +14,8 @@ from onbeat.model.role import Role
 from onbeat.model.target import HandlerTarget
 from onbeat.recurrence import compile_spec, every
 from onbeat.stores.memory import MemoryStore
-from onbeat.targets.handler import Handler, HandlerRunner, Registry
+from onbeat.targets.handler import Handler, Registry
+from onbeat.targets.runner import HandlerRunner
 from onbeat.testing.build import a_job, a_plan, a_schedule
 from onbeat.transports.memory import MemoryTransport
 from waiting import eventually

@@ -1,8 +1,9 @@
 """Calls that are not made yet: a target with what a job of it needs beside."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -12,6 +13,7 @@ from onbeat.model.job import Job
 from onbeat.model.limits import (
     AFTER_MAX,
     KEY_CHARS_MAX,
+    MEMORY_BYTES_MIN,
     NAME_CHARS_MAX,
     PRIORITY_MAX,
     PRIORITY_MIN,
@@ -19,9 +21,12 @@ from onbeat.model.limits import (
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HttpTarget, Target
 from onbeat.rules.urls import checked_headers, checked_method, checked_secret, checked_url
+from onbeat.targets.handler import Isolation
 from onbeat.wire.values import read_instant, read_labels, read_name, read_span
 
 Result_co = TypeVar("Result_co", covariant=True)
+MEMORY: Final = re.compile(r"(?P<number>\d{1,15})\s*(?P<unit>[KMG])?(i?B)?", re.IGNORECASE)
+MEMORY_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 Span = timedelta | float | str
 """A timedelta, seconds, or text such as "90s", "1h30m" or "PT15M"."""
 
@@ -152,6 +157,29 @@ def span(name: str, value: Span | None) -> timedelta | None:
     if value is None:
         return None
     return read_span(value.total_seconds() if isinstance(value, timedelta) else value, name)
+
+
+def isolation_of(isolation: str, memory: int | str | None) -> Isolation | None:
+    """Where a task runs. Raises `Invalid` naming the option that cannot be right."""
+    if isolation not in {"none", "process"}:
+        raise Invalid(f"isolation must be none or process, not {isolation!r}", field="isolation")
+    if isolation == "none":
+        if memory is not None:
+            raise Invalid("memory bounds a process; it needs isolation='process'", field="memory")
+        return None
+    return Isolation(None if memory is None else memory_bytes(memory))
+
+
+def memory_bytes(value: int | str) -> int:
+    """A number of bytes, or text such as 512MB or 2GiB; both units count in powers of 1024."""
+    found = MEMORY.fullmatch(str(value).strip())
+    size = int(found["number"]) * MEMORY_UNITS[(found["unit"] or "").upper()] if found else 0
+    if size < MEMORY_BYTES_MIN:
+        raise Invalid(
+            f"memory must be at least {MEMORY_BYTES_MIN >> 20}MB, as bytes or text such as 512MB",
+            field="memory",
+        )
+    return size
 
 
 def http(

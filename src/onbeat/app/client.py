@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self, TypeVar, Unpack, cast, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, cast, overload
 
-from onbeat.app.calls import Call, JobOptions, Span, name_of, options
+from onbeat.app.calls import Call, JobOptions, Span, isolation_of, name_of, options
 from onbeat.app.composition import (
     Machinery,
     Options,
@@ -35,7 +35,7 @@ from onbeat.ports.clock import Clock
 from onbeat.ports.store import Store
 from onbeat.ports.telemetry import Telemetry
 from onbeat.recurrence import Recurrence, compile_spec
-from onbeat.targets.handler import Handler, Registry
+from onbeat.targets.handler import Handler, Isolation, Registry
 from onbeat.telemetry.standard import Silent
 
 Value = TypeVar("Value")
@@ -104,6 +104,8 @@ class Onbeat:
         retry: RetryPolicy | None = None,
         timeout: Span | None = None,
         labels: Mapping[str, str] | None = None,
+        isolation: Literal["none", "process"] = "none",
+        memory: int | str | None = None,
     ) -> "Registrar": ...
 
     def task(
@@ -115,14 +117,19 @@ class Onbeat:
         retry: RetryPolicy | None = None,
         timeout: Span | None = None,
         labels: Mapping[str, str] | None = None,
+        isolation: Literal["none", "process"] = "none",
+        memory: int | str | None = None,
     ) -> Any:
         """Register a function as a task; its name is `name`, or `module.function` without.
 
-        Coroutine functions run in the event loop, others in threads. Raises `Invalid` for an
-        option that cannot be right, ValueError when another function has the name.
+        Coroutine functions run in the event loop, others in threads. With `isolation="process"`
+        each attempt runs in a process of its own, which is killed when the attempt is stopped or
+        takes too long; `memory` then bounds it, in bytes or as text such as "512MB". Raises
+        `Invalid` for an option that cannot be right, ValueError when another function has the name.
         """
         said = options(queue=queue, priority=priority, retry=retry, timeout=timeout, labels=labels)
-        registrar = Registrar(self, name if isinstance(name, str) else None, said)
+        own = isolation_of(isolation, memory)
+        registrar = Registrar(self, name if isinstance(name, str) else None, said, own)
         return registrar(name) if callable(name) else registrar
 
     def schedule(
@@ -339,10 +346,13 @@ class Onbeat:
 class Registrar:
     """Turns a function into a task, with the options said in the decorator."""
 
-    def __init__(self, beat: Onbeat, name: str | None, said: JobOptions) -> None:
+    def __init__(
+        self, beat: Onbeat, name: str | None, said: JobOptions, isolation: Isolation | None = None
+    ) -> None:
         self.beat = beat
         self.name = name
         self.said = said
+        self.isolation = isolation
 
     @overload
     def __call__(
@@ -354,7 +364,7 @@ class Registrar:
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         name = name_of("name", self.name or f"{module_of(function)}.{function.__qualname__}")
-        handler = Handler(name, function)
+        handler = Handler(name, function, self.isolation)
         self.beat.remember(handler, self.said)
         task: AnyTask = Task(self.beat, handler, function, self.said)
         return task

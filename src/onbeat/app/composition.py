@@ -18,7 +18,8 @@ from onbeat.ports.telemetry import Telemetry
 from onbeat.rules.addresses import NOTHING_MORE, Allowed
 from onbeat.rules.planning import Read
 from onbeat.rules.urls import refusal_at_creation
-from onbeat.targets.handler import HandlerRunner, Registry
+from onbeat.targets.handler import Registry
+from onbeat.targets.runner import HandlerRunner
 from onbeat.transports.memory import MemoryTransport
 
 SQLITE = "sqlite:///"

@@ -26,6 +26,7 @@ INTEGER_MAX: Final = 2**63 - 1  # what every store can keep
 PRIORITY_MIN: Final = -32_768
 PRIORITY_MAX: Final = 32_767
 ATTEMPTS_MAX: Final = 1_000  # tries that a policy may allow
+MEMORY_BYTES_MIN: Final = 64 << 20  # an interpreter with a program in it takes about this
 LOST_MAX: Final = 3  # workers that a job may take down with it before it is put aside as poison
 RELEASED_MAX: Final = 20  # shutdowns that a job may be handed back by without costing an attempt
 SPAN_MAX: Final = timedelta(days=3_660)  # delays and timeouts
