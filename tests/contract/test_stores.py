@@ -50,3 +50,24 @@ class TestPostgres(StoreContract):
         await store.open()
         yield store
         await store.close()
+
+
+class TestMysql(StoreContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def place(cls) -> Iterator[str]:
+        from stores.mysql.server import database  # noqa: PLC0415  its driver is heavy
+
+        with database() as url:
+            yield url
+
+    @pytest.fixture
+    async def store(self, place: str) -> AsyncIterator[Store]:
+        from onbeat.stores.mysql.store import MysqlStore  # noqa: PLC0415
+        from stores.mysql.server import empty  # noqa: PLC0415
+
+        store = MysqlStore(place)
+        await store.open()
+        yield store
+        await store.close()
+        empty(place)

@@ -1,0 +1,1 @@
+"""The store in one database of a MySQL or MariaDB server."""

@@ -1,0 +1,177 @@
+"""Telling listeners that something may have changed, in this process at once and in others soon."""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Collection, Iterable
+
+from onbeat.ports.store import Hint
+from onbeat.stores.mysql.connection import Database, connect
+from onbeat.stores.mysql.place import Place
+from onbeat.stores.mysql.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.04  # how often to look for other processes' changes while someone listens
+LOST_SECONDS_MAX = 1.0
+RING_SECONDS = 0.01  # between two words to other processes
+
+Heard = Callable[[Hint], None]
+
+
+class Hints:
+    """The listeners of one store, and a thread that looks for changes while there are any."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._lock = threading.Lock()
+        self._heard: tuple[Heard, ...] = ()
+        self._opened = False
+        self._thread: threading.Thread | None = None
+
+    def listen(self, heard: Heard) -> Callable[[], None]:
+        # A bound method is another object each time it is named, so that the same one added twice
+        # and removed once would be ambiguous without this wrapper.
+        def tell(hint: Hint) -> None:
+            heard(hint)
+
+        with self._lock:
+            self._heard = (*self._heard, tell)
+            self._start()
+        return lambda: self._remove(tell)
+
+    def tell(self, hints: Iterable[Hint]) -> None:
+        for hint in hints:
+            for heard in self._heard:
+                try:
+                    heard(hint)
+                except Exception:  # a listener's fault must not stop who tells
+                    log.exception("store.listener_failed")
+
+    def open(self) -> None:
+        with self._lock:
+            self._opened = True
+            self._start()
+
+    def close(self) -> None:
+        """Blocks until the thread has ended."""
+        with self._lock:
+            self._opened = False
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _remove(self, tell: Heard) -> None:
+        with self._lock:
+            self._heard = tuple(one for one in self._heard if one is not tell)
+
+    def _start(self) -> None:
+        if self._opened and self._heard and self._thread is None:
+            self._thread = threading.Thread(
+                target=self._work, name="onbeat-mysql-listener", daemon=True
+            )
+            self._thread.start()
+
+    def _work(self) -> None:
+        asyncio.run(self._watch())
+
+    async def _watch(self) -> None:
+        look = Look(self._place)
+        try:
+            while self._goes_on():
+                self.tell(await look.changed())
+                await asyncio.sleep(look.pause)
+        finally:
+            await look.close()
+
+    def _goes_on(self) -> bool:
+        with self._lock:
+            goes_on = self._opened and bool(self._heard)
+            if not goes_on:
+                self._thread = None
+            return goes_on
+
+
+class Look:
+    """What was last seen of the counts of changes."""
+
+    def __init__(self, place: Place) -> None:
+        self.pause = LOOK_SECONDS
+        self._place = place
+        self._db: Database | None = None
+        self._seen: dict[str, int] | None = None
+        self._lost = False
+
+    async def changed(self) -> Collection[Hint]:
+        """All, after a time without sight."""
+        try:
+            counts = await self._counts()
+        except Exception:  # noqa: BLE001  whoever asks something next is told
+            self._forget()
+            return ()
+        seen, self._seen = self._seen, counts
+        was_lost, self._lost = self._lost, False
+        self.pause = LOOK_SECONDS
+        if was_lost:
+            return tuple(Hint)
+        if seen is None:
+            return ()
+        return [hint for hint in Hint if counts.get(hint.name) != seen.get(hint.name)]
+
+    async def close(self) -> None:
+        if self._db is not None:
+            with contextlib.suppress(Exception):
+                await self._db.ensure_closed()
+
+    async def _counts(self) -> dict[str, int]:
+        if self._db is None:
+            self._db = await connect(self._place)
+        return dict(await Transaction(self._db).rows("SELECT hint, count FROM changes"))
+
+    def _forget(self) -> None:
+        self._lost = True
+        self.pause = min(self.pause * 2, LOST_SECONDS_MAX)
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+
+class Bell:
+    """Tells other processes, for one event loop; what comes while it rings is rung together."""
+
+    def __init__(self, ring: Callable[[Collection[Hint]], Awaitable[None]]) -> None:
+        self._ring = ring
+        self._pending: set[Hint] = set()
+        self._ringing: asyncio.Task[None] | None = None
+
+    def ring(self, hints: Collection[Hint]) -> None:
+        self._pending |= set(hints)
+        if self._pending and self._ringing is None:
+            self._ringing = asyncio.get_running_loop().create_task(self._go_on())
+
+    async def landed(self) -> None:
+        """Returns once all was rung, or could not be."""
+        while self._ringing is not None:
+            await asyncio.wait([self._ringing])
+
+    async def _go_on(self) -> None:
+        try:
+            while self._pending:
+                pending, self._pending = self._pending, set()
+                with contextlib.suppress(Exception):  # a hint may be lost
+                    await self._ring(pending)
+                await asyncio.sleep(RING_SECONDS)
+        finally:
+            self._ringing = None
+
+
+async def count_changes(transaction: Transaction, hints: Collection[Hint]) -> None:
+    await transaction.insert(
+        """
+        INSERT INTO changes (hint, count)
+        VALUES (%s, 1)
+        ON DUPLICATE KEY UPDATE count = count + 1
+        """,
+        [(hint.name,) for hint in sorted(hints, key=lambda hint: hint.value)],
+    )

@@ -1,0 +1,194 @@
+"""Records and the rows that keep them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from onbeat.model.ids import JobId, ScheduleId, Token
+from onbeat.model.job import Job, JobState, Progress
+from onbeat.model.retry import RetryPolicy
+from onbeat.model.schedule import Overlap
+from onbeat.model.target import Target, lane_of
+from onbeat.stores.mysql.transaction import Row
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What a job is, as far as no query needs it."""
+
+    target: Target
+    created_at: datetime
+    retry: RetryPolicy = RetryPolicy()
+    timeout: timedelta | None = None
+    expires_at: datetime | None = None
+    after: tuple[JobId, ...] = ()
+    labels: dict[str, str] = {}
+
+
+SPEC = msgspec.json.Decoder(Spec)
+PROGRESS = msgspec.json.Decoder(Progress)
+STATES = {state.value: state for state in JobState}
+OVERLAPS: dict[str | None, Overlap] = {
+    None: Overlap.ALLOW,
+    **{overlap.value: overlap for overlap in Overlap},
+}
+
+# What both tables of jobs have, in the order in which all statements name them.
+SHARED = (
+    "id, queue, priority, lane, due_at, start_by, unique_key, schedule_id, occurrence, overlap, "
+    "token, attempt, lost, released, started_at, reason, cancel_reason, result, error, progress, "
+    "spec"
+)
+NAMES = tuple(SHARED.split(", "))
+
+LIVE_COLUMNS = (
+    f"{SHARED}, IF(running, 'running', 'waiting') AS state, blocked_by, worker, NULL AS finished_at"
+)
+ENDED_COLUMNS = f"{SHARED}, state, 0 AS blocked_by, NULL AS worker, finished_at"
+"""What `read_job` takes, from `jobs` and from `finished`."""
+
+
+def micros(instant: datetime) -> int:
+    """Exactly; a float would lose the last digits."""
+    span = instant - EPOCH
+    return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
+
+
+def micros_or_none(instant: datetime | None) -> int | None:
+    return None if instant is None else micros(instant)
+
+
+def instant(value: int) -> datetime:
+    return EPOCH + timedelta(microseconds=value)
+
+
+def instant_or_none(value: int | None) -> datetime | None:
+    return None if value is None else EPOCH + timedelta(microseconds=value)
+
+
+def to_json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def spec_of(job: Job) -> str:
+    return to_json(
+        Spec(
+            target=job.target,
+            created_at=job.created_at,
+            retry=job.retry,
+            timeout=job.timeout,
+            expires_at=job.expires_at,
+            after=job.after,
+            labels=job.labels,
+        )
+    )
+
+
+def job_row(job: Job) -> Row:
+    """A new job, as `enqueue.insert` takes it but for `held`."""
+    return (
+        job.id,
+        job.queue,
+        job.priority,
+        lane_of(job.target),
+        micros(job.due_at),
+        micros_or_none(job.start_by),
+        job.unique,
+        job.schedule_id,
+        micros_or_none(job.occurrence),
+        overlap_text(job.overlap),
+        spec_of(job),
+    )
+
+
+def overlap_text(overlap: Overlap) -> str | None:
+    """None for the usual rule, which then takes no room."""
+    return None if overlap is Overlap.ALLOW else overlap.value
+
+
+def named(row: Row) -> dict[str, Any]:
+    """The columns that both tables of jobs have, by name."""
+    return dict(zip(NAMES, row, strict=False))
+
+
+def read_job(row: Sequence[Any]) -> Job:
+    (
+        id,
+        queue,
+        priority,
+        _lane,
+        due_at,
+        start_by,
+        unique,
+        schedule_id,
+        occurrence,
+        overlap,
+        token,
+        attempt,
+        lost,
+        released,
+        started_at,
+        reason,
+        cancel_reason,
+        result,
+        error,
+        progress,
+        spec_text,
+        state,
+        blocked_by,
+        worker,
+        finished_at,
+    ) = row
+    spec = SPEC.decode(spec_text)
+    return Job(
+        id=JobId(id),
+        target=spec.target,
+        created_at=spec.created_at,
+        due_at=instant(due_at),
+        queue=queue,
+        priority=priority,
+        unique=unique,
+        retry=spec.retry,
+        timeout=spec.timeout,
+        expires_at=spec.expires_at,
+        start_by=instant_or_none(start_by),
+        after=spec.after,
+        labels=spec.labels,
+        schedule_id=None if schedule_id is None else ScheduleId(schedule_id),
+        occurrence=instant_or_none(occurrence),
+        overlap=OVERLAPS[overlap],
+        state=STATES[state],
+        reason=reason,
+        blocked_by=blocked_by,
+        token=Token(token),
+        worker=worker,
+        attempt=attempt,
+        lost=lost,
+        released=released,
+        started_at=instant_or_none(started_at),
+        finished_at=instant_or_none(finished_at),
+        cancel_reason=cancel_reason,
+        result=None if result is None else msgspec.Raw(result.encode()),
+        error=error,
+        progress=None if progress is None else PROGRESS.decode(progress),
+    )
+
+
+def read_jobs(rows: Iterable[Sequence[Any]]) -> list[Job]:
+    return [read_job(row) for row in rows]
+
+
+def finished_row(
+    stored: Mapping[str, Any], *, state: str, finished_at: int, last_attempt: str | None = None
+) -> Row:
+    """What `INSERT_FINISHED` takes."""
+    return (*(stored[name] for name in NAMES), state, finished_at, last_attempt)
+
+
+INSERT_FINISHED = f"""
+    INSERT INTO finished ({SHARED}, state, finished_at, last_attempt)
+    VALUES ({", ".join(["%s"] * (len(NAMES) + 3))})
+"""  # noqa: S608  no value in it
