@@ -1,34 +1,73 @@
 """Onbeat runs work on time, once it is due, and remembers."""
 
-from onbeat.app.calls import Call, http
-from onbeat.app.client import Onbeat
-from onbeat.app.composition import Options
-from onbeat.app.handle import Job, JobFailed
-from onbeat.app.retry import Retry
-from onbeat.app.task import Context, Task
-from onbeat.model.errors import (
-    BadRecurrence,
-    Conflict,
-    Forbidden,
-    Invalid,
-    LeaseLost,
-    Misconfigured,
-    NotFound,
-    OnbeatError,
-    Unauthorized,
-    Unavailable,
-)
-from onbeat.model.signals import Cancel, Fail, Snooze
-from onbeat.recurrence import (
-    Recurrence,
-    cron,
-    daily,
-    every,
-    first_of_month,
-    once,
-    rrule,
-    weekly,
-)
+# Each name is imported when it is first used: the command line and whoever needs only recurrences
+# would else wait for the engine. Type checkers read the plain imports; a test holds the two equal.
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from onbeat.app.calls import Call, http
+    from onbeat.app.client import Onbeat
+    from onbeat.app.composition import Options
+    from onbeat.app.handle import Job, JobFailed
+    from onbeat.app.retry import Retry
+    from onbeat.app.task import Context, Task
+    from onbeat.model.errors import (
+        BadRecurrence,
+        Conflict,
+        Forbidden,
+        Invalid,
+        LeaseLost,
+        Misconfigured,
+        NotFound,
+        OnbeatError,
+        Unauthorized,
+        Unavailable,
+    )
+    from onbeat.model.signals import Cancel, Fail, Snooze
+    from onbeat.recurrence import (
+        Recurrence,
+        cron,
+        daily,
+        every,
+        first_of_month,
+        once,
+        rrule,
+        weekly,
+    )
+
+PLACES: Final = {
+    "onbeat.app.calls": "Call http",
+    "onbeat.app.client": "Onbeat",
+    "onbeat.app.composition": "Options",
+    "onbeat.app.handle": "Job JobFailed",
+    "onbeat.app.retry": "Retry",
+    "onbeat.app.task": "Context Task",
+    "onbeat.model.errors": (
+        "BadRecurrence Conflict Forbidden Invalid LeaseLost Misconfigured "
+        "NotFound OnbeatError Unauthorized Unavailable"
+    ),
+    "onbeat.model.signals": "Cancel Fail Snooze",
+    "onbeat.recurrence": "Recurrence cron daily every first_of_month once rrule weekly",
+}
+"""The names, by their module."""
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in PLACES.items():
+        if name in names.split():
+            value = getattr(import_module(module), name)
+            globals()[name] = value
+            return value
+    if name == "recurrence":
+        return import_module("onbeat.recurrence")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 __all__ = [
     "BadRecurrence",
