@@ -10,9 +10,11 @@ import itertools
 import os
 import sys
 from datetime import timedelta
+from pathlib import Path
 
 from onbeat import Context, Onbeat, Options, every
 from onbeat.engine.runtime import RuntimeOptions
+from waiting import eventually
 
 name, lease = sys.argv[1], float(sys.argv[2])
 does = set(sys.argv[3].split(","))
@@ -45,6 +47,15 @@ async def work(context: Context, seconds: float) -> str:
     return name
 
 
+@beat.task("stay")
+async def stay(context: Context) -> str:
+    """Runs until a file says that this process may go on."""
+    journal("began", context.job_id, context.attempt, context.token, name)
+    await eventually(Path(f"go-{name}").exists, "it may go on", within=3600.0)
+    journal("ended", context.job_id, context.attempt, context.token, name)
+    return name
+
+
 @beat.task("fire")
 async def fire(context: Context) -> None:
     assert context.occurrence is not None
@@ -65,7 +76,7 @@ async def main() -> None:
     if "produce" in does:
         producers = [asyncio.create_task(produce()) for _ in range(3)]
     if "long" in does:
-        journal("accepted", (await work.asend(3600.0)).id)
+        journal("accepted", (await stay.asend()).id)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     if "work" in does:

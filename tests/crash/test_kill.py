@@ -82,9 +82,9 @@ def holder_of_long(place):
 
 
 def long_job(place):
-    """The job that runs for an hour."""
+    """The job that runs until it may go on."""
     books = Books.glance(place)
-    return next((job.id for job in books.jobs.values() if b"3600" in bytes(job.target.args)), None)
+    return next((job.id for job in books.jobs.values() if job.target.task == "stay"), None)
 
 
 def test_a_frozen_process_loses_its_jobs_and_may_write_nothing_when_it_wakes(tmp_path):
@@ -96,7 +96,10 @@ def test_a_frozen_process_loses_its_jobs_and_may_write_nothing_when_it_wakes(tmp
             heir.wait_to_say("ready")
             eventually_here(lambda: holder_of_long(tmp_path) == "heir", "the heir has the job", 20)
             taken = Books(tmp_path)
+            # The handler ends the moment it wakes, before its process can learn of anything.
+            (tmp_path / "go-frozen").touch()
             frozen.signal(signal.SIGCONT)
+            eventually_here(lambda: count(tmp_path, "ended") == 1, "the frozen handler ends")
             frozen.signal(signal.SIGTERM)
             assert frozen.ended() == 0
             after = Books(tmp_path)
@@ -105,6 +108,12 @@ def test_a_frozen_process_loses_its_jobs_and_may_write_nothing_when_it_wakes(tmp
             assert after.jobs[id].worker == taken.jobs[id].worker
             assert after.attempts[id] == taken.attempts[id]
             assert after.jobs[id].lost == 1
+            (tmp_path / "go-heir").touch()
+            ended = eventually_here(
+                lambda: (job := Books.glance(tmp_path).jobs[id]).is_final and job,
+                "the heir ends it",
+            )
+            assert bytes(ended.result) == b'"heir"'
 
 
 def test_rolling_restarts_lose_nothing_and_cost_no_attempt(tmp_path):

@@ -109,7 +109,7 @@ async def test_the_jobs_of_a_silent_worker_wait_again_and_its_row_goes():
         (attempt,) = await bench.store.attempts(job.id)
         assert (attempt.outcome, attempt.worker) == (OutcomeName.LOST, other.id)
         assert other.id not in [row.id for row in await bench.store.workers()]
-        assert [told.id for (told,) in bench.told.of("rescued")] == [job.id]
+        assert [told.id for told, *_ in bench.told.of("rescued")] == [job.id]
 
 
 async def test_an_outage_of_the_store_makes_nobody_dead():

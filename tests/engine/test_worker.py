@@ -301,7 +301,7 @@ async def test_an_attempt_that_lost_its_lease_is_stopped_and_writes_nothing():
         await bench.worker.idle.wait()
         assert await bench.job(job) == before
         assert await outcomes(bench, job) == [OutcomeName.LOST]
-        assert [told.id for (told,) in bench.told.of("lease_lost")] == [job.id]
+        assert [told.id for told, *_ in bench.told.of("lease_lost")] == [job.id]
 
 
 async def test_a_result_that_comes_after_the_lease_was_lost_is_refused():
