@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from onbeat import Context, Onbeat, Retry, Snooze
+from onbeat import Context, Onbeat, Retry, Snooze, every
 
 AT = "2026-03-28T23:00+01:00"
 
@@ -42,3 +42,51 @@ def test_a_snooze_that_is_no_span_is_a_failed_attempt_that_says_so():
         state = job.state()
         assert (state.state, state.reason) == ("failed", "attempts used up")
         assert state.error.startswith("the delay of Snooze must be a span such as 90s")
+
+
+@pytest.fixture
+def beat():
+    return Onbeat("memory://")
+
+
+@pytest.fixture
+def work(beat):
+    @beat.task("work")
+    async def work() -> int:
+        return 7
+
+    return work
+
+
+def test_what_is_no_call_is_refused_with_what_to_write(beat, work):
+    for sent in (work, [work], 5, [work.call(), 5], None):
+        with pytest.raises(TypeError, match=r"is not a call; write TASK\.call\(arguments\)"):
+            beat.send(sent)
+    with pytest.raises(TypeError, match=r"Task\('work'\) is not a call"):
+        beat.schedules.put("k", every("1h"), work)
+
+
+@pytest.mark.parametrize("rule", ["0 9 * * *", timedelta(hours=1), 60])
+def test_what_is_no_rule_is_refused_with_what_to_write(beat, work, rule):
+    with pytest.raises(TypeError, match=r"is not a recurrence; write cron\("):
+        beat.schedules.put("k", rule, work.call())
+
+
+async def test_a_result_that_does_not_come_in_time_says_which(beat, work):
+    job = await work.asend()
+    with pytest.raises(TimeoutError, match=f"job {job.id} had not ended after 0.01 s"):
+        await job.aresult(timeout=0.01)
+
+
+async def test_waiting_for_a_result_would_stop_the_loop_that_makes_it(beat, work):
+    async with beat:
+        job = await work.asend()
+        with pytest.raises(RuntimeError, match=r"use `await job\.aresult"):
+            job.result(timeout=60)
+        assert await job.aresult(timeout=10) == 7
+
+
+async def test_a_result_can_be_waited_for_in_a_loop_that_runs_no_jobs(beat, work):
+    # As in a notebook, whose cells stand in a loop of their own.
+    with beat.started():
+        assert work.send().result(timeout=10) == 7

@@ -75,6 +75,14 @@ class Call(Generic[Result_co]):
         )
 
 
+def check_call(call: object) -> None:
+    """Raises TypeError for what is no call; a task without its arguments is the common slip."""
+    if not isinstance(call, Call):
+        raise TypeError(
+            f"{str(call)[:100]} is not a call; write TASK.call(arguments) or http(method, url)"
+        )
+
+
 def options(
     base: JobOptions | None = None,
     *,

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, Unpack, cast, overload
 
-from onbeat.app.calls import Call, JobOptions, Span, isolation_of, name_of, options
+from onbeat.app.calls import Call, JobOptions, Span, check_call, isolation_of, name_of, options
 from onbeat.app.composition import (
     Machinery,
     Options,
@@ -80,6 +80,7 @@ class Onbeat:
         self.opening = threading.Lock()
         self.is_open = False
         self.machinery: Machinery | None = None
+        self.home: asyncio.AbstractEventLoop | None = None
         self.schedules = Schedules(self)
         self.jobs = Jobs(self)
         self.queues = Queues(self)
@@ -179,6 +180,8 @@ class Onbeat:
         """Store a call, or many in one write, and return when they are durable."""
         if not isinstance(calls, Sequence):
             return await self.asend_call(calls)
+        for call in calls:
+            check_call(call)
         now = self.clock.now()
         ids = self.chance.ids(len(calls))
         jobs = [call.job(id, now, self.options.retry) for call, id in zip(calls, ids, strict=True)]
@@ -192,6 +195,7 @@ class Onbeat:
         return self.portal.call(self.asend_call(call))
 
     async def asend_call(self, call: Call[Result]) -> Job[Result]:
+        check_call(call)
         job = call.job(self.chance.ids(1)[0], self.clock.now(), self.options.retry)
         (enqueued,) = await self.desk.enqueue([job])
         return Job(self, enqueued.id, call, created=enqueued.created)
@@ -222,6 +226,12 @@ class Onbeat:
     def wait_for(self, work: Coroutine[Any, Any, Value]) -> Value:
         """Wait for `work` from plain code."""
         return self.portal.call(work)
+
+    def runs_here(self) -> bool:
+        """Whether the calling code stands in the event loop that runs the jobs."""
+        with contextlib.suppress(RuntimeError):
+            return self.machinery is not None and asyncio.get_running_loop() is self.home
+        return False
 
     @property
     def operator(self) -> Operator:
@@ -278,6 +288,7 @@ class Onbeat:
         try:
             await self.schedules.put_declared()
             self.machinery = self.build()
+            self.home = asyncio.get_running_loop()
             await self.machinery.start()
         except BaseException:
             await self.close()

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
 from msgspec import UNSET
 
-from onbeat.app.calls import Call, Span, instant, name_of, options, span
+from onbeat.app.calls import Call, Span, check_call, instant, name_of, options, span
 from onbeat.app.composition import Options
 from onbeat.app.desk import Desk
 from onbeat.model.errors import Invalid
@@ -172,6 +172,7 @@ class Schedules:
     def draft(
         self, key: str, recurrence: Rule, call: Call[Any], policies: Policies
     ) -> ScheduleDraft:
+        check_call(call)
         said = options(
             call.options,
             queue=policies.get("queue"),
@@ -208,9 +209,19 @@ class Schedules:
         """The rule as stored. A function of time stays here, and the store keeps only its key."""
         if isinstance(recurrence, Recurrence) and recurrence.spec().kind != "function":
             return recurrence.spec()
+        check_rule(recurrence)
         value = recurrence if isinstance(recurrence, Recurrence) else function_of_time(recurrence)
         self.host.functions[key] = value
         return RecurrenceSpec("function", key)
+
+
+def check_rule(rule: object) -> None:
+    """Raises TypeError for what is no rule; its text alone is the common slip."""
+    if not isinstance(rule, Recurrence) and not callable(rule):
+        raise TypeError(
+            f"{rule!r} is not a recurrence; write cron(...), rrule(...), every(...),"
+            " or a function of time"
+        )
 
 
 def choice(field: str, value: str | None, default: Choice) -> Choice:

@@ -36,6 +36,8 @@ class Reader(Protocol):
 
     def wait_for(self, work: Coroutine[Any, Any, Any]) -> Any: ...
 
+    def runs_here(self) -> bool: ...
+
     def decoder_of(self, call: Call[Any]) -> Callable[[bytes], Any]: ...
 
 
@@ -65,12 +67,24 @@ class Job(Generic[Result_co]):
 
         Raises `JobFailed` when it ended otherwise, TimeoutError after `timeout` seconds.
         """
-        async with asyncio.timeout(timeout):
-            value: Result_co = self.unpacked(await self.ended())
-            return value
+        try:
+            async with asyncio.timeout(timeout):
+                value: Result_co = self.unpacked(await self.ended())
+                return value
+        except TimeoutError as error:
+            if timeout is None:
+                raise
+            raise TimeoutError(f"job {self.id} had not ended after {timeout} s") from error
 
     def result(self, timeout: float | None = None) -> Result_co:
-        """Wait until the job has ended and return its result; raises as `aresult` does."""
+        """Wait until the job has ended and return its result; raises as `aresult` does.
+
+        Raises RuntimeError in the event loop that runs the jobs: it would wait for itself.
+        """
+        if self.reader.runs_here():
+            raise RuntimeError(
+                "result() would stop the event loop that runs the jobs; use `await job.aresult()`"
+            )
         value: Result_co = self.reader.wait_for(self.aresult(timeout))
         return value
 

@@ -46,6 +46,9 @@ class Task(Generic[Params, Returned, Result]):
         self.defaults = defaults
         update_wrapper(self, function)
 
+    def __repr__(self) -> str:
+        return f"Task({self.name!r})"
+
     @property
     def name(self) -> str:
         return self.handler.task
