@@ -30,6 +30,7 @@ SETTINGS = {
     "enable_mergejoin": "off",
     "enable_hashagg": "on",
     "enable_bitmapscan": "off",
+    "enable_material": "off",
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
     "max_parallel_workers_per_gather": "0",

@@ -56,11 +56,11 @@ async def move_cancelled(
         INSERT INTO finished (
           id, state, queue, priority, lane, due_at, unique_key, schedule_id, occurrence, overlap,
           token, attempt, lost, released, started_at, finished_at, reason, cancel_reason, result,
-          error, progress, spec)
+          error, progress, spec, created_at)
         SELECT
           id, 'cancelled', queue, priority, lane, due_at, unique_key, schedule_id, occurrence,
           overlap, token, attempt, lost, released, started_at, $3, cancelled_for, cancel_reason,
-          result, error, progress, spec
+          result, error, progress, spec, created_at
         FROM gone
         RETURNING id
     """

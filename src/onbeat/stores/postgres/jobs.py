@@ -162,12 +162,13 @@ async def move_back(transaction: Transaction, chosen: Sequence[Job], now: int) -
               USING unnest($1::uuid[], $2::text[]) AS again (id, spec)
               WHERE finished.id = again.id
               RETURNING finished.id, queue, priority, lane, unique_key, schedule_id, occurrence,
-                        overlap, token, started_at, again.spec
+                        overlap, token, started_at, again.spec, created_at
             )
             INSERT INTO jobs (id, queue, priority, lane, due_at, unique_key, schedule_id,
-                              occurrence, overlap, token, started_at, spec, held)
+                              occurrence, overlap, token, started_at, spec, created_at,
+                              held)
             SELECT id, queue, priority, lane, $3, unique_key, schedule_id,
-                   occurrence, overlap, token, started_at, spec,
+                   occurrence, overlap, token, started_at, spec, created_at,
                    EXISTS (SELECT 1 FROM schedules
                            WHERE schedules.id = schedule_id AND status = 'paused')
             FROM back

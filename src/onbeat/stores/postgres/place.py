@@ -29,7 +29,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_place(url: str) -> Place:
     parts = urlsplit(url)
-    if parts.scheme not in SCHEMES:
+    if parts.scheme not in SCHEMES or not parts.path.removeprefix("/"):
         raise Misconfigured("a PostgreSQL store is postgresql://USER@HOST/DATABASE", key="store")
     query = parse_qsl(parts.query, keep_blank_values=True)
     schema = dict(query).get("schema", SCHEMA_DEFAULT)

@@ -10,7 +10,7 @@ from onbeat.model.ids import JobId, ScheduleId, Token
 from onbeat.model.job import Job, JobState, Progress
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.schedule import Overlap
-from onbeat.model.target import Target, lane_of
+from onbeat.model.target import NO_ARGS, NO_KWARGS, HandlerTarget, HttpTarget, lane_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -19,10 +19,11 @@ Row = tuple[Any, ...]
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What a job is, as far as no query needs it."""
+    """What a job is, as far as no query needs it; a task is named by the job's lane."""
 
-    target: Target
-    created_at: datetime
+    args: msgspec.Raw = NO_ARGS
+    kwargs: msgspec.Raw = NO_KWARGS
+    http: HttpTarget | None = None
     retry: RetryPolicy = RetryPolicy()
     timeout: timedelta | None = None
     expires_at: datetime | None = None
@@ -31,22 +32,24 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
 
 SPEC = msgspec.json.Decoder(Spec)
+PLAIN = "{}"
+PLAIN_SPEC = Spec()
 PROGRESS = msgspec.json.Decoder(Progress)
 STATES = {state.value: state for state in JobState}
 OVERLAPS: dict[str | None, Overlap] = {overlap.value: overlap for overlap in Overlap}
 OVERLAPS[None] = Overlap.ALLOW
 
 LIVE_COLUMNS = """
-    jobs.id, CASE WHEN running THEN 'running' ELSE 'waiting' END AS state, queue, priority, due_at,
-    start_by, unique_key, schedule_id, occurrence, overlap, token, attempt, lost, released,
-    started_at, reason, cancel_reason, result, error, progress, spec, blocked_by, worker,
-    NULL::bigint AS finished_at
+    jobs.id, CASE WHEN running THEN 'running' ELSE 'waiting' END AS state, queue, priority, lane,
+    created_at, due_at, start_by, unique_key, schedule_id, occurrence, overlap, token, attempt,
+    lost, released, started_at, reason, cancel_reason, result, error, progress, spec, blocked_by,
+    worker, NULL::bigint AS finished_at
 """
 ENDED_COLUMNS = """
-    finished.id, state, queue, priority, due_at,
-    start_by, unique_key, schedule_id, occurrence, overlap, token, attempt, lost, released,
-    started_at, reason, cancel_reason, result, error, progress, spec, 0 AS blocked_by,
-    NULL::text AS worker, finished_at
+    finished.id, state, queue, priority, lane,
+    created_at, due_at, start_by, unique_key, schedule_id, occurrence, overlap, token, attempt,
+    lost, released, started_at, reason, cancel_reason, result, error, progress, spec,
+    0 AS blocked_by, NULL::text AS worker, finished_at
 """
 """What `read_job` takes, from `jobs` and from `finished`."""
 
@@ -74,10 +77,18 @@ def to_json(value: Any) -> str:
 
 
 def spec_of(job: Job) -> str:
+    target = job.target
+    args, kwargs, http = NO_ARGS, NO_KWARGS, None
+    match target:
+        case HandlerTarget():
+            args, kwargs = target.args, target.kwargs
+        case HttpTarget():
+            http = target
     return to_json(
         Spec(
-            target=job.target,
-            created_at=job.created_at,
+            args=args,
+            kwargs=kwargs,
+            http=http,
             retry=job.retry,
             timeout=job.timeout,
             expires_at=job.expires_at,
@@ -101,6 +112,7 @@ def job_row(job: Job) -> Row:
         micros_or_none(job.occurrence),
         overlap_text(job.overlap),
         spec_of(job),
+        micros(job.created_at),
     )
 
 
@@ -120,6 +132,8 @@ def read_job(row: Sequence[Any]) -> Job:
         state,
         queue,
         priority,
+        lane,
+        created_at,
         due_at,
         start_by,
         unique,
@@ -141,11 +155,11 @@ def read_job(row: Sequence[Any]) -> Job:
         worker,
         finished_at,
     ) = row
-    spec = SPEC.decode(text)
+    spec = PLAIN_SPEC if text == PLAIN else SPEC.decode(text)
     return Job(
         id=JobId(str(id)),
-        target=spec.target,
-        created_at=spec.created_at,
+        target=spec.http or HandlerTarget(lane, spec.args, spec.kwargs),
+        created_at=instant(created_at),
         due_at=instant(due_at),
         queue=queue,
         priority=priority,

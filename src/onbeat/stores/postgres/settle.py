@@ -7,7 +7,7 @@ import msgspec
 
 from onbeat.model.attempt import Attempt
 from onbeat.model.ids import JobId, Token
-from onbeat.model.job import Job, Progress
+from onbeat.model.job import Job, JobState, Progress
 from onbeat.ports.store import Hint, Settlement
 from onbeat.stores.postgres.ends import cancel_waiting, free_waiting
 from onbeat.stores.postgres.history import OUTCOMES, attempts_of
@@ -21,16 +21,31 @@ class Settled(msgspec.Struct, frozen=True, gc=False):
     """A settlement made ready outside the transaction, to keep that short."""
 
     id: JobId
+    job: Job
     attempt: Attempt
     ends: bool
     at: int
-    row: Row
+    result: str | None
+    row: Row | None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it says no more than that the attempt, and the job with it, succeeded."""
+        return self.row is None
 
 
 def settled(settlement: Settlement) -> Settled:
     job, attempt = settlement.job, settlement.attempt
-    is_plain = job.is_final and is_told_by(job, attempt)
-    row = (
+    told = job.is_final and is_told_by(job, attempt)
+    result = None if job.result is None else bytes(job.result).decode()
+    plain = told and job.state is JobState.SUCCEEDED and job.reason is None and job.error is None
+    at = micros(attempt.finished_at)
+    row = None if plain else row_of(job, attempt, told=told, result=result)
+    return Settled(job.id, job, attempt, job.is_final, at, result, row)
+
+
+def row_of(job: Job, attempt: Attempt, *, told: bool, result: str | None) -> Row:
+    return (
         attempt.job_id,
         attempt.token,
         attempt.worker,
@@ -42,13 +57,12 @@ def settled(settlement: Settlement) -> Settled:
         job.released,
         micros_or_none(job.started_at),
         micros_or_none(job.finished_at),
-        None if job.result is None else bytes(job.result).decode(),
+        result,
         job.error,
         None if job.progress is None else to_json(job.progress),
         micros_or_none(job.start_by),
-        None if is_plain else to_json(attempt),
+        None if told else to_json(attempt),
     )
-    return Settled(job.id, attempt, job.is_final, micros(attempt.finished_at), row)
 
 
 def is_told_by(job: Job, attempt: Attempt) -> bool:
@@ -63,6 +77,8 @@ def is_told_by(job: Job, attempt: Attempt) -> bool:
     )
 
 
+# The worker is compared in words that no index answers: the planner would else look through all
+# that the worker runs for each row that it settles.
 ARRAYS = """
     unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::bigint[],
            $7::integer[], $8::smallint[], $9::smallint[], $10::bigint[], $11::bigint[],
@@ -77,24 +93,47 @@ MOVE = """
       USING {arrays}
       WHERE jobs.id = ended.id
         AND jobs.token = ended.token
-        AND jobs.worker = ended.worker
+        AND jobs.worker IS NOT DISTINCT FROM ended.worker
         AND jobs.running
         {unless}
       RETURNING jobs.id, ended.state, queue, priority, lane, ended.due_at, ended.start_by,
                 unique_key, schedule_id, occurrence, overlap, jobs.token, ended.attempt, ended.lost,
                 ended.released, ended.started_at, ended.finished_at, ended.reason, cancel_reason,
                 ended.result, ended.error, jobs.progress,
-                CASE WHEN ended.record IS NULL THEN ended.worker END, ended.record, spec
+                CASE WHEN ended.record IS NULL THEN ended.worker END, ended.record, spec,
+                created_at
     )
     INSERT INTO finished (
       id, state, queue, priority, lane, due_at, start_by, unique_key, schedule_id, occurrence,
       overlap, token, attempt, lost, released, started_at, finished_at, reason, cancel_reason,
-      result, error, progress, last_worker, last_attempt, spec)
+      result, error, progress, last_worker, last_attempt, spec, created_at)
     SELECT * FROM gone
 """
 END_PLAIN = MOVE.format(arrays=ARRAYS, unless="AND NOT jobs.awaited")
-END_PLAIN_TOLD = END_PLAIN + "RETURNING id"
 END = MOVE.format(arrays=ARRAYS, unless="") + "RETURNING id"
+
+
+SUCCEED = """
+    WITH gone AS (
+      DELETE FROM jobs
+      USING unnest($1::uuid[], $2::integer[], $3::bigint[], $4::text[])
+            AS ended (id, token, finished_at, result)
+      WHERE jobs.id = ended.id
+        AND jobs.token = ended.token
+        AND jobs.worker IS NOT DISTINCT FROM $5
+        AND jobs.running
+        AND NOT jobs.awaited
+      RETURNING jobs.id, 'succeeded', queue, priority, lane, due_at, start_by, unique_key,
+                schedule_id, occurrence, overlap, jobs.token, attempt, lost, released, started_at,
+                ended.finished_at, cancel_reason, ended.result, progress, worker, spec, created_at
+    )
+    INSERT INTO finished (
+      id, state, queue, priority, lane, due_at, start_by, unique_key, schedule_id, occurrence,
+      overlap, token, attempt, lost, released, started_at, finished_at, cancel_reason, result,
+      progress, last_worker, spec, created_at)
+    SELECT * FROM gone
+    RETURNING id
+"""
 
 
 async def end_plain(transaction: Transaction, settlements: Sequence[Settled]) -> list[bool]:
@@ -104,19 +143,35 @@ async def end_plain(transaction: Transaction, settlements: Sequence[Settled]) ->
     meanwhile is locked by them: the statement waits, looks at the row again and leaves it.
     """
     ending = first_words(settlements)
-    if not ending:
-        return [False] * len(settlements)
-    rows = columns([one.row for one in ending])
-    if len(ending) == len(settlements):
-        # All of them in the common case, which a count can tell.
-        found = await transaction.rows(END_PLAIN_TOLD, *rows)
-        if len(found) == len(settlements):
-            return [True] * len(settlements)
-    else:
-        found = await transaction.rows(END_PLAIN_TOLD, *rows)
-    moved = {JobId(str(row[0])) for row in found}
+    moved: set[JobId] = set()
+    for worker in {one.attempt.worker for one in ending if one.is_plain}:
+        succeeded = [one for one in ending if one.is_plain and one.attempt.worker == worker]
+        moved.update(await succeed(transaction, worker, succeeded))
+    others = [one.row for one in ending if one.row is not None]
+    if others:
+        found = await transaction.column(END_PLAIN + "RETURNING id", *columns(others))
+        moved.update(JobId(str(id)) for id in found)
+    if len(moved) == len(settlements):
+        return [True] * len(settlements)
     words = {id(one) for one in ending}
     return [one.id in moved and id(one) in words for one in settlements]
+
+
+async def succeed(
+    transaction: Transaction, worker: str | None, settlements: Sequence[Settled]
+) -> list[JobId]:
+    """The fence says that the row is as it was claimed, so only what is new is sent."""
+    found = await transaction.rows(
+        SUCCEED,
+        [one.id for one in settlements],
+        [one.attempt.token for one in settlements],
+        [one.at for one in settlements],
+        [one.result for one in settlements],
+        worker,
+    )
+    if len(found) == len(settlements):
+        return [one.id for one in settlements]
+    return [JobId(str(row[0])) for row in found]
 
 
 def first_words(settlements: Sequence[Settled]) -> list[Settled]:
@@ -145,9 +200,13 @@ async def settle(transaction: Transaction, settlements: Sequence[Settled]) -> li
     return await find_written(transaction, settlements)
 
 
+def full_row(one: Settled) -> Row:
+    return one.row or row_of(one.job, one.attempt, told=True, result=one.result)
+
+
 async def end(transaction: Transaction, settlements: Sequence[Settled]) -> None:
     if settlements:
-        rows = columns([one.row for one in settlements])
+        rows = columns([full_row(one) for one in settlements])
         moved = [JobId(str(id)) for id in await transaction.column(END, *rows)]
         if moved:
             await free_waiting(transaction, moved, max(one.at for one in settlements))
@@ -170,7 +229,7 @@ async def send_back(transaction: Transaction, settlements: Sequence[Settled]) ->
           FROM :arrays
           WHERE jobs.id = ended.id
             AND jobs.token = ended.token
-            AND jobs.worker = ended.worker
+            AND jobs.worker IS NOT DISTINCT FROM ended.worker
             AND jobs.running
           RETURNING jobs.id, jobs.token, ended.record, cancel_reason
         ),
@@ -181,7 +240,7 @@ async def send_back(transaction: Transaction, settlements: Sequence[Settled]) ->
         )
         SELECT id, cancel_reason FROM back
     """.replace(":arrays", ARRAYS)
-    back = await transaction.rows(sql, *columns([one.row for one in settlements]))
+    back = await transaction.rows(sql, *columns([full_row(one) for one in settlements]))
     if back:
         transaction.hints.add(Hint.JOBS)
     asked = {JobId(str(id)): reason for id, reason in back if reason is not None}

@@ -5,7 +5,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from onbeat.model.errors import Unavailable
+from onbeat.model.errors import Conflict, Unavailable
 from onbeat.model.plan import Plan
 from onbeat.ports.store import Enqueued
 from onbeat.stores.postgres import enqueue, planning, settle
@@ -104,6 +104,8 @@ class Site:
         """Most jobs need no look at others, so that one statement does."""
         if any(job.looks_around for job in jobs):
             return await self.transact(enqueue.enqueue, jobs)
+        if all(job.unique is None for job in jobs) and await self._are_new(jobs):
+            return [Enqueued(job.id, created=True) for job in jobs]
         answers = await self.ask(enqueue.enqueue_plain, jobs)
         for _ in range(TRIES_MAX):
             if None not in answers:
@@ -114,6 +116,13 @@ class Site:
         if len(stored) < len(jobs):
             raise Unavailable("a unique key is taken and freed again too fast; try again")
         return stored
+
+    async def _are_new(self, jobs: Sequence[enqueue.NewJob]) -> bool:
+        """Whether all of them were new, and are stored now."""
+        try:
+            return await self.ask(enqueue.enqueue_new, jobs) == len(jobs)
+        except Conflict:
+            return False
 
     async def _settle(self, settlements: Sequence[settle.Settled]) -> Sequence[bool]:
         answers = await self.ask(settle.end_plain, settlements)

@@ -1,24 +1,22 @@
 -- Instants are microseconds since the epoch, UTC: they are read and written faster than timestamptz,
 -- and cover every instant that Python can name. `spec` is the part of a job that no query needs, as
 -- JSON text. Texts compare by byte, as Python compares them. Wide columns come first, so that rows
--- hold no padding.
+-- hold little padding.
 
 -- Jobs that have not ended. `running` says whether there is a `worker`. `held`: the schedule is paused.
--- `lapsed`: `start_by` was found past. `awaited`: others may wait for its end.
+-- `lapsed`: `start_by` was found past. `awaited`: others may wait for its end. What a claim changes
+-- comes last: of a new version in the same page only what follows the first difference goes to the WAL.
 CREATE TABLE jobs (
   id            uuid     PRIMARY KEY,
+  created_at    bigint   NOT NULL,
   due_at        bigint   NOT NULL,
   start_by      bigint,
   occurrence    bigint,
-  started_at    bigint,
   schedule_id   uuid,
-  token         integer  NOT NULL DEFAULT 0,
   blocked_by    integer  NOT NULL DEFAULT 0,
-  attempt       integer  NOT NULL DEFAULT 0,
   priority      smallint NOT NULL,
   lost          smallint NOT NULL DEFAULT 0,
   released      smallint NOT NULL DEFAULT 0,
-  running       boolean  NOT NULL DEFAULT FALSE,
   held          boolean  NOT NULL DEFAULT FALSE,
   lapsed        boolean  NOT NULL DEFAULT FALSE,
   awaited       boolean  NOT NULL DEFAULT FALSE,
@@ -27,16 +25,22 @@ CREATE TABLE jobs (
   spec          text     COLLATE "C" NOT NULL,
   overlap       text     COLLATE "C",
   unique_key    text     COLLATE "C",
-  worker        text     COLLATE "C",
   reason        text     COLLATE "C",
   cancel_reason text     COLLATE "C",
   result        text     COLLATE "C",
   error         text     COLLATE "C",
   progress      text     COLLATE "C",
+  token         integer  NOT NULL DEFAULT 0,
+  attempt       integer  NOT NULL DEFAULT 0,
+  running       boolean  NOT NULL DEFAULT FALSE,
+  started_at    bigint,
+  worker        text     COLLATE "C",
   CONSTRAINT jobs_leased CHECK (running = (worker IS NOT NULL)),
   CONSTRAINT jobs_fenced CHECK (NOT running OR token > 0),
   CONSTRAINT jobs_blocked CHECK (blocked_by >= 0)
 ) WITH (
+  -- Room for the version that a claim writes in the page of the first: that halves its WAL.
+  fillfactor = 50,
   -- Each row is written three times within seconds: vacuum follows at once and without pauses, by a
   -- count of rows rather than by a share of a table whose size says nothing.
   autovacuum_vacuum_scale_factor = 0.0,
@@ -54,7 +58,7 @@ CREATE INDEX jobs_due ON jobs (queue, priority, lane, due_at, id)
 -- Enqueue: the live job that holds a unique key.
 CREATE UNIQUE INDEX jobs_unique ON jobs (unique_key) WHERE unique_key IS NOT NULL;
 -- Beat and rescue: what a worker runs.
-CREATE INDEX jobs_running ON jobs (worker, queue) WHERE running;
+CREATE INDEX jobs_running ON jobs (worker) WHERE running;
 -- Lapsed: waiting jobs that never started, by the latest instant at which they may.
 CREATE INDEX jobs_bounded ON jobs (lapsed, start_by)
   WHERE start_by IS NOT NULL AND NOT running AND token = 0;
@@ -70,6 +74,7 @@ CREATE INDEX jobs_stuck ON jobs (queue, lane, blocked_by, due_at)
 -- attempt. So the common job, done at its first try, costs no row in `attempts`.
 CREATE TABLE finished (
   id            uuid     NOT NULL,
+  created_at    bigint   NOT NULL,
   due_at        bigint   NOT NULL,
   finished_at   bigint   NOT NULL,
   started_at    bigint,
