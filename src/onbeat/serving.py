@@ -5,7 +5,7 @@ import contextlib
 import gc
 import logging
 import socket
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import Final
 
 import uvicorn
@@ -15,6 +15,7 @@ from onbeat.api.options import ApiOptions, Readiness
 from onbeat.app.client import Onbeat
 from onbeat.app.composition import HttpPolicy, Options, open_store
 from onbeat.app.running import SIGNALS, first_of
+from onbeat.app.siblings import Siblings
 from onbeat.engine.runtime import RuntimeOptions
 from onbeat.model.errors import Misconfigured
 from onbeat.model.role import Role
@@ -37,16 +38,19 @@ LOOP_SILENT_MAX: Final = 60.0  # seconds; every loop goes round far more often
 GARBAGE_THRESHOLDS: Final = (50_000, 20, 100)
 
 
-async def serve(settings: Settings, beat: Onbeat | None = None) -> int:
+async def serve(
+    settings: Settings, beat: Onbeat | None = None, arguments: Sequence[str] = ()
+) -> int:
     """Run until SIGTERM or SIGINT, then drain. The answer is the exit code.
 
+    `arguments` are those of the command line, for further processes to be started with.
     Raises `Misconfigured` when it cannot start as it is told to, `Unavailable` when the store is
     not there.
     """
     beat = beat or Onbeat(settings.store)
     # A program may have used its store while it was loaded, perhaps another one than the service's.
     await beat.close()
-    service = Service(settings, beat)
+    service = Service(settings, beat, arguments)
     # Its "Started server process" and the like say nothing that `ready` and `drained` do not.
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     gc.freeze()
@@ -58,8 +62,9 @@ async def serve(settings: Settings, beat: Onbeat | None = None) -> int:
 class Service:
     """One process: an Onbeat, its loops, and the HTTP face when it has that role."""
 
-    def __init__(self, settings: Settings, beat: Onbeat) -> None:
+    def __init__(self, settings: Settings, beat: Onbeat, arguments: Sequence[str] = ()) -> None:
         self.settings = settings
+        self.siblings = siblings_for(settings, arguments)
         self.beat = fitted(beat, settings)
         self.telemetry = Standard()
         self.beat.telemetry = self.telemetry
@@ -74,6 +79,8 @@ class Service:
             listener = stack.enter_context(listening(self.settings)) if self.has_api else None
             await self.beat.start()
             stack.push_async_callback(self.beat.close)
+            self.siblings.start()
+            stack.push_async_callback(self.siblings.stop)
             if listener is not None:
                 await stack.enter_async_context(self.answering(listener))
             self.is_ready = True
@@ -99,12 +106,17 @@ class Service:
     async def drained(self) -> bool:
         """Let running work end; a second signal does not wait for it, and the answer is False."""
         log.info("draining", extra={"timeout": span_text(self.settings.worker.drain_timeout)})
-        drain = asyncio.create_task(self.beat.stop())
+        drain = asyncio.create_task(self.all_stopped())
         if not await first_of(drain, asyncio.create_task(self.at_once.wait())):
             log.warning("stopped at once")
             return False
         log.info("drained", extra={"handed_back": drain.result()})
         return True
+
+    async def all_stopped(self) -> int:
+        """This process and its siblings drain together; the answer speaks of this one."""
+        stopped, _ = await asyncio.gather(self.beat.stop(), self.siblings.stop())
+        return stopped
 
     @contextlib.asynccontextmanager
     async def answering(self, listener: socket.socket) -> AsyncGenerator[None, None]:
@@ -178,6 +190,17 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.listens.set()
+
+
+def siblings_for(settings: Settings, arguments: Sequence[str]) -> Siblings:
+    """Raises `Misconfigured` where other processes could not reach the same jobs."""
+    worker = settings.worker
+    if worker.processes > 1 and settings.store.startswith("memory:"):
+        raise Misconfigured(
+            "worker.processes: memory:// lives in one process; name another store",
+            "worker.processes",
+        )
+    return Siblings(arguments, worker.processes - 1, worker.drain_timeout.total_seconds())
 
 
 def fitted(beat: Onbeat, settings: Settings) -> Onbeat:

@@ -17,7 +17,7 @@ def refusal(folder, **arguments):
 
 
 WRONG = [
-    ("store", "postgresql://u:canary@db/x", "sqlite:///PATH or memory://"),
+    ("store", "mongodb://u:canary@db/x", "sqlite:///PATH or "),
     ("store", "sqlit:///x.db", "did you mean 'sqlite'"),
     ("store", "onbeat.db", "sqlite:///PATH"),
     ("store", "sqlite://onbeat.db", "three slashes"),
@@ -42,6 +42,7 @@ WRONG = [
     ("planner.interval", "-5s", "a span of time"),
     ("planner.horizon", "365d", "from 0s to 31d"),
     ("worker.concurrency", "0", "whole number from 1"),
+    ("worker.processes", "0", "whole number from 1 to 256"),
     ("worker.queues", "", "at least one name"),
     ("worker.prefetch", "many", "or auto"),
     ("worker.lease", "10ms", "from 1s"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +23,7 @@ Examples:
   onbeat up                             everything, on sqlite:///onbeat.db
   onbeat up app.py                      with the tasks of app.py
   onbeat up shop.tasks:beat --port 9000
+  onbeat up app.py --processes 4 --concurrency 200
   onbeat up --roles api,planner --store sqlite:////var/lib/onbeat.db
   ONBEAT_API__KEYS=$KEY onbeat up --host 0.0.0.0
 
@@ -78,7 +80,7 @@ def run(settings: Settings) -> int:
     beat = load_app(settings.app) if settings.app else None
     try:
         with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-            return runner.run(serve(settings, beat))
+            return runner.run(serve(settings, beat, sys.argv[1:]))
     except Unavailable as error:
         # Who starts a service named its store: that it is not there is a matter of settings.
         raise Misconfigured(str(error), "store") from error

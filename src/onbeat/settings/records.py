@@ -90,6 +90,9 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: Annotated[
         int, Key("jobs that run at once", whole(1, 100_000), flag="--concurrency")
     ] = 100
+    processes: Annotated[
+        int, Key("processes that run jobs, this one included", whole(1, 256), flag="--processes")
+    ] = 1
     queues: Annotated[
         tuple[str, ...] | None,
         Key("queues that are served", words_or_all, flag="--queues", unset="all"),

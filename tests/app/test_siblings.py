@@ -1,0 +1,141 @@
+"""Worker processes beside the first: started, kept up, and drained with it."""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from onbeat.app import siblings
+from onbeat.app.siblings import Siblings
+from onbeat.model.errors import Misconfigured
+from onbeat.serving import siblings_for
+from onbeat.settings import Settings, WorkerSettings
+
+POLITE = """
+import pathlib, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+with pathlib.Path(sys.argv[1]).open("a") as book:
+    book.write(f"{__import__('os').getpid()}\\n")
+while True:
+    signal.pause()
+"""
+STUBBORN = POLITE.replace("lambda *_: sys.exit(0)", "signal.SIG_IGN")
+
+PROGRAM = """
+import os, time
+from onbeat import Onbeat
+
+beat = Onbeat("sqlite:///onbeat.db")
+
+@beat.task("pid")
+def pid() -> int:
+    time.sleep(0.05)
+    return os.getpid()
+"""
+
+
+@pytest.fixture
+def book(tmp_path):
+    return tmp_path / "book"
+
+
+def some(code, book, count):
+    made = Siblings((), count, drain_seconds=0.0)
+    made.command = (sys.executable, "-c", code, str(book))
+    return made
+
+
+async def written(book, count):
+    async with asyncio.timeout(30):
+        while not book.exists() or len(book.read_text().split()) < count:
+            await asyncio.sleep(0.01)
+    return [int(pid) for pid in book.read_text().split()]
+
+
+async def test_as_many_run_as_were_asked_for_and_drain_at_the_end(book):
+    made = some(POLITE, book, 2)
+    made.start()
+    pids = await written(book, 2)
+
+    await made.stop()
+
+    assert len(set(pids)) == 2
+    assert not any(lives(pid) for pid in pids)
+
+
+async def test_one_that_ends_is_started_again(book):
+    made = some(POLITE, book, 1)
+    made.start()
+    (first,) = await written(book, 1)
+
+    os.kill(first, signal.SIGKILL)
+
+    assert (await written(book, 2))[1] != first
+    await made.stop()
+
+
+async def test_one_that_does_not_end_in_time_is_killed(book, monkeypatch):
+    monkeypatch.setattr(siblings, "KILL_AFTER", 0.1)
+    made = some(STUBBORN, book, 1)
+    made.start()
+    (pid,) = await written(book, 1)
+
+    await made.stop()
+
+    assert not lives(pid)
+
+
+def lives(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_memory_cannot_be_shared_by_processes():
+    settings = Settings(store="memory://", worker=WorkerSettings(processes=2))
+
+    with pytest.raises(Misconfigured, match=r"worker\.processes"):
+        siblings_for(settings, ())
+
+
+def test_a_service_with_two_processes_shares_the_work_and_drains(tmp_path):
+    (tmp_path / "app.py").write_text(PROGRAM)
+    arguments = ["up", "app.py", "--port", "0", "--processes", "2", "--concurrency", "1"]
+    command = [sys.executable, "-m", "onbeat", *arguments]
+    log = tmp_path / "log"
+    with log.open("wb") as lines:
+        service = subprocess.Popen(command, cwd=tmp_path, stdout=lines, stderr=lines)
+    try:
+        until(lambda: log.read_text().count("event=ready") == 2)
+        add = [sys.executable, "-m", "onbeat", "job", "add", "--task", "pid"]
+        for _ in range(6):
+            subprocess.run(add, cwd=tmp_path, check=True, capture_output=True)
+        until(lambda: len(pids_of(tmp_path)) == 6)
+        service.send_signal(signal.SIGTERM)
+        assert service.wait(30) == 0
+        assert log.read_text().count("event=drained") == 2
+    finally:
+        service.kill()
+        service.wait()
+
+
+def pids_of(folder):
+    listed = subprocess.run(
+        [sys.executable, "-m", "onbeat", "job", "list", "--state", "succeeded", "--json"],
+        cwd=folder, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return re.findall(r'"result": (\d+)', listed.stdout)
+
+
+def until(done, within=30.0):
+    give_up = time.monotonic() + within
+    while not done():
+        assert time.monotonic() < give_up, "it did not come to pass"
+        time.sleep(0.05)
