@@ -1,12 +1,12 @@
 """Giving out due jobs.
 
-`jobs_due` keeps, for each queue, priority and lane, the jobs that may be claimed in the order in
-which they are due. A claim finds which of these groups there are by hopping from one to the next,
-so that it costs nothing that they are long, and locks the heads of those that it may take: a lock
-on more, as sorting needs, would keep other claimants from all that was sorted.
+`jobs_due` keeps, for each line, the jobs that may be claimed in the order in which they are due. A
+claim finds which lines there are by hopping from one to the next, so that it costs nothing that
+they are long, and locks the heads of those that it may take: a lock on more, as sorting needs,
+would keep other claimants from all that was sorted.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -18,6 +18,7 @@ from onbeat.model.job import Job, JobState
 from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Claimed, ClaimRequest
 from onbeat.stores.mysql.jobs import jobs_by_id
+from onbeat.stores.mysql.lines import Line, each, find_lines, later_heads
 from onbeat.stores.mysql.overlap import admit
 from onbeat.stores.mysql.planning import lock_schedules
 from onbeat.stores.mysql.rows import LIVE_COLUMNS, instant, micros, read_jobs
@@ -31,13 +32,11 @@ SPARE_MIN = 50  # candidates beyond the limit, for those that another claimant h
 STILL_STARTS = "(start_by IS NULL OR start_by >= %(now)s OR token > 0)"
 
 
-class Group(msgspec.Struct, frozen=True, array_like=True):
-    """Jobs of one queue, priority and lane, and when the first of them is due."""
+class Sight(msgspec.Struct, frozen=True):
+    """What a claim finds before it locks anything."""
 
-    queue: str
-    priority: int
-    lane: str
-    due_at: int
+    lines: Sequence[Line]
+    paused: Collection[str]
 
 
 class Bite(msgspec.Struct, frozen=True):
@@ -53,43 +52,37 @@ class Bite(msgspec.Struct, frozen=True):
 
 async def claim(site: Site, request: ClaimRequest) -> Claimed:
     now = micros(request.now)
-    groups = await site.ask(find_groups, request)
+    sight = await site.ask(look, (now, site.lines))
+    site.lines = frozenset(line.text for line in sight.lines)
+    lines = [line for line in sight.lines if may_take(line, request, sight.paused)]
     taken: list[Job] = []
-    due = sorted((group for group in groups if group.due_at <= now), key=attrgetter("priority"))
+    due = sorted((line for line in lines if line.due_at <= now), key=attrgetter("priority"))
     for _, same in groupby(due, key=attrgetter("priority")):
         taken += await take_all(site, request, list(same), request.limit - len(taken))
         if len(taken) >= request.limit:
             return Claimed(jobs=tuple(taken), next_due_at=None)
-    following = await site.ask(find_next_due, (groups, now))
+    following = await site.ask(find_next_due, (lines, now))
     return Claimed(jobs=tuple(taken), next_due_at=None if following is None else instant(following))
 
 
-async def find_groups(transaction: Transaction, request: ClaimRequest) -> list[Group]:
-    """The groups that the claimant may take from, after a look for what has lapsed."""
-    lapsed, found, paused = await transaction.tables(
-        (LOOK_FOR_LAPSED, GROUPS, "SELECT name FROM queues WHERE paused = 1"),
-        {"now": micros(request.now)},
+def may_take(line: Line, request: ClaimRequest, paused: Collection[str]) -> bool:
+    return (
+        line.lane in request.lanes
+        and line.queue not in paused
+        and (request.queues is None or line.queue in request.queues)
+    )
+
+
+async def look(transaction: Transaction, asked: tuple[int, Collection[str]]) -> Sight:
+    """Which lines there are, once what has lapsed is out of them."""
+    now, known = asked
+    lapsed, paused = await transaction.tables(
+        (LOOK_FOR_LAPSED, "SELECT name FROM queues WHERE paused = 1"), {"now": now}
     )
     if any(lapsed[0]):
-        await set_lapsed_aside(transaction, micros(request.now))
-        found = await transaction.rows(GROUPS)
-    closed = {name for (name,) in paused}
-    return [
-        Group(*row)
-        for row in found
-        if row[2] in request.lanes
-        and row[0] not in closed
-        and (request.queues is None or row[0] in request.queues)
-    ]
+        await set_lapsed_aside(transaction, now)
+    return Sight(await find_lines(transaction, known), frozenset(name for (name,) in paused))
 
-
-# With every column of the group in front of the sought minimum, the server hops through the index.
-GROUPS = """
-    SELECT queue, priority, lane, MIN(due_at)
-    FROM jobs FORCE INDEX (jobs_due)
-    WHERE ready = 1
-    GROUP BY ready, queue, priority, lane
-"""
 
 LOOK_FOR_LAPSED = """
     SELECT
@@ -126,13 +119,13 @@ async def set_lapsed_aside(transaction: Transaction, now: int) -> None:
 
 
 async def take_all(
-    site: Site, request: ClaimRequest, groups: Sequence[Group], limit: int
+    site: Site, request: ClaimRequest, lines: Sequence[Line], limit: int
 ) -> list[Job]:
-    """Start due jobs of groups of one priority until the limit or until none is left."""
+    """Start due jobs of lines of one priority until the limit or until none is left."""
     taken: list[Job] = []
     spare = SPARE_MIN
     for _ in range(ROUNDS_MAX):
-        bite = await site.transact(take, (request, groups, limit - len(taken), spare))
+        bite = await site.transact(take, (request, lines, limit - len(taken), spare))
         taken += bite.jobs
         if bite.ruled:
             taken += await site.transact(start_admitted, (request, bite.ruled))
@@ -148,15 +141,15 @@ async def take_all(
 
 
 async def take(
-    transaction: Transaction, asked: tuple[ClaimRequest, Sequence[Group], int, int]
+    transaction: Transaction, asked: tuple[ClaimRequest, Sequence[Line], int, int]
 ) -> Bite:
-    request, groups, limit, spare = asked
+    request, lines, limit, spare = asked
     now = micros(request.now)
-    if len(groups) == 1:
-        rows = await lock_heads(transaction, groups[0], now, limit)
+    if len(lines) == 1:
+        rows = await lock_heads(transaction, lines[0], now, limit)
         is_cut = False
     else:
-        candidates = await find_candidates(transaction, groups, now, limit + spare)
+        candidates = await find_candidates(transaction, lines, now, limit + spare)
         rows = await lock_candidates(transaction, candidates, now, limit)
         is_cut = len(rows) < limit and len(candidates) >= limit + spare
     due = read_jobs(rows)
@@ -166,45 +159,32 @@ async def take(
     return Bite([started(job, request) for job in free], [job.id for job in ruled], is_cut)
 
 
-async def lock_heads(transaction: Transaction, group: Group, now: int, limit: int) -> Sequence[Row]:
-    """Most claims find one group, whose index has its jobs in order already."""
+async def lock_heads(transaction: Transaction, line: Line, now: int, limit: int) -> Sequence[Row]:
+    """Most claims find one line, which has its jobs in order already."""
     sql = f"""
         SELECT {LIVE_COLUMNS}
         FROM jobs FORCE INDEX (jobs_due)
-        WHERE ready = 1 AND queue = %(queue)s AND priority = %(priority)s AND lane = %(lane)s
-          AND due_at <= %(now)s AND {STILL_STARTS}
+        WHERE line = %(line)s AND due_at <= %(now)s AND {STILL_STARTS}
         ORDER BY due_at, id
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
     """  # noqa: S608  values are bound
-    bindings = {**msgspec.structs.asdict(group), "now": now, "limit": limit}
-    return await transaction.rows(sql, bindings)
+    return await transaction.rows(sql, {"line": line.text, "now": now, "limit": limit})
 
 
 async def find_candidates(
-    transaction: Transaction, groups: Sequence[Group], now: int, limit: int
+    transaction: Transaction, lines: Sequence[Line], now: int, limit: int
 ) -> list[JobId]:
-    """The first due jobs of several groups, in order, not locked yet."""
-    sql = " UNION ALL ".join(
-        [
-            """
-            (SELECT id, due_at
-             FROM jobs FORCE INDEX (jobs_due)
-             WHERE ready = 1 AND queue = %s AND priority = %s AND lane = %s
-               AND due_at <= %s AND (start_by IS NULL OR start_by >= %s OR token > 0)
-             ORDER BY due_at, id
-             LIMIT %s)
-            """
-        ]
-        * len(groups)
-    )
-    values = [
-        value
-        for group in groups
-        for value in (group.queue, group.priority, group.lane, now, now, limit)
-    ]
-    found = sorted(await transaction.rows(sql, values), key=lambda row: (row[1], row[0]))
-    return [id for id, _ in found[:limit]]
+    """The first due jobs of several lines, in order, not locked yet."""
+    sql = """
+        (SELECT id, due_at
+         FROM jobs FORCE INDEX (jobs_due)
+         WHERE line = %s AND due_at <= %s AND (start_by IS NULL OR start_by >= %s OR token > 0)
+         ORDER BY due_at, id
+         LIMIT %s)
+    """
+    found = await each(transaction, sql, [(line.text, now, now, limit) for line in lines])
+    return [id for id, _ in sorted(found, key=lambda row: (row[1], row[0]))[:limit]]
 
 
 async def lock_candidates(
@@ -214,7 +194,7 @@ async def lock_candidates(
     sql = f"""
         SELECT {LIVE_COLUMNS}
         FROM jobs FORCE INDEX (PRIMARY)
-        WHERE id IN %(ids)s AND ready = 1 AND due_at <= %(now)s AND {STILL_STARTS}
+        WHERE id IN %(ids)s AND line IS NOT NULL AND due_at <= %(now)s AND {STILL_STARTS}
         FOR UPDATE SKIP LOCKED
     """  # noqa: S608  values are bound
     rows: list[Row] = []
@@ -253,7 +233,7 @@ async def still_ready(transaction: Transaction, id: JobId, now: int) -> Job | No
     sql = f"""
         SELECT {LIVE_COLUMNS}
         FROM jobs FORCE INDEX (PRIMARY)
-        WHERE id = %(id)s AND ready = 1 AND due_at <= %(now)s AND {STILL_STARTS}
+        WHERE id = %(id)s AND line IS NOT NULL AND due_at <= %(now)s AND {STILL_STARTS}
         FOR UPDATE
     """  # noqa: S608  values are bound
     return next(iter(read_jobs(await transaction.rows(sql, {"id": id, "now": now}))), None)
@@ -284,30 +264,10 @@ def started(job: Job, request: ClaimRequest) -> Job:
     )
 
 
-async def find_next_due(transaction: Transaction, asked: tuple[Sequence[Group], int]) -> int | None:
-    """The earliest due time after now in any of the groups."""
-    groups, now = asked
-    later = [group.due_at for group in groups if group.due_at > now]
-    due = [group for group in groups if group.due_at <= now]
-    if due:
-        later += await transaction.column(*later_heads(due, now))
+async def find_next_due(transaction: Transaction, asked: tuple[Sequence[Line], int]) -> int | None:
+    """The earliest due time after now in any of the lines."""
+    lines, now = asked
+    later = [line.due_at for line in lines if line.due_at > now]
+    due = [line for line in lines if line.due_at <= now]
+    later += [due_at for (due_at,) in await later_heads(transaction, due, now)]
     return min(later, default=None)
-
-
-def later_heads(groups: Sequence[Group], now: int) -> tuple[str, list[object]]:
-    sql = " UNION ALL ".join(
-        [
-            """
-            (SELECT due_at
-             FROM jobs FORCE INDEX (jobs_due)
-             WHERE ready = 1 AND queue = %s AND priority = %s AND lane = %s AND due_at > %s
-             ORDER BY due_at
-             LIMIT 1)
-            """
-        ]
-        * len(groups)
-    )
-    values: Iterator[object] = (
-        value for group in groups for value in (group.queue, group.priority, group.lane, now)
-    )
-    return sql, list(values)

@@ -1,6 +1,7 @@
 """Queues, and counts over the whole store."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -8,51 +9,89 @@ import msgspec
 from onbeat.model.event import Stats
 from onbeat.model.queue import Queue
 from onbeat.ports.store import Hint
+from onbeat.stores.mysql.lines import read_line
 from onbeat.stores.mysql.rows import instant
-from onbeat.stores.mysql.transaction import Transaction
+from onbeat.stores.mysql.transaction import Row, Transaction
 from onbeat.stores.mysql.workers import WORKER
+
+READY = """
+    SELECT line, COUNT(*), SUM(due_at <= %(now)s), MIN(due_at)
+    FROM jobs FORCE INDEX (jobs_due)
+    WHERE line IS NOT NULL
+    GROUP BY line
+"""
+STUCK = """
+    SELECT queue, lane, COUNT(*), SUM(due_at <= %(now)s AND blocked_by = 0),
+           MIN(IF(blocked_by = 0, due_at, NULL))
+    FROM jobs FORCE INDEX (jobs_due)
+    WHERE line IS NULL AND running = 0
+    GROUP BY queue, lane
+"""
+RUNNING = """
+    SELECT queue, COUNT(*)
+    FROM jobs FORCE INDEX (jobs_running)
+    WHERE worker IS NOT NULL
+    GROUP BY queue
+"""
+PAUSED = "SELECT name FROM queues WHERE paused = 1"
+
+
+class Count(msgspec.Struct, frozen=True):
+    """Waiting jobs of one queue and lane. `oldest` is the first due time of those not blocked."""
+
+    queue: str
+    lane: str
+    waiting: int
+    due: int
+    oldest: int | None
+
+
+def waiting_counts(ready: Sequence[Row], stuck: Sequence[Row]) -> list[Count]:
+    counts = [Count(*row) for row in stuck]
+    for text, waiting, due, oldest in ready:
+        line = read_line(text, oldest)
+        counts.append(Count(line.queue, line.lane, waiting, due, oldest))
+    return counts
 
 
 async def queues(transaction: Transaction, now: int) -> list[Queue]:
     """Counted over an index, so that of most jobs the rows need not be read."""
-    sql = """
-        SELECT name,
-               EXISTS (SELECT 1 FROM queues WHERE queues.name = counts.name AND paused = 1),
-               SUM(waiting), SUM(due), SUM(running), MIN(oldest)
-        FROM (
-          SELECT queue AS name, COUNT(*) AS waiting, SUM(due_at <= %(now)s) AS due, 0 AS running,
-                 MIN(IF(due_at <= %(now)s, due_at, NULL)) AS oldest
-          FROM jobs FORCE INDEX (jobs_due)
-          WHERE ready = 1
-          GROUP BY queue
-          UNION ALL
-          SELECT queue, COUNT(*), SUM(due_at <= %(now)s AND blocked_by = 0), 0,
-                 MIN(IF(due_at <= %(now)s AND blocked_by = 0, due_at, NULL))
-          FROM jobs FORCE INDEX (jobs_due)
-          WHERE ready IS NULL AND running = 0
-          GROUP BY queue
-          UNION ALL
-          SELECT queue, 0, 0, COUNT(*), NULL
-          FROM jobs FORCE INDEX (jobs_running)
-          WHERE worker IS NOT NULL
-          GROUP BY queue
-          UNION ALL
-          SELECT name, 0, 0, 0, NULL FROM queues WHERE paused = 1
-        ) AS counts
-        GROUP BY name
-        ORDER BY name
-    """
+    ready, stuck, running, paused = await transaction.tables(
+        (READY, STUCK, RUNNING, PAUSED), {"now": now}
+    )
+    waiting = waiting_counts(ready, stuck)
+    at_work: dict[str, int] = counts(running)
+    closed = {name for (name,) in paused}
+    names = sorted({one.queue for one in waiting} | at_work.keys() | closed)
     return [
-        Queue(
-            name=name,
-            paused=bool(paused),
-            waiting=int(waiting),
-            due=int(due),
-            running=int(running),
-            oldest_due_at=None if oldest is None else instant(oldest),
+        queue_of(
+            name,
+            [one for one in waiting if one.queue == name],
+            now,
+            running=at_work.get(name, 0),
+            paused=name in closed,
         )
-        for name, paused, waiting, due, running, oldest in await transaction.rows(sql, {"now": now})
+        for name in names
     ]
+
+
+def queue_of(name: str, counts: Sequence[Count], now: int, *, running: int, paused: bool) -> Queue:
+    oldest = oldest_due(counts, now)
+    return Queue(
+        name=name,
+        paused=paused,
+        waiting=sum(one.waiting for one in counts),
+        due=int(sum(one.due for one in counts)),
+        running=running,
+        oldest_due_at=None if oldest is None else instant(oldest),
+    )
+
+
+def oldest_due(counts: Sequence[Count], now: int) -> int | None:
+    return min(
+        (one.oldest for one in counts if one.oldest is not None and one.oldest <= now),
+        default=None,
+    )
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -71,43 +110,36 @@ async def pause_queue(transaction: Transaction, request: Pause) -> None:
     transaction.hints.add(Hint.JOBS)
 
 
-LANES = """
-    SELECT lane, COUNT(*), MIN(IF(due_at <= %(now)s, due_at, NULL))
-    FROM jobs FORCE INDEX (jobs_due)
-    WHERE ready = 1
-    GROUP BY lane
-    UNION ALL
-    SELECT lane, COUNT(*), MIN(IF(due_at <= %(now)s AND blocked_by = 0, due_at, NULL))
-    FROM jobs FORCE INDEX (jobs_due)
-    WHERE ready IS NULL AND running = 0
-    GROUP BY lane
-"""
-RUNNING = "SELECT COUNT(*) FROM jobs FORCE INDEX (jobs_running) WHERE worker IS NOT NULL"
 ENDED = "SELECT state, COUNT(*) FROM finished FORCE INDEX (finished_by_end) GROUP BY state"
 SCHEDULES = "SELECT status, COUNT(*) FROM schedules FORCE INDEX (schedules_due) GROUP BY status"
 WORKERS = "SELECT record FROM workers"
 
 
 async def stats(transaction: Transaction, now: int) -> Stats:
-    asked = (LANES, RUNNING, ENDED, SCHEDULES, WORKERS)
-    lanes, running, ended, schedules, records = await transaction.tables(asked, {"now": now})
+    asked = (READY, STUCK, RUNNING, ENDED, SCHEDULES, WORKERS)
+    ready, stuck, running, ended, schedules, records = await transaction.tables(asked, {"now": now})
     known = {lane for (record,) in records for lane in WORKER.decode(record).lanes}
-    waiting: Counter[str] = Counter()
-    for lane, count, _ in lanes:
-        waiting[lane] += count
-    live = {"waiting": waiting.total(), "running": running[0][0]}
-    oldest = min((due_at for *_, due_at in lanes if due_at is not None), default=now)
+    waiting = waiting_counts(ready, stuck)
+    unknown: Counter[str] = Counter()
+    for one in waiting:
+        if one.lane not in known:
+            unknown[one.lane] += one.waiting
+    live = {
+        "waiting": sum(one.waiting for one in waiting),
+        "running": sum(count for _, count in running),
+    }
+    oldest = oldest_due(waiting, now)
     return Stats(
         jobs=ALL_STATES | live | counts(ended),
         schedules=ALL_STATUSES | counts(schedules),
         workers=len(records),
-        oldest_due_seconds=(now - oldest) / 1_000_000,
-        unknown_tasks={lane: count for lane, count in waiting.items() if lane not in known},
+        oldest_due_seconds=0.0 if oldest is None else (now - oldest) / 1_000_000,
+        unknown_tasks=dict(unknown),
     )
 
 
 def counts(rows: Any) -> dict[str, int]:
-    return dict(rows)
+    return {name: int(count) for name, count in rows}
 
 
 ALL_STATES = dict.fromkeys(("waiting", "running", "succeeded", "failed", "cancelled"), 0)

@@ -29,6 +29,7 @@ Verb = Callable[[Transaction, Argument], Awaitable[Answer]]
 class Site:
     def __init__(self, place: Place, hints: Hints, pool_max: int) -> None:
         self._loop = weakref.ref(asyncio.get_running_loop())
+        self.lines: frozenset[str] = frozenset()  # as the last claim found them
         self._place = place
         self._hints = hints
         self._pool = Pool(place, pool_max)

@@ -6,7 +6,7 @@
 -- `:exact` stands for the character set, and for a collation that takes every byte as it is.
 
 -- Jobs that have not ended. `held`: the schedule is paused. `lapsed`: `start_by` was found past.
--- There are no partial indexes: what is NULL in `ready` and `bound_by` lies apart from what is sought.
+-- There are no partial indexes: what is NULL in `line` and `bound_by` lies apart from what is sought.
 CREATE TABLE IF NOT EXISTS jobs (
   id            VARCHAR(36)  NOT NULL PRIMARY KEY,
   queue         VARCHAR(255) NOT NULL,
@@ -34,16 +34,19 @@ CREATE TABLE IF NOT EXISTS jobs (
   error         MEDIUMTEXT,
   progress      TEXT,
   spec          MEDIUMTEXT   NOT NULL,
-  -- May be claimed once it is due.
-  ready         TINYINT GENERATED ALWAYS AS (
-    IF(running = 0 AND blocked_by = 0 AND held = 0 AND lapsed = 0, 1, NULL)) STORED,
+  -- Of a job that may be claimed once it is due: its queue with its length, its priority from 0 to
+  -- 65535, and its lane. One column, since the servers seek the next one only in one.
+  line          VARCHAR(520) GENERATED ALWAYS AS (
+    IF(running = 0 AND blocked_by = 0 AND held = 0 AND lapsed = 0,
+       CONCAT(LPAD(CHAR_LENGTH(queue), 3, '0'), queue, LPAD(priority + 32768, 5, '0'), lane),
+       NULL)) STORED,
   -- Of a job that waits and never started: the latest instant at which it may.
   bound_by      BIGINT GENERATED ALWAYS AS (IF(running = 0 AND token = 0, start_by, NULL)) STORED,
   -- An index takes no text of any length.
   unique_hash   CHAR(64) CHARACTER SET ascii COLLATE ascii_bin
     GENERATED ALWAYS AS (SHA2(unique_key, 256)) STORED,
-  -- Claim: the first due jobs of one queue, priority and lane, in order; and which of these exist.
-  KEY jobs_due (ready, queue, priority, lane, due_at, id),
+  -- Claim: the first due jobs of one line, in order; and which lines there are.
+  KEY jobs_due (line, due_at, id),
   -- Enqueue: the live job that holds a unique key.
   UNIQUE KEY jobs_unique (unique_hash),
   -- Beat and rescue: what a worker runs.
