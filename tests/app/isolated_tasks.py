@@ -55,6 +55,13 @@ def hoards() -> int:
     return len(b"x" * (1 << 30))
 
 
+def hide():
+    @beat.task("hidden", isolation="process", retry=ONCE)
+    def hidden() -> None: ...
+
+    return hidden
+
+
 @beat.task("leaves", isolation="process", retry=Retry(attempts_max=1, delay="1ms"))
 def leaves() -> None:
     os._exit(7)

@@ -72,10 +72,7 @@ async def test_memory_is_bounded(running):
 
 
 async def test_a_task_that_is_not_at_the_top_of_its_module_is_told(running):
-    @tasks.beat.task("hidden", isolation="process", retry=tasks.ONCE)
-    def hidden() -> None: ...
-
-    job = await failure(hidden)
+    job = await failure(tasks.hide())
 
     assert "has no task 'hidden' at its top level" in job.error
 

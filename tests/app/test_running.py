@@ -1,5 +1,6 @@
 import asyncio
 import signal
+import sys
 import threading
 from datetime import UTC, datetime
 
@@ -196,9 +197,24 @@ async def test_one_onbeat_may_be_used_from_many_threads_at_once(beat):
     assert sorted(results) == list(range(8))
 
 
-@pytest.mark.parametrize("url", ["", "sqlite:///", "redis://x", "postgresql://x", "memory:"])
+@pytest.mark.parametrize(
+    "url", ["", "sqlite:///", "redis://x", "postgresql://x", "mysql://x", "memory:"]
+)
 def test_a_url_that_names_no_store_is_refused_naming_the_key(url):
     with pytest.raises(Misconfigured) as raised:
+        Onbeat(url)
+    assert raised.value.key == "store"
+
+
+@pytest.mark.parametrize(
+    ("url", "driver", "extra"),
+    [("postgresql://h/x", "asyncpg", "postgres"), ("mysql://h/x", "asyncmy", "mysql")],
+)
+def test_a_store_whose_driver_is_missing_names_what_to_install(monkeypatch, url, driver, extra):
+    for name in [name for name in sys.modules if name.startswith("onbeat.stores.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, driver, None)
+    with pytest.raises(Misconfigured, match=f"onbeat\\[{extra}\\]") as raised:
         Onbeat(url)
     assert raised.value.key == "store"
 

@@ -1,12 +1,10 @@
 """Worker processes beside the first: started, kept up, and drained with it."""
 
-import asyncio
 import os
 import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -15,6 +13,7 @@ from onbeat.app.siblings import Siblings
 from onbeat.model.errors import Misconfigured
 from onbeat.serving import siblings_for
 from onbeat.settings import Settings, WorkerSettings
+from waiting import eventually, eventually_here
 
 POLITE = """
 import pathlib, signal, sys
@@ -51,10 +50,11 @@ def some(code, book, count):
 
 
 async def written(book, count):
-    async with asyncio.timeout(30):
-        while not book.exists() or len(book.read_text().split()) < count:
-            await asyncio.sleep(0.01)
-    return [int(pid) for pid in book.read_text().split()]
+    def pids():
+        return book.read_text().split() if book.exists() else []
+
+    await eventually(lambda: len(pids()) >= count, f"{count} have started", within=30)
+    return [int(pid) for pid in pids()]
 
 
 async def test_as_many_run_as_were_asked_for_and_drain_at_the_end(book):
@@ -113,11 +113,13 @@ def test_a_service_with_two_processes_shares_the_work_and_drains(tmp_path):
     with log.open("wb") as lines:
         service = subprocess.Popen(command, cwd=tmp_path, stdout=lines, stderr=lines)
     try:
-        until(lambda: log.read_text().count("event=ready") == 2)
+        eventually_here(
+            lambda: log.read_text().count("event=ready") == 2, "both are ready", within=30
+        )
         add = [sys.executable, "-m", "onbeat", "job", "add", "--task", "pid"]
         for _ in range(6):
             subprocess.run(add, cwd=tmp_path, check=True, capture_output=True)
-        until(lambda: len(pids_of(tmp_path)) == 6)
+        eventually_here(lambda: len(pids_of(tmp_path)) == 6, "all have run", within=30)
         service.send_signal(signal.SIGTERM)
         assert service.wait(30) == 0
         assert log.read_text().count("event=drained") == 2
@@ -133,9 +135,3 @@ def pids_of(folder):
     )  # fmt: skip
     return re.findall(r'"result": (\d+)', listed.stdout)
 
-
-def until(done, within=30.0):
-    give_up = time.monotonic() + within
-    while not done():
-        assert time.monotonic() < give_up, "it did not come to pass"
-        time.sleep(0.05)

@@ -148,9 +148,25 @@ async def store_edit(operator: Operator, before: Schedule, after: Schedule, now:
         check_fires(operator, after, now)
     if not is_planned_anew(before, after):
         return await operator.store.update_schedule(after, None, now)
+    await judge_late(operator, before, now)
     plan = next_plan(operator, before, after, now)
     planned = replace(after, planned_through=plan.planned_through, plan_at=plan.plan_at)
     return await operator.store.update_schedule(planned, plan, now)
+
+
+async def judge_late(operator: Operator, before: Schedule, now: datetime) -> None:
+    """Occurrences that are late under the old rule get their disposition from it, not from none.
+
+    There are some only when no planner came by for longer than the horizon.
+    """
+    if before.status is not ScheduleStatus.ACTIVE or before.planned_through >= now:
+        return
+    try:
+        ids, read = operator.chance.ids, operator.read
+        late = planning.plan(before, now, operator.horizon, ids, read)
+    except Exception:  # noqa: BLE001  a user's own function of time may raise anything
+        return
+    await operator.store.apply_plans([late])
 
 
 def first_plan(operator: Operator, schedule: Schedule, now: datetime) -> Plan:
