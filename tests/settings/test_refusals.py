@@ -18,6 +18,7 @@ def refusal(folder, **arguments):
 
 WRONG = [
     ("store", "mongodb://u:canary@db/x", "sqlite:///PATH or "),
+    ("store", "postgresq://u:canary@db/x", "did you mean 'postgresql'"),
     ("store", "sqlit:///x.db", "did you mean 'sqlite'"),
     ("store", "onbeat.db", "sqlite:///PATH"),
     ("store", "sqlite://onbeat.db", "three slashes"),

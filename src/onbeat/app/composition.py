@@ -1,5 +1,7 @@
 """Puts the parts of one Onbeat together: URL in, store and loops out."""
 
+import contextlib
+from collections.abc import Generator
 from datetime import timedelta
 
 import msgspec
@@ -70,9 +72,34 @@ def open_store(url: str) -> Store:
         from onbeat.stores.sqlite.store import SqliteStore  # noqa: PLC0415
 
         return SqliteStore(url.removeprefix(SQLITE))
+    if url.startswith(("postgresql://", "postgres://")):
+        with driver_wanted("asyncpg", "postgres"):
+            from onbeat.stores.postgres.store import PostgresStore  # noqa: PLC0415
+        return PostgresStore(url)
+    if url.startswith(("mysql://", "mariadb://")):
+        with driver_wanted("asyncmy", "mysql"):
+            from onbeat.stores.mysql.store import MysqlStore  # noqa: PLC0415
+        return MysqlStore(url)
+    # The password of a URL that was mistyped is one all the same.
+    scheme = url.partition("://")[0] if "://" in url else url
     raise Misconfigured(
-        f"store {url!r} is not one that this version knows: memory:// or sqlite:///PATH", "store"
+        f"store {scheme!r} is not one that this version knows: memory://, sqlite:///PATH, "
+        "postgresql://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE",
+        "store",
     )
+
+
+@contextlib.contextmanager
+def driver_wanted(driver: str, extra: str) -> Generator[None, None, None]:
+    """Raises `Misconfigured`, naming the extra to install, where the driver is not there."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != driver:
+            raise
+        raise Misconfigured(
+            f"this store needs {driver}; run: pip install 'onbeat[{extra}]'", "store"
+        ) from error
 
 
 def remote_desk(url: str, api_key: str | None) -> Desk:

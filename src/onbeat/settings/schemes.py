@@ -5,24 +5,18 @@ from typing import Final
 
 from onbeat.settings.readers import did_you_mean
 
-STORES: Final = {"sqlite": "sqlite:///PATH", "memory": "memory://"}
+STORES: Final = {
+    "sqlite": "sqlite:///PATH",
+    "postgresql": "postgresql://USER@HOST/DATABASE",
+    "mysql": "mysql://USER@HOST/DATABASE",
+    "memory": "memory://",
+}
+# Other names that people know them by.
+ALIASES: Final = {"postgres": "postgresql", "mariadb": "mysql"}
 TRANSPORTS: Final = {"memory": "memory://"}
 
 # Known to the documentation, so a person may try them; the answer should not call them a typo.
-LATER: Final = frozenset(
-    {
-        "postgresql",
-        "postgres",
-        "mysql",
-        "mariadb",
-        "redis",
-        "rediss",
-        "amqp",
-        "amqps",
-        "sqs",
-        "kafka",
-    }
-)
+LATER: Final = frozenset({"redis", "rediss", "amqp", "amqps", "sqs", "kafka"})
 
 
 def url_of(known: Mapping[str, str]) -> Callable[[object], str]:
@@ -33,7 +27,8 @@ def url_of(known: Mapping[str, str]) -> Callable[[object], str]:
         if not isinstance(value, str) or ":" not in value:
             raise ValueError(f"a URL like {forms}")
         url = value.strip()
-        scheme = url.partition(":")[0].lower()
+        written = url.partition(":")[0].lower()
+        scheme = ALIASES.get(written, written)
         if scheme in LATER and scheme not in known:
             raise ValueError(f"{forms}: this version has nothing else yet for {scheme}")
         if scheme not in known:
