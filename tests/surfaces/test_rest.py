@@ -357,6 +357,16 @@ async def test_health(rest):
     assert (await rest.get("/metrics")).status == 404
 
 
+async def test_readiness_answers_in_time_though_the_store_does_not(office):
+    async def never():
+        await asyncio.Event().wait()
+
+    options = ApiOptions(ready=never, ready_deadline=timedelta(milliseconds=20))
+    answer = await RestClient(build_api(office.operator, options)).get("/readyz")
+    assert answer.status == 503
+    assert answer.error["message"] == "store: no answer within 0.02 s"
+
+
 async def test_readiness_names_what_is_wrong(office):
     found = {"store": "ok", "planner": "stuck for 90 s"}
 

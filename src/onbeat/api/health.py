@@ -1,5 +1,6 @@
 """Whether the process lives, whether it can work, and its figures."""
 
+import asyncio
 from collections.abc import Iterator
 
 from starlette.requests import Request
@@ -7,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from onbeat.api.answering import answered, refused
-from onbeat.api.options import ApiOptions
+from onbeat.api.options import ApiOptions, Readiness
 from onbeat.model.errors import Unavailable
 
 
@@ -17,7 +18,7 @@ def health_routes(options: ApiOptions) -> Iterator[Route]:
 
     async def readyz(request: Request) -> Response:
         try:
-            checks = await options.ready()
+            checks = await known_in_time(options)
         except Exception as error:  # noqa: BLE001  every error is told in one form
             return refused(error, request)
         wrong = [f"{name}: {found}" for name, found in checks.items() if found != "ok"]
@@ -28,6 +29,16 @@ def health_routes(options: ApiOptions) -> Iterator[Route]:
     yield Route("/healthz", healthz)
     yield Route("/readyz", readyz)
     yield from metrics_routes(options)
+
+
+async def known_in_time(options: ApiOptions) -> Readiness:
+    """Who asks gives up long before a store does that waits for a lock."""
+    seconds = options.ready_deadline.total_seconds()
+    try:
+        async with asyncio.timeout(seconds):
+            return await options.ready()
+    except TimeoutError:
+        raise Unavailable(f"store: no answer within {seconds:g} s") from None
 
 
 def metrics_routes(options: ApiOptions) -> Iterator[Route]:

@@ -26,3 +26,4 @@ class ApiOptions(msgspec.Struct, frozen=True, kw_only=True):
     ready: Callable[[], Awaitable[Readiness]] = always_ready
     metrics: Callable[[], Awaitable[tuple[bytes, str]]] | None = None
     body_deadline: timedelta = timedelta(seconds=30)
+    ready_deadline: timedelta = timedelta(seconds=2)
