@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from onbeat.model.errors import Unavailable
 from onbeat.model.ids import ScheduleId, WorkerId
 from onbeat.model.job import JobState
 from onbeat.model.outcome import Cancelled, Failed, Lost, Released, Snoozed, Succeeded
@@ -119,6 +120,16 @@ def test_a_loop_that_keeps_failing_is_said_at_once_and_then_once_a_minute(said):
     journal.loop_failed("pruner", ValueError("boom"))
     failed = [(fields["loop"], fields["times"]) for _, event, fields in said()]
     assert failed == [("planner", 1), ("planner", int(REPEAT_SECONDS)), ("pruner", 1)]
+
+
+def test_what_a_loop_says_of_its_store_needs_no_traceback(said, caplog):
+    journal = Journal()
+    journal.loop_failed("planner", Unavailable("the disk is full"))
+    journal.loop_failed("pruner", ValueError("boom"))
+    assert [fields["error"] for _, _, fields in said()] == ["the disk is full", "boom"]
+    store, mistake = (record.exc_info for record in caplog.records)
+    assert store is None
+    assert mistake is not None
 
 
 def test_a_loop_that_recovers_is_said_once(said):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
+from onbeat.model.errors import OnbeatError
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
 from onbeat.model.outcome import (
@@ -92,8 +93,12 @@ class Journal:
 
     def loop_failed(self, loop: str, error: BaseException) -> None:
         """Said at once, then once a minute with the number of times since."""
-        if times := self.times_to_say(loop):
-            self._loops.error("loop.failed", error, loop=loop, times=times)
+        if not (times := self.times_to_say(loop)):
+            return
+        # What we raised ourselves says all there is to say; other errors are somebody's mistake.
+        trace = None if isinstance(error, OnbeatError) else error
+        said = str(error)[:ERROR_CHARS_SHOWN] or type(error).__name__
+        self._loops.error("loop.failed", trace, loop=loop, times=times, error=said)
 
     def loop_beat(self, loop: str) -> None:
         if loop in self._failing:

@@ -49,8 +49,8 @@ class Log:
     def warning(self, event: str, **fields: Any) -> None:
         self.write(logging.WARNING, event, fields)
 
-    def error(self, event: str, error: BaseException | None = None, **fields: Any) -> None:
-        """With `error`, its traceback is logged too."""
+    def error(self, event: str, error: BaseException | None = None, /, **fields: Any) -> None:
+        """With `error`, its traceback is logged too; a field may be called so as well."""
         self.write(logging.ERROR, event, fields, error)
 
     def write(
