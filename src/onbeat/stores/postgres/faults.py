@@ -70,7 +70,7 @@ def refusal(error: Exception, url: str) -> Exception:
             answer = Conflict(f"PostgreSQL {url} refused it: {error}")
         case _ if isinstance(error, DATA):
             answer = Invalid(f"this cannot be stored: {error}")
-        case asyncpg.PostgresError() | asyncpg.InterfaceError() | OSError() | TimeoutError():
+        case _ if isinstance(error, (asyncpg.PostgresError, *BROKEN)):
             answer = unavailable(error, url)
         case _:
             return error

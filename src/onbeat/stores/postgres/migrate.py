@@ -31,7 +31,15 @@ async def migrate(db: Database, place: Place) -> None:
 
 async def recognise(db: Database, place: Place) -> int:
     """The version of the schema; 0 where there is none."""
-    if await db.fetchval("SELECT to_regclass($1)::text", f"{place.schema}.migrations") is None:
+    # Asked of the catalog's rows: a look-up by name may answer from a cache that is older than the
+    # lock we waited for.
+    sql = """
+        SELECT 1
+        FROM pg_class
+        JOIN pg_namespace ON pg_namespace.oid = relnamespace
+        WHERE nspname = $1 AND relname = 'migrations'
+    """
+    if await db.fetchval(sql, place.schema) is None:
         return 0
     version = int(await db.fetchval("SELECT coalesce(max(version), 0) FROM migrations"))
     if version > len(migrations()):

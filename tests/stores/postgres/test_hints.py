@@ -1,0 +1,88 @@
+"""What other processes hear, also after their connection was lost."""
+
+import asyncio
+
+import asyncpg
+
+from onbeat.ports.store import Hint
+from onbeat.stores.postgres.store import PostgresStore
+from onbeat.testing.build import a_job
+from waiting import eventually
+
+
+class Ear:
+    def __init__(self, store: PostgresStore) -> None:
+        self.heard: list[Hint] = []
+        self.stop = store.listen(self.heard.append)
+
+    async def hears(self, hint: Hint) -> None:
+        await eventually(lambda: hint in self.heard, f"{hint} is heard")
+
+
+async def listening(database: str) -> bool:
+    db = await asyncpg.connect(database)
+    try:
+        sql = """
+            SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND query LIKE 'LISTEN%'
+        """
+        return bool(await db.fetchval(sql))
+    finally:
+        await db.close()
+
+
+async def subscribed(store: PostgresStore, database: str) -> Ear:
+    ear = Ear(store)
+    await ear.hears(Hint.ENDED)  # which is told with all others once it listens
+    await eventually(lambda: listening(database), "it listens")
+    ear.heard.clear()
+    return ear
+
+
+async def test_changes_by_another_store_are_heard(
+    store: PostgresStore, other: PostgresStore, database: str
+) -> None:
+    ear = await subscribed(store, database)
+    await other.enqueue([a_job()])
+    await ear.hears(Hint.JOBS)
+    assert set(ear.heard) == {Hint.JOBS}
+    ear.stop()
+
+
+async def test_many_changes_are_few_notifications(
+    store: PostgresStore, other: PostgresStore, database: str
+) -> None:
+    ear = await subscribed(store, database)
+    await asyncio.gather(*(other.enqueue([a_job()]) for _ in range(500)))
+    await ear.hears(Hint.JOBS)
+    await other.pause_queue("slow", paused=True)
+    assert len(ear.heard) < 100
+    ear.stop()
+
+
+async def test_our_own_changes_are_heard_once(store: PostgresStore, database: str) -> None:
+    ear = await subscribed(store, database)
+    await store.enqueue([a_job()])
+    assert ear.heard == [Hint.JOBS]
+    ear.stop()
+
+
+async def test_after_a_lost_connection_everything_is_told_once(
+    store: PostgresStore, other: PostgresStore, database: str
+) -> None:
+    ear = await subscribed(store, database)
+    db = await asyncpg.connect(database)
+    await db.execute(
+        """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND query LIKE 'LISTEN%'
+        """
+    )
+    await db.close()
+    for hint in Hint:
+        await ear.hears(hint)
+    await eventually(lambda: listening(database), "it listens again")
+    ear.heard.clear()
+    await other.enqueue([a_job()])
+    await ear.hears(Hint.JOBS)
+    ear.stop()

@@ -1,0 +1,300 @@
+"""Several stores, threads and loops at the same rows: still each thing happens once."""
+
+import asyncio
+import random
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import asyncpg
+from msgspec.structs import replace
+
+from onbeat.model.errors import Invalid, Unavailable
+from onbeat.model.ids import WorkerId
+from onbeat.model.job import Job, JobState
+from onbeat.model.outcome import Failed, Released
+from onbeat.model.page import JobFilter
+from onbeat.model.schedule import Overlap, ScheduleStatus
+from onbeat.stores.postgres.store import PostgresStore
+from onbeat.testing.build import HOUR, NOW, SECOND, a_job, a_plan, a_schedule, an_occurrence
+from onbeat.testing.store_contract.acts import (
+    FAILURE,
+    a_request,
+    a_settlement,
+    claimed,
+    ids_of,
+    planned,
+    running,
+    stored,
+)
+
+THREADS = 4
+
+
+def in_threads(act: Callable[[int], Awaitable[object]]) -> Awaitable[object]:
+    """`act` in each of some threads, each with a loop of its own."""
+    errors: list[BaseException] = []
+
+    def one(number: int) -> None:
+        try:
+            asyncio.run(as_coroutine(act(number)))
+        except BaseException as error:  # noqa: BLE001  told below
+            errors.append(error)
+
+    async def work() -> None:
+        threads = [threading.Thread(target=one, args=(number,)) for number in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            await asyncio.to_thread(thread.join)
+        assert errors == []
+
+    return work()
+
+
+async def as_coroutine(work: Awaitable[object]) -> None:
+    await work
+
+
+async def test_two_stores_give_each_job_out_once(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    jobs = [a_job() for _ in range(400)]
+    await store.enqueue(jobs)
+    answers = await asyncio.gather(
+        *(one.claim(a_request(limit=7)) for one in (store, other) * 40),
+    )
+    taken = ids_of([job for answer in answers for job in answer.jobs])
+    assert sorted(taken) == ids_of(jobs)
+
+
+async def test_claims_beside_each_other_never_pass_the_limit(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    await store.enqueue([a_job(queue=f"q{number % 5}") for number in range(300)])
+    answers = await asyncio.gather(
+        *(one.claim(a_request(limit=3)) for one in (store, other) * 20),
+    )
+    assert {len(answer.jobs) for answer in answers} == {3}
+
+
+async def test_claims_settlements_and_cancels_of_the_same_jobs(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    jobs = [a_job() for _ in range(200)]
+    await store.enqueue(jobs)
+    ended: list[str] = []
+
+    async def work(number: int) -> None:
+        one, worker = (store, other)[number % 2], WorkerId(f"worker-{number}")
+        while claim := (await one.claim(a_request(worker=worker, limit=9))).jobs:
+            outcome = Released() if random.random() < 0.3 else Failed("no", retryable=False)
+            answers = await one.settle([a_settlement(job, outcome) for job in claim])
+            ended.extend(job.id for job, kept in zip(claim, answers, strict=True) if kept)
+            await one.cancel([random.choice(jobs).id], "by hand", NOW)
+
+    await in_threads(work)
+    after = [await stored(store, job) for job in jobs]
+    assert {job.state for job in after} <= {JobState.FAILED, JobState.CANCELLED}
+    attempts = Counter({job.id: len(await store.attempts(job.id)) for job in jobs})
+    assert +attempts == Counter(ended), "an outcome was lost, or counted twice"
+
+
+async def test_two_that_free_one_job_at_once_both_count(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    for _ in range(20):
+        first, second = await running(store, a_job()), await running(store, a_job())
+        last = a_job(after=(first.id, second.id))
+        await store.enqueue([last])
+        await asyncio.gather(
+            store.settle([a_settlement(first)]), other.settle([a_settlement(second)])
+        )
+        assert (await stored(store, last)).blocked_by == 0
+        await store.cancel([last.id], "done", NOW)
+
+
+async def test_whoever_begins_to_wait_for_a_job_that_ends_is_not_forgotten(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    for number in range(40):
+        first = await running(store, a_job())
+        last = a_job(after=(first.id,))
+        outcome = FAILURE if number % 2 else None
+        word = a_settlement(first, outcome) if outcome else a_settlement(first)
+        await asyncio.gather(store.settle([word]), other.enqueue([last]))
+        told = await stored(store, last)
+        if outcome:
+            assert told.state is JobState.CANCELLED
+        else:
+            assert (told.state, told.blocked_by) == (JobState.WAITING, 0)
+            await store.cancel([last.id], "done", NOW)
+
+
+async def test_unique_keys_in_any_order(store: PostgresStore, other: PostgresStore) -> None:
+    keys = [f"key-{number}" for number in range(30)]
+    created: Counter[str] = Counter()
+
+    async def race(number: int) -> None:
+        one = (store, other)[number % 2]
+        for _ in range(5):
+            jobs = [a_job(unique=key) for key in random.sample(keys, len(keys))]
+            answers = await one.enqueue(jobs)
+            created.update(
+                job.unique or "" for job, told in zip(jobs, answers, strict=True) if told.created
+            )
+
+    await in_threads(race)
+    assert created == Counter(keys)
+
+
+async def test_several_planners_plan_each_occurrence_once(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    schedules = [a_schedule() for _ in range(10)]
+    for schedule in schedules:
+        await planned(store, schedule)
+
+    async def plan(number: int) -> None:
+        one = (store, other)[number % 2]
+        for hour in range(1, 6):
+            mixed = random.sample(schedules, len(schedules))
+            plans = [a_plan(one_, an_occurrence(one_, NOW + hour * HOUR)) for one_ in mixed]
+            assert all(await one.apply_plans(plans))
+
+    await in_threads(plan)
+    for schedule in schedules:
+        page = await store.jobs(JobFilter(schedule_id=schedule.id, limit=100))
+        assert len(page.items) == len({job.occurrence for job in page.items}) == 5
+        rows = await store.dispositions(schedule.id, NOW, NOW + 9 * HOUR)
+        assert {row.job_id for row in rows} == set(ids_of(page.items))
+
+
+async def test_several_claimants_keep_an_overlap_rule(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    schedules = [a_schedule(overlap=Overlap.WAIT) for _ in range(4)]
+    for schedule in schedules:
+        jobs = [an_occurrence(schedule, NOW - number * SECOND) for number in range(6)]
+        await planned(store, schedule, *jobs)
+    busy: Counter[str] = Counter()
+    ran: Counter[str] = Counter()
+
+    async def work(number: int) -> None:
+        one, worker = (store, other)[number % 2], WorkerId(f"worker-{number}")
+        while sum(ran.values()) < 24:
+            for job in (await one.claim(a_request(worker=worker, limit=5))).jobs:
+                busy[job.schedule_id or ""] += 1
+                assert busy[job.schedule_id or ""] == 1, "two jobs of a schedule ran at once"
+                await asyncio.sleep(0)
+                busy[job.schedule_id or ""] -= 1
+                assert list(await one.settle([a_settlement(job)])) == [True]
+                ran[job.id] += 1
+
+    async with asyncio.timeout(30):
+        await in_threads(work)
+    assert set(ran.values()) == {1}
+
+
+async def test_a_pause_is_not_missed_by_jobs_planned_at_the_same_time(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    for _ in range(10):
+        schedule = a_schedule()
+        await planned(store, schedule)
+        paused = replace(schedule, status=ScheduleStatus.PAUSED, version=2)
+        job = an_occurrence(schedule, NOW)
+        by_hand = a_job(schedule_id=schedule.id)
+        await asyncio.gather(
+            store.apply_plans([a_plan(schedule, job)]),
+            other.update_schedule(paused, None, NOW),
+            other.enqueue([by_hand]),
+        )
+        assert await claimed(store) == ()
+
+
+async def test_terminated_backends_lose_nothing(store: PostgresStore, database: str) -> None:
+    """Callers hear `Unavailable` and repeat; what was stored before is found stored."""
+    jobs = [a_job() for _ in range(300)]
+    done = asyncio.Event()
+    killed = 0
+
+    async def kill() -> None:
+        nonlocal killed
+        db = await asyncpg.connect(database)
+        while not done.is_set():
+            killed += await db.fetchval(
+                """
+                SELECT count(pg_terminate_backend(pid))
+                FROM (SELECT pid FROM pg_stat_activity
+                      WHERE application_name = 'onbeat' AND datname = current_database()
+                      ORDER BY random() LIMIT 1) AS victim
+                """
+            )
+            await asyncio.sleep(0.02)
+        await db.close()
+
+    async def enqueue(part: list[Job]) -> None:
+        for job in part:
+            await until_stored(store.enqueue, [job])
+
+    async def work(worker: WorkerId) -> None:
+        request = a_request(worker=worker, limit=9)
+        while (await until_stored(store.stats, NOW)).jobs["succeeded"] < len(jobs):
+            claim = await until_stored(store.claim, request)
+            # An answer that was lost leaves leases that nobody knows of: they are handed back.
+            strays = await until_stored(store.abandoned, [worker], 100)
+            for job in {one.id: one for one in (*claim.jobs, *strays)}.values():
+                await until_stored(store.settle, [a_settlement(job)])
+
+    killer = asyncio.ensure_future(kill())
+    try:
+        async with asyncio.timeout(50):
+            await asyncio.gather(*(enqueue(jobs[number::4]) for number in range(4)))
+            await asyncio.gather(work(WorkerId("one")), work(WorkerId("two")))
+    finally:
+        done.set()
+        await killer
+    assert killed > 0
+    states = {(await until_stored(store.job, job.id)).state for job in jobs}
+    assert states == {JobState.SUCCEEDED}
+    assert {len(await store.attempts(job.id)) for job in jobs} == {1}
+
+
+async def until_stored(ask, *asked):
+    while True:
+        try:
+            return await ask(*asked)
+        except Unavailable:
+            await asyncio.sleep(random.random() * 0.02)
+
+
+async def test_a_refused_operation_leaves_its_neighbours_alone(store: PostgresStore) -> None:
+    jobs = [a_job() for _ in range(20)]
+    orphan = a_job(after=("0190ffff-0000-7000-8000-000000000000",))
+    answers = await asyncio.gather(
+        *(store.enqueue([job]) for job in (*jobs[:10], orphan, *jobs[10:])),
+        return_exceptions=True,
+    )
+    assert [type(answer) for answer in answers if isinstance(answer, Exception)] == [Invalid]
+    assert [await store.job(job.id) for job in jobs] == jobs
+    assert await store.job(orphan.id) is None
+
+
+async def test_a_cancelled_caller_does_not_hold_up_others(store: PostgresStore) -> None:
+    job = a_job()
+    lost = asyncio.ensure_future(store.enqueue([a_job()]))
+    await asyncio.sleep(0)
+    lost.cancel()
+    assert [answer.created for answer in await store.enqueue([job])] == [True]
+
+
+async def test_closing_finishes_what_was_asked_before(store: PostgresStore) -> None:
+    jobs = [a_job() for _ in range(500)]
+    writes = [asyncio.ensure_future(store.enqueue([job])) for job in jobs]
+    await asyncio.sleep(0)
+    await store.close()
+    answers = await asyncio.gather(*writes)
+    assert all(answer.created for (answer,) in answers)
+    await store.open()
+    assert len((await store.claim(a_request(limit=1_000))).jobs) == 500

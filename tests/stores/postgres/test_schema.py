@@ -1,0 +1,239 @@
+"""How a schema comes to be, what it costs to read it, and how its days come and go."""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import asyncpg
+import pytest
+
+from onbeat.model.errors import Misconfigured, Unavailable
+from onbeat.model.outcome import Released
+from onbeat.stores.postgres.claim import CLAIM
+from onbeat.stores.postgres.connection import connect
+from onbeat.stores.postgres.place import read_place
+from onbeat.stores.postgres.rows import instant, micros
+from onbeat.stores.postgres.store import PostgresStore
+from onbeat.testing.build import DAY, NOW, a_job
+from onbeat.testing.store_contract.acts import FAILURE, claimed, end, ended, running, stored
+from stores.postgres import server
+
+
+async def ask(database: str, sql: str, *values: object) -> Any:
+    db = await asyncpg.connect(database)
+    try:
+        return await db.fetchval(sql, *values)
+    finally:
+        await db.close()
+
+
+OPENER = """
+import asyncio, sys
+from onbeat.stores.postgres.store import PostgresStore
+
+async def main():
+    store = PostgresStore(sys.argv[1])
+    await store.open()
+    await store.ping()
+    await store.close()
+
+asyncio.run(main())
+"""
+
+
+async def test_many_processes_may_open_a_new_schema_at_once(database: str) -> None:
+    url = server.with_schema(database, "many")
+    processes = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", OPENER, url, stderr=asyncio.subprocess.PIPE
+        )
+        for _ in range(4)
+    ]
+    outputs = await asyncio.gather(*(process.communicate() for process in processes))
+    assert [
+        (process.returncode, output[1]) for process, output in zip(processes, outputs, strict=True)
+    ] == [(0, b"")] * 4
+    assert await ask(database, "SELECT count(*) FROM many.migrations") == 1
+
+
+async def test_many_stores_may_open_a_new_schema_at_once(database: str) -> None:
+    stores = [PostgresStore(server.with_schema(database, "several")) for _ in range(8)]
+    await asyncio.gather(*(store.open() for store in stores))
+    await asyncio.gather(*(store.close() for store in stores))
+    assert await ask(database, "SELECT count(*) FROM several.migrations") == 1
+
+
+async def test_a_newer_schema_is_refused(store: PostgresStore, database: str) -> None:
+    await ask(database, "INSERT INTO onbeat.migrations (version) VALUES (99)")
+    try:
+        with pytest.raises(Misconfigured, match="schema 99"):
+            await PostgresStore(database).open()
+    finally:
+        await ask(database, "DELETE FROM onbeat.migrations WHERE version = 99")
+
+
+async def test_schemas_do_not_see_each_other(store: PostgresStore, database: str) -> None:
+    other = PostgresStore(server.with_schema(database, "elsewhere"))
+    await other.open()
+    await store.enqueue([a_job()])
+    assert await claimed(other) == ()
+    await other.close()
+
+
+async def test_a_server_that_is_not_there_is_unavailable() -> None:
+    port = server.free_port()
+    with pytest.raises(Unavailable):
+        await PostgresStore(f"postgresql://postgres@127.0.0.1:{port}/test").open()
+
+
+async def test_a_store_that_is_not_open_is_unavailable(database: str) -> None:
+    with pytest.raises(Unavailable, match="not open"):
+        await PostgresStore(database).ping()
+
+
+def test_secrets_are_not_told() -> None:
+    url = "postgresql://me:secret@host/db?password=hidden&schema=mine&sslmode=require"
+    assert PostgresStore(url).url == "postgresql://me@host/db?schema=mine&sslmode=require"
+
+
+@pytest.mark.parametrize("schema", ["Onbeat", "a-b", 'a"b', "1a", "", "a" * 60])
+def test_a_schema_that_would_need_quotes_is_refused(schema: str) -> None:
+    with pytest.raises(Misconfigured, match="schema"):
+        PostgresStore(f"postgresql://host/db?schema={schema}")
+
+
+async def rows_read(database: str, lanes: Sequence[str]) -> tuple[int, int]:
+    """Pages touched, and rows looked at, by one claim of ten."""
+    db: Any = await connect(read_place(database))
+    try:
+        await db.execute("BEGIN")
+        plan = await db.fetchval(
+            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {CLAIM}",
+            "worker", micros(NOW), 10, sorted(lanes), None, 60, 1_000,
+        )  # fmt: skip
+        await db.execute("ROLLBACK")
+    finally:
+        await db.close()
+    top = json.loads(plan)[0]["Plan"]
+    return top["Shared Hit Blocks"] + top["Shared Read Blocks"], sum(map(seen, nodes(top)))
+
+
+def nodes(node: dict[str, Any]) -> list[dict[str, Any]]:
+    return [node, *(one for child in node.get("Plans", ()) for one in nodes(child))]
+
+
+def seen(node: dict[str, Any]) -> int:
+    removed = node.get("Rows Removed by Filter", 0)
+    return (
+        (node["Actual Rows"] + removed) * node["Actual Loops"] if "Scan" in node["Node Type"] else 0
+    )
+
+
+CROWD = """
+    INSERT INTO onbeat.jobs (id, created_at, due_at, queue, priority, lane, spec, held, blocked_by,
+                             start_by, lapsed)
+    SELECT gen_random_uuid(), 0, 0, queue, number % 7, 'unknown ' || lane, '{}', held, blocked,
+           CASE WHEN lapsed THEN 0 END, lapsed
+    FROM generate_series(1, $1::integer) AS number,
+         LATERAL (SELECT CASE number % 3 WHEN 0 THEN 'default' WHEN 1 THEN 'paused' ELSE 'zeta' END,
+                         number % 50, number % 11 = 0, CASE number % 13 WHEN 0 THEN 1 ELSE 0 END,
+                         number % 17 = 0)
+                 AS made (queue, lane, held, blocked, lapsed)
+"""
+
+
+async def test_what_may_not_be_taken_costs_a_claim_nothing(
+    store: PostgresStore, database: str
+) -> None:
+    await store.pause_queue("paused", paused=True)
+    await store.enqueue([a_job() for _ in range(100)])
+    await ask(database, CROWD, 1_000)
+    few = await rows_read(database, ["work"])
+    await ask(database, CROWD, 99_000)
+    many = await rows_read(database, ["work"])
+    # A deeper tree has some more pages on the way down; nothing else may grow.
+    assert many[1] <= few[1] + 30
+    assert many[0] <= few[0] * 2
+
+
+def an_id_of(day: int, number: int) -> str:
+    """An id that was made so many days after today."""
+    milliseconds = int((time.time() // 86_400 + day) * 86_400_000) + 3_600_000 + number
+    digits = f"{milliseconds:012x}"
+    return f"{digits[:8]}-{digits[8:]}-7000-8000-{number:012x}"
+
+
+async def partitions(database: str) -> list[str]:
+    db = await asyncpg.connect(database)
+    try:
+        rows = await db.fetch(
+            "SELECT inhrelid::regclass::text FROM pg_inherits"
+            " WHERE inhparent = 'onbeat.finished'::regclass ORDER BY 1"
+        )
+        return [row[0] for row in rows]
+    finally:
+        await db.close()
+
+
+async def place_of(database: str, id: str) -> str:
+    sql = "SELECT tableoid::regclass::text FROM onbeat.finished WHERE id = $1"
+    return str(await ask(database, sql, id))
+
+
+def name_of_day(day: int) -> str:
+    return time.strftime("onbeat.finished_%Y%m%d", time.gmtime(time.time() + day * 86_400))
+
+
+async def test_there_are_partitions_for_the_days_ahead(store: PostgresStore, database: str) -> None:
+    found = await partitions(database)
+    assert {name_of_day(day) for day in range(8)} <= set(found)
+
+
+async def test_a_job_that_ends_goes_to_the_day_of_its_id(
+    store: PostgresStore, database: str
+) -> None:
+    job = await ended(store, a_job(id=an_id_of(0, 1)))
+    assert await place_of(database, job.id) == name_of_day(0)
+
+
+async def test_a_day_that_is_over_goes_at_once(store: PostgresStore, database: str) -> None:
+    at = instant(int((time.time() - 3_600) * 1_000_000))
+    jobs = [a_job(id=an_id_of(-1, number), due_at=at, created_at=at) for number in range(5)]
+    failed, tried, *plain = [await running(store, job, now=at) for job in jobs]
+    await end(store, failed, FAILURE, at)
+    await end(store, tried, Released(), at)
+    (tried,) = await claimed(store, now=at)
+    for job in (tried, *plain):
+        await end(store, job, now=at)
+    assert await place_of(database, plain[0].id) == name_of_day(-1)
+    keep = {"finished_before": at + DAY, "failed_before": at - DAY, "limit": 100}
+    assert await store.prune(**keep) == 4
+    assert name_of_day(-1) not in await partitions(database)
+    assert await store.job(plain[0].id) is None
+    assert list(await store.attempts(tried.id)) == []
+    # What is kept longer has moved, and goes when its own time is over.
+    assert (await stored(store, failed)).error == "it broke"
+    assert await place_of(database, failed.id) == "onbeat.finished_rest"
+    assert len(await store.attempts(failed.id)) == 1
+    assert await store.prune(**{**keep, "failed_before": at + DAY}) == 1
+    assert await store.job(failed.id) is None
+
+
+async def test_a_day_that_is_still_kept_stays(store: PostgresStore, database: str) -> None:
+    job = await ended(store, a_job(id=an_id_of(0, 2)))
+    now = instant(int(time.time() * 1_000_000))
+    await store.prune(finished_before=now - DAY, failed_before=now - DAY, limit=100)
+    assert await store.job(job.id) == job
+
+
+async def test_the_doctor_looks_at_what_durability_rests_on(store: PostgresStore) -> None:
+    found = {finding.name: finding for finding in await store.doctor()}
+    assert {
+        "server version", "fsync", "full page writes", "synchronous commit", "autovacuum",
+        "encoding", "oldest snapshot", "clock offset", "connections", "schema",
+    } == set(found)  # fmt: skip
+    assert found["schema"].ok
+    assert found["clock offset"].ok
