@@ -119,3 +119,13 @@ async def test_settling_a_batch_of_which_some_lost_their_lease(store: SqliteStor
     await store.cancel([jobs[5].id], "by hand", NOW)
     assert list(await store.settle(settlements)) == [True] * 10
     assert [attempt.token for attempt in await store.attempts(jobs[0].id)] == [1]
+
+
+async def test_a_store_that_is_open_may_be_opened_again(tmp_path):
+    store = SqliteStore(str(tmp_path / "onbeat.db"))
+    await store.open()
+    await store.open()
+
+    await store.enqueue([a_job()])
+    async with asyncio.timeout(10):
+        await store.close()

@@ -76,6 +76,8 @@ class SqliteStore:
         return f"sqlite:///{self._path}"
 
     async def open(self) -> None:
+        if self._writer.is_running:
+            return
         db = await asyncio.to_thread(connected, self._connect, self._path)
         self._writer.start(db)
         self._reader.start()

@@ -75,6 +75,10 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="onbeat-sqlite-writer", daemon=True)
         self._thread.start()
 
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None
+
     def stop(self) -> None:
         """Blocks until what was asked before is done."""
         if self._thread is not None:

@@ -1,0 +1,105 @@
+"""New jobs on a connection of the caller's, in the caller's transaction."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import apsw
+
+from onbeat.model.errors import Invalid, Misconfigured
+from onbeat.model.job import Job
+from onbeat.ports.store import Enqueued
+from onbeat.stores.sqlite import enqueue as new_jobs
+from onbeat.stores.sqlite.migrate import migrations, recognise
+from onbeat.stores.sqlite.transaction import Bindings, Transaction, Value
+
+SCHEME = "sqlite:///"
+
+
+class Connection(Protocol):
+    """`driver` is the driver's own connection; marks are question marks."""
+
+    @property
+    def driver(self) -> object: ...
+
+    def execute(self, sql: str, values: Sequence[Any]) -> int:
+        """Answers with the number of rows added, or -1 where the driver does not know."""
+        ...
+
+    def fetch(self, sql: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]: ...
+
+
+class Borrowed(Transaction):
+    """The caller's transaction, which is not ours to begin or to end."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.hints = set()
+
+    def run(self, sql: str, bindings: Bindings = ()) -> int:
+        return self.connection.execute(sql.strip(), in_order(bindings))
+
+    def value(self, sql: str, bindings: Bindings = ()) -> Any:
+        rows = self.connection.fetch(sql.strip(), in_order(bindings))
+        return rows[0][0] if rows else None
+
+
+def in_order(bindings: Bindings) -> tuple[Value, ...]:
+    assert isinstance(bindings, Sequence), "drivers agree on question marks only"
+    return tuple(bindings)
+
+
+def enqueue(connection: Connection, url: str, jobs: Sequence[Job]) -> Sequence[Enqueued]:
+    """As the store's own, which neither begins nor commits. Raises `Invalid` for another file."""
+    path = url.removeprefix(SCHEME)
+    transaction = Borrowed(connection)
+    refuse_other_file(connection, path)
+    refuse_second_library(connection, path)
+    if recognise(transaction, path) != len(migrations()):
+        raise Misconfigured(
+            f"SQLite database {path} has not this program's tables; `onbeat migrate` makes them",
+            key="store",
+        )
+    return new_jobs.enqueue(transaction, list(map(new_jobs.new_job, jobs)))
+
+
+def refuse_other_file(connection: Connection, path: str) -> None:
+    found = connection.fetch("PRAGMA database_list", ())
+    file = next((row[2] for row in found if row[1] == "main"), None)
+    if not is_same(file, path):
+        raise Invalid(
+            f"the connection is to {file or 'a database in memory'}, and the store is {path}; "
+            "one transaction needs one file",
+            field="connection",
+        )
+
+
+def refuse_second_library(connection: Connection, path: str) -> None:
+    """Two copies of SQLite in one process do not see each other's locks on a file.
+
+    The system keeps those locks for the process as a whole. Both copies would write to the log at
+    once, and what one of them had committed would be gone.
+    """
+    if isinstance(connection.driver, apsw.Connection):
+        return
+    if not apsw.using_amalgamation and is_one_library(connection):
+        return
+    if any(is_same(db.filename, path) for db in apsw.connections()):
+        raise Invalid(
+            f"this process has {path} open as its store, through a copy of SQLite other than that "
+            "of this connection, and the two would overwrite each other; use an apsw.Connection, "
+            "or send from a process that does not open the store",
+            field="connection",
+        )
+
+
+def is_one_library(connection: Connection) -> bool:
+    ((source,),) = connection.fetch("SELECT sqlite_source_id()", ())
+    return bool(source == apsw.sqlite3_sourceid())
+
+
+def is_same(file: str | None, path: str) -> bool:
+    try:
+        return bool(file) and os.path.samefile(str(file), path)
+    except OSError:
+        return False
