@@ -49,40 +49,59 @@ def answers(url: str) -> bool:
 
 
 def start_private() -> str:
-    """A server on a free port, stopped when the tests end."""
-    folder = Path(tempfile.mkdtemp(prefix="onbeat_mysql_"))
-    port = free_port()
-    program = installed("mariadbd", "mysqld")
-    make = shutil.which("mariadb-install-db")
-    user = ["--user=root"] if os.geteuid() == 0 else []
-    data = f"--datadir={folder}/data"
-    if make:
-        subprocess.run(
-            [make, data, "--auth-root-authentication-method=normal", *user],
-            check=True,
-            capture_output=True,
-        )
-    else:
-        subprocess.run(
-            [program, "--initialize-insecure", data, *user], check=True, capture_output=True
-        )
-    process = subprocess.Popen(
-        [
-            program,
+    """The URL of a server that is stopped when the tests end."""
+    private = Private()
+    private.start()
+    atexit.register(private.stop)
+    return private.url
+
+
+class Private:
+    """A server of our own, on a free port, which may be killed and started again."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="onbeat_mysql_"))
+        self._port = free_port()
+        self._program = installed("mariadbd", "mysqld")
+        self._user = ["--user=root"] if os.geteuid() == 0 else []
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"mysql://root@127.0.0.1:{self._port}"
+        self._make()
+
+    def _make(self) -> None:
+        data = f"--datadir={self._folder}/data"
+        make = shutil.which("mariadb-install-db")
+        command = [self._program, "--no-defaults", "--initialize-insecure", data]
+        if make:
+            command = [make, "--no-defaults", data, "--auth-root-authentication-method=normal"]
+        subprocess.run([*command, *self._user], check=True, capture_output=True)
+
+    def start(self) -> None:
+        """Returns once it answers."""
+        command = [
+            self._program,
             "--no-defaults",
-            data,
-            f"--socket={folder}/s",
-            f"--port={port}",
+            f"--datadir={self._folder}/data",
+            f"--socket={self._folder}/socket",
+            f"--pid-file={self._folder}/pid",
+            f"--port={self._port}",
             "--bind-address=127.0.0.1",
-            *user,
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    atexit.register(stop, process, folder)
-    url = f"mysql://root@127.0.0.1:{port}"
-    wait_for(url, process)
-    return url
+            "--innodb-buffer-pool-size=32M",
+            *self._user,
+        ]
+        quiet = subprocess.DEVNULL
+        self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet)
+        wait_for(self.url, self._process)
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(START_SECONDS)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def installed(*names: str) -> str:
@@ -113,21 +132,16 @@ def wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
         time.sleep(0.05)
 
 
-def stop(process: "subprocess.Popen[bytes]", folder: Path) -> None:
-    process.terminate()
-    process.wait(START_SECONDS)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 @contextmanager
-def database() -> Iterator[str]:
+def database(on: str | None = None) -> Iterator[str]:
     """The URL of a new, empty database, dropped at the end."""
     name = f"onbeat_test_{os.getpid()}_{uuid4().hex[:8]}"
-    execute(server(), f"CREATE DATABASE {name}")
+    place = on or server()
+    execute(place, f"CREATE DATABASE {name}")
     try:
-        yield urlunsplit(urlsplit(server())._replace(path=f"/{name}"))
+        yield urlunsplit(urlsplit(place)._replace(path=f"/{name}"))
     finally:
-        execute(server(), f"DROP DATABASE {name}")
+        execute(place, f"DROP DATABASE {name}")
 
 
 def execute(url: str, *statements: str) -> list[tuple[Any, ...]]:
