@@ -68,7 +68,6 @@ class Load:
     def has_gone_on(self) -> bool:
         """Since this was last asked."""
         seen, self.seen = self.seen, len(self.ended)
-        self.seen = max(seen, self.seen)
         return self.seen > seen
 
     async def check(self) -> None:

@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.04  # how often to look for other processes' changes while someone listens
 LOST_SECONDS_MAX = 1.0
+CLOSE_SECONDS = 2.0
 RING_SECONDS = 0.01  # between two words to other processes
 
 Heard = Callable[[Hint], None]
@@ -55,12 +56,12 @@ class Hints:
             self._start()
 
     def close(self) -> None:
-        """Blocks until the thread has ended."""
+        """Blocks until the thread has ended, unless it waits for a server that is silent."""
         with self._lock:
             self._opened = False
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join()
+            thread.join(CLOSE_SECONDS)
 
     def _remove(self, tell: Heard) -> None:
         with self._lock:

@@ -1,6 +1,7 @@
 """The store as its readers see it: a verb goes to the connections of its caller's event loop."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from weakref import WeakKeyDictionary
@@ -60,18 +61,20 @@ class MysqlStore:
         self._pool_max = pool_max
         self._hints = Hints(self._place)
         self._sites: WeakKeyDictionary[asyncio.AbstractEventLoop, Site] = WeakKeyDictionary()
+        self._lock = threading.Lock()
         self._opened = False
 
     @property
     def _site(self) -> Site:
         """What belongs to the running event loop."""
         loop = asyncio.get_running_loop()
-        site = self._sites.get(loop)
-        if site is None:
-            if not self._opened:
-                raise Unavailable("the store is not open")
-            site = self._sites[loop] = Site(self._place, self._hints, self._pool_max)
-        return site
+        with self._lock:
+            site = self._sites.get(loop)
+            if site is None:
+                if not self._opened:
+                    raise Unavailable("the store is not open")
+                site = self._sites[loop] = Site(self._place, self._hints, self._pool_max)
+            return site
 
     @property
     def url(self) -> str:
@@ -90,8 +93,9 @@ class MysqlStore:
 
     async def close(self) -> None:
         self._opened = False
-        sites = list(self._sites.values())
-        self._sites.clear()
+        with self._lock:
+            sites = list(self._sites.values())
+            self._sites.clear()
         for site in sites:
             await site.close()
         await asyncio.to_thread(self._hints.close)
