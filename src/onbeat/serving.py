@@ -29,6 +29,7 @@ log = logging.getLogger("onbeat.serving")
 
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
 BACKLOG: Final = 2_048
+HAND_OVER: Final = frozenset({Role.DISPATCHER, Role.WORKER})
 REQUESTS_GRACE: Final = 5  # seconds that open requests have after the work has drained
 LOOP_SILENT_MAX: Final = 60.0  # seconds; every loop goes round far more often
 
@@ -47,6 +48,7 @@ async def serve(
     Raises `Misconfigured` when it cannot start as it is told to, `Unavailable` when the store is
     not there.
     """
+    check_roles(settings)
     beat = beat or Onbeat(settings.store)
     # A program may have used its store while it was loaded, perhaps another one than the service's.
     await beat.close()
@@ -57,6 +59,22 @@ async def serve(
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     with signals_to(service):
         return 0 if await service.run() else 1
+
+
+def check_roles(settings: Settings) -> None:
+    """Raises `Misconfigured` for roles that would be ready, and wait for ever."""
+    here = HAND_OVER & set(settings.roles)
+    if len(here) == 1:
+        raise Misconfigured(
+            f"roles: {settings.transport} carries jobs from dispatcher to worker inside one process"
+            f" only; with {min(here)} name {min(HAND_OVER - here)} too",
+            "roles",
+        )
+    if not here and settings.store == "memory://":
+        raise Misconfigured(
+            "roles: store memory:// is seen by this process only; name dispatcher and worker too",
+            "roles",
+        )
 
 
 class Service:

@@ -68,6 +68,21 @@ def test_a_service_without_its_store_does_not_start_and_says_so_in_one_line(
     assert failed.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--roles", "worker"], "with worker name dispatcher too"),
+        (["--roles", "api,planner,dispatcher"], "with dispatcher name worker too"),
+        (["--roles", "api", "--store", "memory://"], "name dispatcher and worker too"),
+    ],
+)
+def test_roles_that_could_do_nothing_do_not_start(onbeat, args, said):
+    failed = onbeat("up", "--port", "0", *args)
+    assert (failed.returncode, failed.stdout) == (2, "")
+    assert failed.stderr.startswith("onbeat: roles: ")
+    assert failed.stderr.endswith(f"{said}\n")
+
+
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_a_pipe_gets_no_colours_and_no_progress(onbeat, environment):
     onbeat("job", "add", "--file", "-", input='{"task": "t"}\n')
