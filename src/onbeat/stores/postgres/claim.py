@@ -17,7 +17,14 @@ from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import Claimed, ClaimRequest
 from onbeat.stores.postgres.overlap import admit
-from onbeat.stores.postgres.rows import LIVE_COLUMNS, instant, micros, read_job, read_jobs
+from onbeat.stores.postgres.rows import (
+    CLAIMED_COLUMNS,
+    LIVE_COLUMNS,
+    instant,
+    micros,
+    read_claimed,
+    read_jobs,
+)
 from onbeat.stores.postgres.site import Site
 from onbeat.stores.postgres.transaction import Transaction
 
@@ -151,7 +158,7 @@ CLAIM = (
     """.replace(":heads", HEADS)
     .replace(":ready", READY)
     .replace(":bounded", BOUNDED)
-    .replace(":columns", LIVE_COLUMNS)
+    .replace(":columns", CLAIMED_COLUMNS)
 )
 
 
@@ -190,10 +197,11 @@ async def take(transaction: Transaction, asked: tuple[ClaimRequest, int, int]) -
     request, limit, candidates_max = asked
     if limit <= 0 or not request.lanes:
         return Bite((), (), None, is_cut=False)
+    now = micros(request.now)
     rows: Sequence[Any] = await transaction.rows(
         CLAIM,
         request.worker,
-        micros(request.now),
+        now,
         limit,
         sorted(request.lanes),
         None if request.queues is None else list(request.queues),
@@ -202,7 +210,7 @@ async def take(transaction: Transaction, asked: tuple[ClaimRequest, int, int]) -
     )
     next_due_at, candidates, ruled, returned = rows[0][:4]
     return Bite(
-        [read_job(row[4:]) for row in rows if row[4] is not None],
+        [read_claimed(row[4:], request.worker, now) for row in rows if row[4] is not None],
         [JobId(str(id)) for id in ruled],
         next_due_at,
         is_cut=candidates >= candidates_max or returned > 0,

@@ -37,6 +37,8 @@ def new_job(job: Job) -> NewJob:
     )
 
 
+# Whether a job has ended already is asked in a subquery of its own for each: as an anti-join it
+# took a third more of the server's time.
 INSERT = """
     INSERT INTO jobs (id, queue, priority, lane, due_at, start_by, unique_key,
                       schedule_id, occurrence, overlap, spec, created_at, held)
@@ -47,7 +49,7 @@ INSERT = """
                 $7::text[], $8::uuid[], $9::bigint[], $10::text[], $11::text[], $12::bigint[])
          AS new (id, queue, priority, lane, due_at, start_by, unique_key,
                  schedule_id, occurrence, overlap, spec, created_at)
-    WHERE NOT EXISTS (SELECT 1 FROM finished WHERE finished.id = new.id)
+    WHERE (SELECT 1 FROM finished WHERE finished.id = new.id) IS NULL
 """
 
 
@@ -70,7 +72,7 @@ INSERT_ALIKE = """
     SELECT new.*, $5, $6, $7
     FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::bigint[])
          AS new (id, due_at, spec, created_at)
-    WHERE NOT EXISTS (SELECT 1 FROM finished WHERE finished.id = new.id)
+    WHERE (SELECT 1 FROM finished WHERE finished.id = new.id) IS NULL
 """
 LINE = slice(1, 4)  # queue, priority and lane
 RARE = slice(5, 10)  # start_by, unique_key, schedule_id, occurrence, overlap

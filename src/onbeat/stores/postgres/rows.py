@@ -39,19 +39,20 @@ STATES = {state.value: state for state in JobState}
 OVERLAPS: dict[str | None, Overlap] = {overlap.value: overlap for overlap in Overlap}
 OVERLAPS[None] = Overlap.ALLOW
 
-LIVE_COLUMNS = """
-    jobs.id, CASE WHEN running THEN 'running' ELSE 'waiting' END AS state, queue, priority, lane,
-    created_at, due_at, start_by, unique_key, schedule_id, occurrence, overlap, token, attempt,
-    lost, released, started_at, reason, cancel_reason, result, error, progress, spec, blocked_by,
-    worker, NULL::bigint AS finished_at
+WHAT_COLUMNS = """
+    queue, priority, lane, created_at, due_at, start_by, unique_key, schedule_id, occurrence,
+    overlap, token, attempt, lost, released, reason, result, error, spec
 """
-ENDED_COLUMNS = """
-    finished.id, state, queue, priority, lane,
-    created_at, due_at, start_by, unique_key, schedule_id, occurrence, overlap, token, attempt,
-    lost, released, started_at, reason, cancel_reason, result, error, progress, spec,
-    0 AS blocked_by, NULL::text AS worker, finished_at
+CLAIMED_COLUMNS = f"jobs.id, {WHAT_COLUMNS}"
+LIVE_COLUMNS = f"""
+    jobs.id, {WHAT_COLUMNS}, CASE WHEN running THEN 'running' ELSE 'waiting' END AS state,
+    started_at, cancel_reason, progress, blocked_by, worker, NULL::bigint AS finished_at
 """
-"""What `read_job` takes, from `jobs` and from `finished`."""
+ENDED_COLUMNS = f"""
+    finished.id, {WHAT_COLUMNS}, state,
+    started_at, cancel_reason, progress, 0 AS blocked_by, NULL::text AS worker, finished_at
+"""
+"""What `read_job` takes, from `jobs` and from `finished`; a claim knows the rest by itself."""
 
 
 def micros(instant: datetime) -> int:
@@ -126,10 +127,14 @@ def columns(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
     return list(zip(*rows, strict=True))
 
 
+def read_claimed(row: Sequence[Any], worker: str, now: int) -> Job:
+    """A job from what the claim gave back that has just started it."""
+    return read_job((*row, "running", now, None, None, 0, worker, None))
+
+
 def read_job(row: Sequence[Any]) -> Job:
     (
         id,
-        state,
         queue,
         priority,
         lane,
@@ -144,13 +149,14 @@ def read_job(row: Sequence[Any]) -> Job:
         attempt,
         lost,
         released,
-        started_at,
         reason,
-        cancel_reason,
         result,
         error,
-        progress,
         text,
+        state,
+        started_at,
+        cancel_reason,
+        progress,
         blocked_by,
         worker,
         finished_at,
