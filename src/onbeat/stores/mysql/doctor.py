@@ -5,7 +5,14 @@ import time
 from onbeat.model.errors import Unavailable
 from onbeat.ports.store import Finding
 from onbeat.stores.mysql.connection import is_mariadb
-from onbeat.stores.mysql.migrate import MARIADB_MIN, MYSQL_MIN, migrations, server_version, version
+from onbeat.stores.mysql.migrate import (
+    MARIADB_MIN,
+    MYSQL_MIN,
+    migrations,
+    server_name,
+    server_version,
+    version,
+)
 from onbeat.stores.mysql.transaction import Transaction
 
 OFFSET_SECONDS_MAX = 0.5
@@ -34,7 +41,7 @@ def server(transaction: Transaction) -> Finding:
     return Finding(
         name="server version",
         ok=ok,
-        value=transaction.db.get_server_info(),
+        value=server_name(transaction),
         remedy=None if ok else "upgrade to MariaDB 10.6, MySQL 8.0.16 or newer",
     )
 
@@ -106,7 +113,7 @@ async def clock(transaction: Transaction) -> Finding:
     offset = theirs - (asked_at + time.time()) / 2
     ok = abs(offset) <= OFFSET_SECONDS_MAX
     return Finding(
-        name="clock",
+        name="clock offset",
         ok=ok,
         value=f"{offset * 1_000:+.0f} ms",
         remedy=None if ok else "let both machines follow the same time server",

@@ -47,17 +47,20 @@ def refuse_old_server(transaction: Transaction, place: Place) -> None:
     needed = MARIADB_MIN if is_mariadb(transaction.db) else MYSQL_MIN
     if found < needed:
         raise Misconfigured(
-            f"MySQL {place.url} is version {transaction.db.get_server_info()}; "
+            f"MySQL {place.url} is version {server_name(transaction)}; "
             "it must be MariaDB 10.6, MySQL 8.0.16 or newer",
             key="store",
         )
 
 
 def server_version(transaction: Transaction) -> tuple[int, ...]:
-    """MariaDB may say "5.5.5-10.11.4-MariaDB", for the sake of old clients."""
-    text = transaction.db.get_server_info().removeprefix("5.5.5-")
-    found = re.match(r"\d+(\.\d+)*", text)
+    found = re.match(r"\d+(\.\d+)*", server_name(transaction))
     return tuple(map(int, found.group().split("."))) if found else ()
+
+
+def server_name(transaction: Transaction) -> str:
+    """MariaDB may say "5.5.5-10.11.4-MariaDB", for the sake of old clients."""
+    return transaction.db.get_server_info().removeprefix("5.5.5-")
 
 
 async def upgrade(transaction: Transaction, place: Place) -> None:
