@@ -115,3 +115,16 @@ def test_a_night_without_midnight_has_its_daily_run_once(zone, night, instant, a
     local_days = [at.astimezone(ZoneInfo(zone)).date() for at in found]
     assert len(local_days) == len(set(local_days)) >= 3
     assert datetime.fromisoformat(instant).replace(tzinfo=UTC) in found
+
+
+@pytest.mark.parametrize(
+    ("gap", "first"),
+    [("shift", "2027-03-28T01:30Z"), ("end", "2027-03-28T01:00Z"), ("skip", "2027-03-29T00:30Z")],
+)
+def test_a_start_in_a_gap_is_an_occurrence_as_the_rule_for_gaps_has_it(gap, first):
+    text = "DTSTART;TZID=Europe/Berlin:20270328T023000\nRRULE:FREQ=DAILY;COUNT=3"
+
+    found = rrule(text, dst_gap=gap).take(3, after=datetime(2026, 11, 20, tzinfo=UTC))
+
+    assert found[0] == datetime.fromisoformat(first)
+    assert len(found) == (2 if gap == "skip" else 3)

@@ -66,9 +66,13 @@ class Start(NamedTuple):
 
 
 def start_at(moment: Moment, zone: Zone, dst: DstRule) -> Start:
-    """DTSTART: in a gap by the offset before it, in a fold the pass that the rule runs in."""
+    """DTSTART as the instant that its own occurrence would have.
+
+    In a gap that is by the offset before it, also where the occurrence itself is skipped, or the end
+    of the gap; in a fold the pass that the rule runs in.
+    """
     fold: DstFold = "last" if dst.fold == "last" else "first"
-    instant = zone.instants(moment.wall, "shift", fold)[0]
+    instant = zone.instants(moment.wall, "end" if dst.gap == "end" else "shift", fold)[0]
     return Start(instant, moment.wall, zone, dst, moment.form == "date")
 
 
