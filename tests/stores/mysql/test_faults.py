@@ -135,8 +135,9 @@ async def test_a_cancelled_caller_leaves_a_store_that_works(store: MysqlStore) -
 
 async def test_who_does_not_answer_is_unavailable() -> None:
     store = MysqlStore(f"mysql://root@127.0.0.1:{free_port()}/onbeat")
-    with pytest.raises(Unavailable):
+    with pytest.raises(Unavailable) as raised:
         await store.open()
+    assert isinstance(raised.value.__cause__, MySQLError), "the cause is kept"
 
 
 async def test_a_store_that_is_not_open_is_unavailable(place: str) -> None:

@@ -7,13 +7,12 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from onbeat.model.errors import Unavailable
 from onbeat.stores.mysql.connection import Database, connect
 from onbeat.stores.mysql.faults import is_lost, unavailable
 from onbeat.stores.mysql.place import Place
 
 WAIT_SECONDS = 30.0
-PAUSE_SECONDS_MAX = 1.0
+PAUSE_SECONDS_MAX = 0.5
 CLOSE_SECONDS = 2.0
 
 
@@ -86,11 +85,11 @@ class Pool:
             raise
 
     async def _connect(self) -> Database:
+        """Raises what the driver raises."""
         loop = asyncio.get_running_loop()
-        if loop.time() < self._pause_ends:
-            raise Unavailable(f"MySQL {self._place.url}: it does not answer; try again")
         self._count += 1
         try:
+            await asyncio.sleep(self._pause_ends - loop.time())
             db = await connect(self._place)
         except BaseException as error:
             self._count -= 1
@@ -101,7 +100,7 @@ class Pool:
             self._failures += 1
             pause = min(PAUSE_SECONDS_MAX, 0.02 * 2 ** min(self._failures, 10))
             self._pause_ends = loop.time() + pause * random.random()  # noqa: S311  no secret
-            raise unavailable(error, self._place.url) from error
+            raise
         self._failures = 0
         return db
 

@@ -105,7 +105,8 @@ class Site:
                 lost += is_lost(error)
                 again = is_repeated(error) or (is_lost(error) and lost < LOST_MAX)
                 if not again or number == TRIES_MAX:
-                    raise refusal(error, self._place.url) from error.__cause__
+                    answer = refusal(error, self._place.url)
+                    raise answer from answer.__cause__
             await asyncio.sleep(PAUSE_SECONDS * number * random.random())  # noqa: S311  no secret
         raise AssertionError("the last try answers or raises")
 
