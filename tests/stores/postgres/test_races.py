@@ -27,6 +27,7 @@ from onbeat.testing.store_contract.acts import (
     running,
     stored,
 )
+from waiting import eventually
 
 THREADS = 4
 
@@ -213,60 +214,70 @@ async def test_a_pause_is_not_missed_by_jobs_planned_at_the_same_time(
         assert await claimed(store) == ()
 
 
+VICTIM = """
+    SELECT count(pg_terminate_backend(pid))
+    FROM (SELECT pid FROM pg_stat_activity
+          WHERE application_name = 'onbeat' AND datname = current_database()
+          ORDER BY random() LIMIT 1) AS victim
+"""
+
+
+class Patient:
+    """Repeats what was not answered, and counts what was."""
+
+    def __init__(self, store: PostgresStore) -> None:
+        self.store = store
+        self.answered = 0
+
+    async def ask(self, verb, *asked):
+        while True:
+            try:
+                found = await verb(*asked)
+            except Unavailable:
+                await asyncio.sleep(random.random() * 0.02)
+            else:
+                self.answered += 1
+                return found
+
+    async def enqueue(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            await self.ask(self.store.enqueue, [job])
+
+    async def work(self, worker: WorkerId, count: int) -> None:
+        request = a_request(worker=worker, limit=9)
+        while (await self.ask(self.store.stats, NOW)).jobs["succeeded"] < count:
+            claim = await self.ask(self.store.claim, request)
+            # An answer that was lost leaves leases that nobody knows of: they are handed back.
+            strays = await self.ask(self.store.abandoned, [worker], 100)
+            for job in {one.id: one for one in (*claim.jobs, *strays)}.values():
+                await self.ask(self.store.settle, [a_settlement(job)])
+
+    async def kill(self, database: str) -> None:
+        """The next one goes when callers have got on, however slow the machine is."""
+        db = await asyncpg.connect(database)
+        try:
+            while True:
+                assert await db.fetchval(VICTIM) <= 1
+                mark = self.answered + 15
+                await eventually(lambda mark=mark: self.answered >= mark, "callers get on", 30)
+        finally:
+            db.terminate()
+
+
 async def test_terminated_backends_lose_nothing(store: PostgresStore, database: str) -> None:
     """Callers hear `Unavailable` and repeat; what was stored before is found stored."""
     jobs = [a_job() for _ in range(300)]
-    done = asyncio.Event()
-    killed = 0
-
-    async def kill() -> None:
-        nonlocal killed
-        db = await asyncpg.connect(database)
-        while not done.is_set():
-            killed += await db.fetchval(
-                """
-                SELECT count(pg_terminate_backend(pid))
-                FROM (SELECT pid FROM pg_stat_activity
-                      WHERE application_name = 'onbeat' AND datname = current_database()
-                      ORDER BY random() LIMIT 1) AS victim
-                """
-            )
-            await asyncio.sleep(0.02)
-        await db.close()
-
-    async def enqueue(part: list[Job]) -> None:
-        for job in part:
-            await until_stored(store.enqueue, [job])
-
-    async def work(worker: WorkerId) -> None:
-        request = a_request(worker=worker, limit=9)
-        while (await until_stored(store.stats, NOW)).jobs["succeeded"] < len(jobs):
-            claim = await until_stored(store.claim, request)
-            # An answer that was lost leaves leases that nobody knows of: they are handed back.
-            strays = await until_stored(store.abandoned, [worker], 100)
-            for job in {one.id: one for one in (*claim.jobs, *strays)}.values():
-                await until_stored(store.settle, [a_settlement(job)])
-
-    killer = asyncio.ensure_future(kill())
-    try:
-        async with asyncio.timeout(50):
-            await asyncio.gather(*(enqueue(jobs[number::4]) for number in range(4)))
-            await asyncio.gather(work(WorkerId("one")), work(WorkerId("two")))
-    finally:
-        done.set()
-        await killer
-    assert killed > 0
-    states = {(await until_stored(store.job, job.id)).state for job in jobs}
+    patient = Patient(store)
+    killer = asyncio.ensure_future(patient.kill(database))
+    async with asyncio.timeout(50):
+        await asyncio.gather(*(patient.enqueue(jobs[number::4]) for number in range(4)))
+        await asyncio.gather(*(patient.work(WorkerId(name), len(jobs)) for name in ("a", "b")))
+    killer.cancel()
+    await asyncio.wait([killer])
+    assert killer.cancelled(), "it went on to the end"
+    states = {(await patient.ask(store.job, job.id)).state for job in jobs}
     assert states == {JobState.SUCCEEDED}
     assert {len(await store.attempts(job.id)) for job in jobs} == {1}
-
-
-async def until_stored(ask, *asked):
-    while True:
-        try:
-            return await ask(*asked)
-        except Unavailable:
-            await asyncio.sleep(random.random() * 0.02)
 
 
 async def test_a_refused_operation_leaves_its_neighbours_alone(store: PostgresStore) -> None:
