@@ -17,7 +17,8 @@ def main() -> int:
     codes = []
     for name in wished:
         print(f"\n=== {name} ===\n", flush=True)
-        codes.append(subprocess.run([sys.executable, str(FOLDER / f"{name}.py")]).returncode)
+        command = [sys.executable, str(FOLDER / f"{name}.py")]
+        codes.append(subprocess.run(command, check=False).returncode)
     return max(codes)
 
 

@@ -82,7 +82,7 @@ def run_fast(main: Callable[[], Awaitable[None]]) -> None:
     if sys.platform == "win32":
         asyncio.run(main())
         return
-    import uvloop  # noqa: PLC0415  not there on Windows
+    import uvloop
 
     uvloop.run(main())
 

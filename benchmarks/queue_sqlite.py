@@ -94,6 +94,24 @@ async def enqueue_in_bulk(folder: Path, count: int) -> float:
     return rate
 
 
+async def enqueue_in_bulk_by_four(folder: Path, count: int) -> float:
+    """While one caller's batch is written, the others' are made ready."""
+    beat = a_program(folder)
+    work = beat.task("work")(nothing)
+    await beat.open()
+    parts = iter(range(0, count, 1_000))
+
+    async def caller() -> None:
+        for _ in parts:
+            await beat.asend([work.call(7) for _ in range(1_000)])
+
+    began = time.perf_counter()
+    await asyncio.gather(*(caller() for _ in range(4)))
+    rate = count / (time.perf_counter() - began)
+    await beat.close()
+    return rate
+
+
 async def drain(folder: Path, count: int) -> float:
     """No-op async jobs, each with its outcome recorded, until the store has none left."""
     beat = a_program(folder)
@@ -424,7 +442,8 @@ def main() -> None:
             args,
         ),
         "enqueue, 64 callers": in_turn([("Onbeat, durable", enqueue_by_callers)], args),
-        "enqueue in bulk": in_turn([("Onbeat, durable", enqueue_in_bulk)], args),
+        "bulk, one caller": in_turn([("Onbeat, durable", enqueue_in_bulk)], args),
+        "bulk, four callers": in_turn([("Onbeat, durable", enqueue_in_bulk_by_four)], args),
         "drain of no-op jobs": in_turn(
             [("Onbeat, recorded", drain), ("Huey, not recorded", huey_drain)], args
         ),
