@@ -47,7 +47,9 @@ def program(source: str, tmp_path: Path, *args: str) -> Iterator[Program]:
     """Run the source text as a program; what it prints can be waited for."""
     number = len(list(tmp_path.glob("program-*.log")))
     script, log = tmp_path / "program.py", tmp_path / f"program-{number}.log"
-    script.write_text(source)
+    # One that is just being started must not find it empty.
+    if not script.exists():
+        script.write_text(source)
     paths = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"}
     with log.open("wb") as out:

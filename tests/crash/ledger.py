@@ -35,7 +35,7 @@ class Books:
         asyncio.run(self.read())
 
     async def read(self) -> None:
-        beat = Onbeat(f"sqlite:///{self.place}/onbeat.db")
+        beat = Onbeat((self.place / "store").read_text())
         await beat.open()
         try:
             before = None
@@ -47,8 +47,8 @@ class Books:
                 before = page.items[-1].id
             if not self.whole:
                 return
-            for id in self.jobs:
-                self.attempts[id] = list(await beat.store.attempts(id))
+            told = await asyncio.gather(*map(beat.store.attempts, self.jobs))
+            self.attempts = dict(zip(self.jobs, map(list, told), strict=True))
             self.schedule = await beat.store.schedule_by_key("fire")
             if self.schedule is not None:
                 far = timedelta(days=1)

@@ -2,7 +2,8 @@
 
 It sends numbered jobs, and writes an id down only once it was acknowledged; its schedule fires
 five times a second. Every attempt writes down that it began and that it ended. What is written down
-is on the disk before anything goes on.
+is on the disk before anything goes on. The file `store` says where everything is kept. A process
+that is told no roles has all.
 """
 
 import asyncio
@@ -13,7 +14,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from onbeat import Context, Onbeat, Options, every
+from onbeat.app.running import until_signalled
 from onbeat.engine.runtime import RuntimeOptions
+from onbeat.model.errors import Unavailable
+from onbeat.model.role import Role
 from waiting import eventually
 
 name, lease = sys.argv[1], float(sys.argv[2])
@@ -22,10 +26,13 @@ does = set(sys.argv[3].split(","))
 PACE = 0.005
 
 beat = Onbeat(
-    "sqlite:///onbeat.db",
+    Path("store").read_text(),
     options=Options(
         runtime=RuntimeOptions(
-            concurrency=20, lease=timedelta(seconds=lease), horizon=timedelta(seconds=2)
+            roles=frozenset(Role) & does or frozenset(Role),
+            concurrency=20,
+            lease=timedelta(seconds=lease),
+            horizon=timedelta(seconds=2),
         ),
         drain_timeout=timedelta(seconds=0.3),
     ),
@@ -65,9 +72,23 @@ async def fire(context: Context) -> None:
 async def produce() -> None:
     for number in itertools.count():
         seconds = (0.0, 0.005, 0.03)[number % 3]
-        job = await work.asend(seconds)
-        journal("accepted", job.id)
+        try:
+            job = await work.asend(seconds)
+        except Unavailable:
+            journal("refused", number)
+        else:
+            journal("accepted", job.id)
         await asyncio.sleep(PACE)
+
+
+def say(word: str) -> None:
+    sys.stdout.write(f"{word}\n")
+    sys.stdout.flush()
+
+
+async def start() -> None:
+    await beat.start()
+    say("runs")
 
 
 async def main() -> None:
@@ -77,10 +98,9 @@ async def main() -> None:
         producers = [asyncio.create_task(produce()) for _ in range(3)]
     if "long" in does:
         journal("accepted", (await stay.asend()).id)
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
+    say("ready")
     if "work" in does:
-        await beat.run_until_signalled()
+        await until_signalled(start, beat.close)
     else:
         await asyncio.gather(*producers)
     for producer in producers if "produce" in does else []:

@@ -5,6 +5,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from app.programs import program
 from crash.ledger import Books, lines
 from waiting import eventually_here
@@ -30,45 +32,45 @@ def let_it_run(seconds):
     eventually_here(lambda: time.monotonic() >= deadline, "the moment of the kill")
 
 
-def test_kills_at_any_moment_lose_no_accepted_job_and_fire_no_occurrence_twice(tmp_path):
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_kills_at_any_moment_lose_no_accepted_job_and_fire_no_occurrence_twice(place):
     chance = random.Random(SEED)
     for cycle in range(CYCLES):
-        with plant(tmp_path, f"life-{cycle}", LONG_LEASE, "fire", "produce", "work") as running:
+        with plant(place, f"life-{cycle}", LONG_LEASE, "fire", "produce", "work") as running:
             running.wait_to_say("ready")
             let_it_run(chance.uniform(0.05, 0.5))
             running.kill()
-    with plant(tmp_path, "last", LONG_LEASE, "work") as running:
+    with plant(place, "last", LONG_LEASE, "work") as running:
         running.wait_to_say("ready")
         since = datetime.now(UTC)
         eventually_here(
-            lambda: Books.glance(tmp_path).is_quiet(since), "all that was due has ended", 40
+            lambda: Books.glance(place).is_quiet(since), "all that was due has ended", 40
         )
         running.signal(signal.SIGTERM)
         assert running.ended() == 0
-    books = Books(tmp_path)
+    books = Books(place)
     books.check_accepted()
     books.check_attempts()
     books.check_occurrences()
     books.check_runs_of_occurrences()
 
 
-def test_the_jobs_of_a_killed_process_run_in_another_within_two_seconds(tmp_path):
+@pytest.mark.xdist_group("fleet")
+def test_the_jobs_of_a_killed_process_run_in_another_within_two_seconds(place):
     with (
-        plant(tmp_path, "first", LONG_LEASE, "work", "long") as first,
-        plant(tmp_path, "second", LONG_LEASE, "work", "produce") as second,
+        plant(place, "first", LONG_LEASE, "work", "long") as first,
+        plant(place, "second", LONG_LEASE, "work", "produce") as second,
     ):
         first.wait_to_say("ready")
         second.wait_to_say("ready")
-        holder = eventually_here(lambda: holder_of_long(tmp_path), "the long job runs")
+        holder = eventually_here(lambda: holder_of_long(place), "the long job runs")
         victim, heir = (first, "second") if holder == "first" else (second, "first")
-        eventually_here(lambda: count(tmp_path, "ended") > 20, "both share the work")
+        eventually_here(lambda: count(place, "ended") > 20, "both share the work")
         victim.kill()
         killed = time.monotonic()
-        eventually_here(
-            lambda: holder_of_long(tmp_path) == heir, "the long job runs in the other", 10
-        )
+        eventually_here(lambda: holder_of_long(place) == heir, "the long job runs in the other", 10)
         assert time.monotonic() - killed < 2.5, "two seconds, and a little for the reading"
-    books = Books(tmp_path)
+    books = Books(place)
     books.check_attempts()
 
 
@@ -87,52 +89,52 @@ def long_job(place):
     return next((job.id for job in books.jobs.values() if job.target.task == "stay"), None)
 
 
-def test_a_frozen_process_loses_its_jobs_and_may_write_nothing_when_it_wakes(tmp_path):
-    with plant(tmp_path, "frozen", SHORT_LEASE, "work", "long") as frozen:
+def test_a_frozen_process_loses_its_jobs_and_may_write_nothing_when_it_wakes(place):
+    with plant(place, "frozen", SHORT_LEASE, "work", "long") as frozen:
         frozen.wait_to_say("ready")
-        eventually_here(lambda: holder_of_long(tmp_path) == "frozen", "the long job runs")
+        eventually_here(lambda: holder_of_long(place) == "frozen", "the long job runs")
         frozen.signal(signal.SIGSTOP)
-        with plant(tmp_path, "heir", SHORT_LEASE, "work") as heir:
+        with plant(place, "heir", SHORT_LEASE, "work") as heir:
             heir.wait_to_say("ready")
-            eventually_here(lambda: holder_of_long(tmp_path) == "heir", "the heir has the job", 20)
-            taken = Books(tmp_path)
+            eventually_here(lambda: holder_of_long(place) == "heir", "the heir has the job", 20)
+            taken = Books(place)
             # The handler ends the moment it wakes, before its process can learn of anything.
-            (tmp_path / "go-frozen").touch()
+            (place / "go-frozen").touch()
             frozen.signal(signal.SIGCONT)
-            eventually_here(lambda: count(tmp_path, "ended") == 1, "the frozen handler ends")
+            eventually_here(lambda: count(place, "ended") == 1, "the frozen handler ends")
             frozen.signal(signal.SIGTERM)
             assert frozen.ended() == 0
-            after = Books(tmp_path)
-            id = long_job(tmp_path)
+            after = Books(place)
+            id = long_job(place)
             assert after.jobs[id].token == taken.jobs[id].token
             assert after.jobs[id].worker == taken.jobs[id].worker
             assert after.attempts[id] == taken.attempts[id]
             assert after.jobs[id].lost == 1
-            (tmp_path / "go-heir").touch()
+            (place / "go-heir").touch()
             ended = eventually_here(
-                lambda: (job := Books.glance(tmp_path).jobs[id]).is_final and job,
+                lambda: (job := Books.glance(place).jobs[id]).is_final and job,
                 "the heir ends it",
             )
             assert bytes(ended.result) == b'"heir"'
 
 
-def test_rolling_restarts_lose_nothing_and_cost_no_attempt(tmp_path):
-    with plant(tmp_path, "producer", LONG_LEASE, "produce") as producer:
+def test_rolling_restarts_lose_nothing_and_cost_no_attempt(place):
+    with plant(place, "producer", LONG_LEASE, "produce") as producer:
         producer.wait_to_say("ready")
         for cycle in range(4):
-            with plant(tmp_path, f"life-{cycle}", LONG_LEASE, "fire", "work") as running:
-                done = count(tmp_path, "ended")
-                eventually_here(lambda done=done: count(tmp_path, "ended") > done + 10, "it works")
+            with plant(place, f"life-{cycle}", LONG_LEASE, "fire", "work") as running:
+                done = count(place, "ended")
+                eventually_here(lambda done=done: count(place, "ended") > done + 10, "it works")
                 running.signal(signal.SIGTERM)
                 assert running.ended() == 0
-    with plant(tmp_path, "last", LONG_LEASE, "work") as running:
+    with plant(place, "last", LONG_LEASE, "work") as running:
         since = datetime.now(UTC)
         eventually_here(
-            lambda: Books.glance(tmp_path).is_quiet(since), "all that was due has ended", 40
+            lambda: Books.glance(place).is_quiet(since), "all that was due has ended", 40
         )
         running.signal(signal.SIGTERM)
         assert running.ended() == 0
-    books = Books(tmp_path)
+    books = Books(place)
     books.check_accepted()
     books.check_attempts()
     books.check_occurrences()

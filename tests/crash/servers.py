@@ -1,0 +1,84 @@
+"""Servers of our own that fall down and get up again."""
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from stores.mysql import server as mysql
+from stores.postgres import server as postgres
+
+
+class Server(Protocol):
+    """`crash` ends it as a power cut would, `start` recovers it; `url` names an empty database."""
+
+    @property
+    def url(self) -> str: ...
+
+    def crash(self) -> None: ...
+
+    def start(self) -> None: ...
+
+
+class Postgres:
+    def __init__(self, server: postgres.Server) -> None:
+        self.server = server
+        self.url = server.url
+
+    def crash(self) -> None:
+        self.server.stop("immediate")
+
+    def start(self) -> None:
+        self.server.start()
+
+
+class Mysql:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = mysql.free_port()
+        self.root = f"mysql://root@127.0.0.1:{self.port}"
+        self.url = f"{self.root}/onbeat"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def init(self) -> None:
+        make = mysql.installed("mariadb-install-db", "mysql_install_db")
+        subprocess.run(
+            [make, "--no-defaults", f"--datadir={self.folder}/data", "--auth-root-authentication-method=normal",
+             "--skip-test-db", "--user=root"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        self.start()
+        mysql.execute(self.root, "CREATE DATABASE onbeat")
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [mysql.installed("mariadbd", "mysqld"), "--no-defaults", "--user=root",
+             f"--datadir={self.folder}/data", f"--socket={self.folder}/s", f"--port={self.port}",
+             "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=32M"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        mysql.wait_for(self.root, self.process)
+
+    def crash(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+
+@contextlib.contextmanager
+def private_server(kind: str) -> Iterator[Server]:
+    if kind == "postgres":
+        with postgres.private_server() as server:
+            yield Postgres(server)
+        return
+    folder = Path(tempfile.mkdtemp(prefix="onbeat-mysql-"))
+    server = Mysql(folder)
+    try:
+        server.init()
+        yield server
+    finally:
+        server.crash()
+        shutil.rmtree(folder, ignore_errors=True)
