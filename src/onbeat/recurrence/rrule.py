@@ -68,8 +68,8 @@ class Start(NamedTuple):
 def start_at(moment: Moment, zone: Zone, dst: DstRule) -> Start:
     """DTSTART as the instant that its own occurrence would have.
 
-    In a gap that is by the offset before it, also where the occurrence itself is skipped, or the end
-    of the gap; in a fold the pass that the rule runs in.
+    In a gap that is by the offset before it, also where the occurrence itself is skipped, or the
+    end of the gap; in a fold the pass that the rule runs in.
     """
     fold: DstFold = "last" if dst.fold == "last" else "first"
     instant = zone.instants(moment.wall, "end" if dst.gap == "end" else "shift", fold)[0]
