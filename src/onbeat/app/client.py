@@ -26,6 +26,7 @@ from onbeat.app.portal import Portal
 from onbeat.app.running import until_signalled
 from onbeat.app.task import AnyTask, Params, Task
 from onbeat.app.virtual import Trial, instant
+from onbeat.app.within import Within
 from onbeat.model.errors import Misconfigured
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
@@ -199,6 +200,13 @@ class Onbeat:
         job = call.job(self.chance.ids(1)[0], self.clock.now(), self.options.retry)
         (enqueued,) = await self.desk.enqueue([job])
         return Job(self, enqueued.id, call, created=enqueued.created)
+
+    def within(self, connection: object) -> Within:
+        """Sends jobs in the transaction that `connection` is in; they exist when it commits.
+
+        Raises TypeError for what is no connection known here, naming what is.
+        """
+        return Within(self, connection)
 
     def decoder_of(self, call: Call[Any]) -> Callable[[bytes], Any]:
         """How the result of the call is read back: by what its function says it returns."""

@@ -25,6 +25,8 @@ class Sender(Protocol):
 
     async def asend_call(self, call: Call[Result]) -> Job[Result]: ...
 
+    def within(self, connection: object) -> "Sender": ...
+
 
 class Task(Generic[Params, Returned, Result]):
     """Calling it calls the function. `send` and `asend` store a job of it instead.
@@ -72,6 +74,13 @@ class Task(Generic[Params, Returned, Result]):
     async def asend(self, *args: Params.args, **kwargs: Params.kwargs) -> Job[Result]:
         """Store a job of this call and return when it is durable. Raises as `call` does."""
         return await self.sender.asend_call(self.call(*args, **kwargs))
+
+    def within(self, connection: object) -> "Task[Params, Returned, Result]":
+        """The same task, whose jobs are sent in the transaction that `connection` is in.
+
+        Raises TypeError for what is no connection known here, naming what is.
+        """
+        return Task(self.sender.within(connection), self.handler, self.function, self.defaults)
 
     def options(
         self,

@@ -1,8 +1,8 @@
 """New jobs on a connection of the caller's, in the caller's transaction."""
 
-import os
 from collections.abc import Sequence
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 import apsw
 
@@ -13,7 +13,9 @@ from onbeat.stores.sqlite import enqueue as new_jobs
 from onbeat.stores.sqlite.migrate import migrations, recognise
 from onbeat.stores.sqlite.transaction import Bindings, Transaction, Value
 
-SCHEME = "sqlite:///"
+SCHEME: Final = "sqlite:///"
+OPEN: Final[dict[object, str]] = {}
+"""The files that stores of this process have open."""
 
 
 class Connection(Protocol):
@@ -52,15 +54,22 @@ def in_order(bindings: Bindings) -> tuple[Value, ...]:
 def enqueue(connection: Connection, url: str, jobs: Sequence[Job]) -> Sequence[Enqueued]:
     """As the store's own, which neither begins nor commits. Raises `Invalid` for another file."""
     path = url.removeprefix(SCHEME)
-    transaction = Borrowed(connection)
     refuse_other_file(connection, path)
     refuse_second_library(connection, path)
+    transaction = Borrowed(connection)
+    # The write comes first: once a transaction has read, SQLite does not let it wait for its turn.
+    try:
+        return new_jobs.enqueue(transaction, list(map(new_jobs.new_job, jobs)))
+    finally:
+        refuse_other_schema(transaction, path)
+
+
+def refuse_other_schema(transaction: Transaction, path: str) -> None:
     if recognise(transaction, path) != len(migrations()):
         raise Misconfigured(
             f"SQLite database {path} has not this program's tables; `onbeat migrate` makes them",
             key="store",
         )
-    return new_jobs.enqueue(transaction, list(map(new_jobs.new_job, jobs)))
 
 
 def refuse_other_file(connection: Connection, path: str) -> None:
@@ -84,7 +93,7 @@ def refuse_second_library(connection: Connection, path: str) -> None:
         return
     if not apsw.using_amalgamation and is_one_library(connection):
         return
-    if any(is_same(db.filename, path) for db in apsw.connections()):
+    if any(is_same(file, path) for file in list(OPEN.values())):
         raise Invalid(
             f"this process has {path} open as its store, through a copy of SQLite other than that "
             "of this connection, and the two would overwrite each other; use an apsw.Connection, "
@@ -100,6 +109,6 @@ def is_one_library(connection: Connection) -> bool:
 
 def is_same(file: str | None, path: str) -> bool:
     try:
-        return bool(file) and os.path.samefile(str(file), path)
+        return bool(file) and Path(str(file)).samefile(path)
     except OSError:
         return False

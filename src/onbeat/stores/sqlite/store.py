@@ -34,6 +34,7 @@ from onbeat.stores.sqlite import (
     enqueue,
     history,
     jobs,
+    outside,
     planning,
     prune,
     queues,
@@ -79,12 +80,14 @@ class SqliteStore:
         if self._writer.is_running:
             return
         db = await asyncio.to_thread(connected, self._connect, self._path)
+        outside.OPEN[self] = self._path
         self._writer.start(db)
         self._reader.start()
 
     async def close(self) -> None:
         await asyncio.to_thread(self._reader.stop)
         await asyncio.to_thread(self._writer.stop)
+        outside.OPEN.pop(self, None)
 
     async def ping(self) -> None:
         await self._writer.ask(doctor.ping, None)
