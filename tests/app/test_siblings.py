@@ -134,4 +134,3 @@ def pids_of(folder):
         cwd=folder, check=True, capture_output=True, text=True,
     )  # fmt: skip
     return re.findall(r'"result": (\d+)', listed.stdout)
-
