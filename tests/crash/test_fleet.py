@@ -5,6 +5,7 @@ import itertools
 import os
 import random
 import signal
+import subprocess
 import sys
 from collections import Counter
 from datetime import UTC, datetime
@@ -142,3 +143,60 @@ def test_a_server_that_crashes_under_load_loses_nothing_and_needs_nobody(server,
     say(tmp_path, books, restarts=RESTARTS)
     # Who cannot beat while the server is away is not dead.
     assert {job.lost for job in books.jobs.values()} == {0}
+
+
+APP = """
+from onbeat import Onbeat, every
+
+beat = Onbeat()
+
+@beat.task("add")
+def add(a: int, b: int) -> int:
+    return a + b
+
+@beat.schedule(every("1s"), key="tick")
+async def tick() -> None:
+    print("ticked", flush=True)
+"""
+
+
+def onbeat(place, *words):
+    """What the command says; it must succeed."""
+    command = [sys.executable, "-m", "onbeat", *words, "--store", (place / "store").read_text()]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+UP = """
+import sys
+from onbeat.cli.main import main
+sys.argv[1:1] = ["up", "app.py", "--store", open("store").read(), "--port", "0"]
+main()
+"""
+
+
+@pytest.mark.parametrize("place", SERVERS, indirect=True)
+def test_roles_spread_over_processes_make_one_service(place):
+    (place / "app.py").write_text(APP)
+    onbeat(place, "migrate")
+    spread = ("api,planner,supervisor", "dispatcher,worker", "dispatcher,worker", "api", "planner")
+    with contextlib.ExitStack() as stack:
+        running = [
+            stack.enter_context(program(UP, place, "--roles", roles, "--planner-horizon", "1s"))
+            for roles in spread
+        ]
+        for one in running:
+            one.wait_to_say("event=ready")
+        workers = running[1:3]
+        eventually_here(lambda: any(one.said("ticked") for one in workers), "the schedule fires")
+        onbeat(place, "job", "add", "--task", "add", "--args", "[1, 2]")
+        eventually_here(
+            lambda: "add" in onbeat(place, "job", "list", "--state", "succeeded"), "the job ends"
+        )
+        assert onbeat(place, "worker", "list").count("app.tick") == 2
+        for one in running:
+            one.signal(signal.SIGTERM)
+        assert [one.ended() for one in running] == [0] * len(running)
+        assert all(one.said("event=drained") for one in running)
+        assert "app.tick" not in onbeat(place, "worker", "list")
