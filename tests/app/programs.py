@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -39,7 +40,13 @@ class Program:
         self.process.wait()
 
     def ended(self, within: float = 20.0) -> int:
-        return self.process.wait(within)
+        """The exit code. One that does not end tells where its threads stand."""
+        try:
+            return self.process.wait(within)
+        except subprocess.TimeoutExpired:
+            self.signal(signal.SIGABRT)
+            self.process.wait()
+            raise AssertionError(f"it has not ended: {self.log.read_text()}") from None
 
 
 @contextlib.contextmanager
@@ -52,6 +59,7 @@ def program(source: str, tmp_path: Path, *args: str) -> Iterator[Program]:
         script.write_text(source)
     paths = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1"}
+    environment["PYTHONFAULTHANDLER"] = "1"
     with log.open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-W", "error", str(script), *args],
