@@ -25,8 +25,10 @@ def mixed_numbers(text):
 
 @given(long_rules(), starts)
 def test_dateutil_agrees_in_utc(text, start):
-    # Weeks at the ends of the year, and leap seconds, are where it goes its own ways.
+    # Weeks at the ends of the year, and leap seconds, are where it goes its own ways. So is the
+    # first week of a BYSETPOS: it counts from DTSTART on, where the whole week is meant.
     assume("BYWEEKNO" not in text and not mixed_numbers(text) and "60" not in text)
+    assume(not ("FREQ=WEEKLY" in text and "BYSETPOS" in text))
     try:
         value = rrule(f"DTSTART:{start:%Y%m%dT%H%M%S}Z\nRRULE:{text}")
     except BadRecurrence:
