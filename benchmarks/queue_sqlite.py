@@ -34,6 +34,7 @@ from onbeat.engine.runtime import RuntimeOptions
 from onbeat.model.ids import ScheduleId
 from onbeat.operations.drafts import created_from
 from onbeat.rules.planning import plan
+from onbeat.telemetry.standard import Silent
 from onbeat.wire.schedules import ScheduleDraft
 
 RESULTS = Path(__file__).parent / "results" / "queue_sqlite.json"
@@ -235,13 +236,28 @@ async def idle_use(folder: Path, _count: int) -> float:
     work = beat.task("work")(nothing)
     await beat.open()
     await fill_with_schedules(beat, work.call(7).target)
+    settled = FirstRounds()
+    beat.telemetry = settled
     async with beat:
-        await asyncio.sleep(3)
+        await asyncio.wait_for(settled.done.wait(), 60)
         before = resource.getrusage(resource.RUSAGE_SELF)
         await asyncio.sleep(IDLE_SECONDS)
         after = resource.getrusage(resource.RUSAGE_SELF)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return used / IDLE_SECONDS * 100
+
+
+class FirstRounds(Silent):
+    """Tells when every loop that reads through the store at its start has done so."""
+
+    def __init__(self) -> None:
+        self.left = {"planner", "replanner", "pruner", "rescuer", "lapser"}
+        self.done = asyncio.Event()
+
+    def loop_beat(self, loop: str) -> None:
+        self.left.discard(loop)
+        if not self.left:
+            self.done.set()
 
 
 async def fill_with_schedules(beat: Onbeat, target: object) -> None:

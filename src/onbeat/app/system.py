@@ -14,6 +14,9 @@ from pathlib import Path
 from onbeat.model.ids import WorkerId
 from onbeat.model.worker import Worker
 
+LOW_BITS = (1 << 48) - 1
+"""The last twelve digits of a UUID, in which only free bits stand."""
+
 
 class SystemClock:
     def now(self) -> datetime:
@@ -51,10 +54,19 @@ class SystemChance:
             milliseconds = max(time.time_ns() // 1_000_000, self.last >> 74)
             first = max((milliseconds << 74) | low, self.last + 1)
             self.last = first + count
-        return [uuid_text(number) for number in range(first, first + count)]
+        return uuid_texts(first, count)
 
     def fraction(self) -> float:
         return self.random.random()
+
+
+def uuid_texts(first: int, count: int) -> list[str]:
+    """So many UUIDv7 with free bits from `first` on; all but the end of neighbours is the same."""
+    low = first & LOW_BITS
+    if low + count > LOW_BITS:
+        return [uuid_text(number) for number in range(first, first + count)]
+    same = uuid_text(first)[:-12]
+    return [f"{same}{number:012x}" for number in range(low, low + count)]
 
 
 def uuid_text(number: int) -> str:

@@ -33,6 +33,7 @@ def decode_other(kind: type, value: Any) -> Any:
 
 
 encoder = msgspec.json.Encoder(enc_hook=encode_other)
+EMPTY = bytes(NO_KWARGS)
 
 
 class Codec:
@@ -98,7 +99,7 @@ class Codec:
 
     def pack(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[bytes, bytes]:
         try:
-            packed = encoder.encode(args), encoder.encode(kwargs)
+            packed = encoder.encode(args), encoder.encode(kwargs) if kwargs else EMPTY
         except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
             raise self.unstorable(args, kwargs) from error
         if b"null" in packed[0] or b"null" in packed[1]:

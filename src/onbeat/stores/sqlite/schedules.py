@@ -236,7 +236,13 @@ def due_schedules(transaction: Transaction, asked: tuple[int, int]) -> Sequence[
 
 
 def next_plan_at(transaction: Transaction, _: None) -> int | None:
-    sql = "SELECT min(plan_at) FROM schedules WHERE status = 'active' AND plan_at IS NOT NULL"
+    sql = """
+        SELECT plan_at
+        FROM schedules INDEXED BY schedules_due
+        WHERE status = 'active' AND plan_at IS NOT NULL
+        ORDER BY plan_at
+        LIMIT 1
+    """
     found: int | None = transaction.value(sql)
     return found
 
