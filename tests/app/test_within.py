@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from datetime import UTC, datetime
+from importlib import import_module
 
 import apsw
 import asyncpg
@@ -48,7 +49,7 @@ def of_apsw(place):
 
 @contextlib.contextmanager
 def of_psycopg(place):
-    psycopg = pytest.importorskip("psycopg")
+    psycopg = import_module("psycopg")
     factories = {"row_factory": psycopg.rows.dict_row, "cursor_factory": psycopg.RawCursor}
     db = psycopg.connect(place, **factories)
     with contextlib.closing(db):
@@ -85,9 +86,9 @@ def of_alchemy_connection(place):
 
 @contextlib.contextmanager
 def engine(place):
-    sqlalchemy = pytest.importorskip("sqlalchemy")
+    sqlalchemy = import_module("sqlalchemy")
     if place.startswith("postgresql:"):
-        pytest.importorskip("psycopg")
+        import_module("psycopg")
         url = place.replace("postgresql:", "postgresql+psycopg:")
     else:
         url = f"sqlite:///{place}"
@@ -137,7 +138,7 @@ async def begun(db):
 
 @contextlib.asynccontextmanager
 async def of_async_psycopg(place):
-    psycopg = pytest.importorskip("psycopg")
+    psycopg = import_module("psycopg")
     db = await psycopg.AsyncConnection.connect(place, row_factory=psycopg.rows.dict_row)
     async with contextlib.aclosing(Closing(db)):
         yield db, db.commit, db.rollback
@@ -165,8 +166,8 @@ async def of_async_connection(place):
 
 @contextlib.asynccontextmanager
 async def async_engine(place):
-    pytest.importorskip("greenlet")
-    module = pytest.importorskip("sqlalchemy.ext.asyncio")
+    import_module("greenlet")
+    module = import_module("sqlalchemy.ext.asyncio")
     made = module.create_async_engine(place.replace("postgresql:", "postgresql+asyncpg:"))
     try:
         yield made
