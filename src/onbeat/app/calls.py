@@ -49,6 +49,8 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Call(Generic[Result_co]):
     """A target and its options; `send` it, or hang it on a schedule."""
 
+    __slots__ = ("options", "target")
+
     def __init__(self, target: Target, options: JobOptions) -> None:
         self.target = target
         self.options = options

@@ -44,6 +44,8 @@ class Reader(Protocol):
 class Job(Generic[Result_co]):
     """`created` is False when a live job held the unique key; `id` is then that job's."""
 
+    __slots__ = ("call", "created", "id", "reader")
+
     def __init__(self, reader: Reader, id: JobId, call: Call[Result_co], *, created: bool) -> None:
         self.reader = reader
         self.id = id
