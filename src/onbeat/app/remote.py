@@ -1,17 +1,16 @@
 """Asks a service over HTTP: every request is spelled from the operations' own table."""
 
 import asyncio
-import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar, cast
-from urllib.parse import quote, urlsplit
 
-import aiohttp
 import msgspec
 from msgspec import UNSET
 
 from onbeat.app.desk import Changes, unknown_key
-from onbeat.model.errors import Invalid, Misconfigured, OnbeatError, Unavailable
+from onbeat.app.link import Link, path_of
+from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
 from onbeat.model.job import FINAL_STATES, Job
 from onbeat.model.limits import BULK_JOBS_MAX, PAGE_LIMIT_MAX
@@ -25,7 +24,6 @@ from onbeat.operations.table import (
 )
 from onbeat.ports.store import Enqueued
 from onbeat.wire.jobs import EnqueueBody, JobAnswer, JobBody
-from onbeat.wire.problems import ProblemAnswer, error_of
 from onbeat.wire.recurrences import FORM_OF_KIND
 from onbeat.wire.requests import Enqueue, JobById, ListSchedules, Put, PutSchedule
 from onbeat.wire.schedules import ScheduleBody, ScheduleDraft
@@ -34,9 +32,7 @@ from onbeat.wire.targets import HttpBody, RetryBody, TargetBody
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
 
-TIMEOUT: Final = aiohttp.ClientTimeout(total=60, sock_connect=5)
 LOOK_AGAIN: Final = 0.1
-PATH_FIELD: Final = re.compile(r"\{(\w+)\}")
 
 
 class RemoteDesk:
@@ -46,56 +42,15 @@ class RemoteDesk:
     """
 
     def __init__(self, url: str, api_key: str | None = None) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise Misconfigured(f"{url!r} must be a URL such as http://127.0.0.1:8080", "server")
-        port = f":{parts.port}" if parts.port else ""
-        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        self.shown = f"{parts.scheme}://{host}{port}"
-        self.base = self.shown + parts.path.rstrip("/").removesuffix("/api")
-        self.headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self.link = Link(url, api_key)
 
     async def ask(self, operation: Operation[Request, Answer], request: Request) -> Answer:
-        content = await self.answered(operation, request)
+        path, query, body = spelled(operation, request)
+        content = await self.link.send(operation.method, path, query, body)
         try:
             return msgspec.json.decode(content, type=operation.answer)
-        except msgspec.DecodeError as error:
-            raise Unavailable(f"{self.shown} does not answer as Onbeat does") from error
-
-    async def answered(self, operation: Operation[Request, Answer], request: Request) -> bytes:
-        path, query, body = spelled(operation, request)
-        sent = {**self.headers, "Content-Type": "application/json"} if body else self.headers
-        try:
-            # A session of its own for every request: whoever calls from plain code has no place
-            # where a lasting one would be closed.
-            async with (
-                aiohttp.ClientSession(timeout=TIMEOUT) as session,
-                session.request(
-                    operation.method,
-                    self.base + path,
-                    params=query,
-                    data=body,
-                    headers=sent,
-                    allow_redirects=False,
-                ) as response,
-            ):
-                return self.judged(response.status, await response.read())
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            why = "it took too long" if isinstance(error, TimeoutError) else str(error)
-            raise Unavailable(
-                f"{self.shown} did not answer: {why}; is `onbeat up` running there?"
-            ) from error
-
-    def judged(self, status: int, content: bytes) -> bytes:
-        """The content of a good answer; raises the error that the service told."""
-        if status < 400:
-            return content
-        try:
-            problem = msgspec.json.decode(content, type=ProblemAnswer).error
-        except msgspec.DecodeError as error:
-            kind = Unavailable if status >= 500 else OnbeatError
-            raise kind(f"{self.shown} answered {status}, and not as Onbeat does") from error
-        raise error_of(problem)
+        except msgspec.DecodeError:
+            raise self.link.strange() from None
 
     async def enqueue(self, jobs: Sequence[Job]) -> Sequence[Enqueued]:
         answers: list[Enqueued] = []
@@ -103,8 +58,7 @@ class RemoteDesk:
             part = jobs[start : start + BULK_JOBS_MAX]
             body = EnqueueBody(jobs=tuple(job_body(job) for job in part))
             answer = await self.ask(JOB_ENQUEUE, Enqueue(body))
-            known = frozenset(answer.existing or ())
-            answers += [Enqueued(JobId(id), id not in known) for id in answer.ids or ()]
+            answers += told_apart(answer.ids or (), answer.existing or ())
         return answers
 
     async def put_schedule(self, key: str, draft: ScheduleDraft) -> Put:
@@ -123,6 +77,17 @@ class RemoteDesk:
 
     def changes(self) -> Changes:
         return Polling()
+
+
+def told_apart(ids: Sequence[str], existing: Sequence[str]) -> list[Enqueued]:
+    """Which were made by this request; one that a later job met was made at its first place."""
+    met = Counter(existing)
+    named = Counter(ids)
+    first = {id: place for place, id in reversed(tuple(enumerate(ids)))}
+    return [
+        Enqueued(JobId(id), named[id] > met[id] and first[id] == place)
+        for place, id in enumerate(ids)
+    ]
 
 
 class Polling:
@@ -146,8 +111,12 @@ def spelled(
     }
     body = fields.pop(operation.body, None) if operation.body else None
     texts = {name: text_of(value) for name, value in fields.items()}
-    path = PATH_FIELD.sub(lambda found: quote(texts.pop(found[1]), safe=""), operation.path)
-    return path, texts, None if body is None else msgspec.json.encode(body)
+    query = {name: text for name, text in texts.items() if f"{{{name}}}" not in operation.path}
+    return (
+        path_of(operation.path, texts),
+        query,
+        None if body is None else msgspec.json.encode(body),
+    )
 
 
 def text_of(value: object) -> str:
