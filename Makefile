@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all check fmt bench docs build clean
+.PHONY: help setup run run-fleet test test-all check fmt bench docs build clean
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ setup: $(VENV)/.test+lint+bench ## install everything for work on Onbeat into .v
 
 run: $(VENV)/.server ## start the service on SQLite with a live demo
 	@$(BIN)/python examples/demo.py
+
+run-fleet: $(VENV)/.server+postgres+rabbitmq ## start a fleet over PostgreSQL and RabbitMQ with what it does
+	@$(BIN)/python examples/fleet/run.py
 
 test: $(VENV)/.test ## run the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadgroup

@@ -1,11 +1,14 @@
-"""Run all benchmarks, or those named: python -m benchmarks [NAME ...]."""
+"""Run all benchmarks, or those named: python -m benchmarks [NAME ...].
+
+Those that need a server say so in a line, and are left out, where none answers.
+"""
 
 import subprocess
 import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-NAMES = ("queue_sqlite", "store_sqlite", "callbacks", "recurrence")
+NAMES = ("queue_sqlite", "store_sqlite", "queue_postgres", "brokers", "callbacks", "recurrence")
 
 
 def main() -> int:

@@ -6,7 +6,11 @@ ONBEAT_TEST_PROFILE=long many, and others at every run.
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+# Before anything imports them: the asserts of the shipped contracts then tell what they compared.
+pytest.register_assert_rewrite("onbeat.testing.store_contract", "onbeat.testing.broker_contract")
 
 QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 

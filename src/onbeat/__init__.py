@@ -7,12 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from onbeat.app.calls import Call, http
+    from onbeat.app.calls import Call, http, message
     from onbeat.app.client import Onbeat
     from onbeat.app.composition import Options
     from onbeat.app.handle import Job, JobFailed
     from onbeat.app.retry import Retry
-    from onbeat.app.task import Context, Task
+    from onbeat.app.task import Context, FanOut, Task
     from onbeat.model.errors import (
         BadRecurrence,
         Conflict,
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     )
 
 PLACES: Final = {
-    "onbeat.app.calls": "Call http",
+    "onbeat.app.calls": "Call http message",
     "onbeat.app.client": "Onbeat",
     "onbeat.app.composition": "Options",
     "onbeat.app.handle": "Job JobFailed",
     "onbeat.app.retry": "Retry",
-    "onbeat.app.task": "Context Task",
+    "onbeat.app.task": "Context FanOut Task",
     "onbeat.model.errors": (
         "BadRecurrence Conflict Forbidden Invalid LeaseLost Misconfigured "
         "NotFound OnbeatError Unauthorized Unavailable"
@@ -76,6 +76,7 @@ __all__ = [
     "Conflict",
     "Context",
     "Fail",
+    "FanOut",
     "Forbidden",
     "Invalid",
     "Job",
@@ -97,6 +98,7 @@ __all__ = [
     "every",
     "first_of_month",
     "http",
+    "message",
     "once",
     "rrule",
     "weekly",

@@ -8,17 +8,20 @@ import socket
 from collections.abc import AsyncGenerator, Generator, Sequence
 from typing import Final
 
+import msgspec
 import uvicorn
 
 from onbeat.api.asgi import build_api
 from onbeat.api.options import ApiOptions, Readiness
 from onbeat.app.client import Onbeat
 from onbeat.app.composition import HttpPolicy, Options, open_store
+from onbeat.app.room import room_of
 from onbeat.app.running import SIGNALS, first_of
 from onbeat.app.siblings import Siblings
 from onbeat.engine.runtime import RuntimeOptions
 from onbeat.model.errors import Misconfigured
 from onbeat.model.role import Role
+from onbeat.operations.operator import Operator
 from onbeat.rules.addresses import allowed_from
 from onbeat.settings import Settings
 from onbeat.telemetry.metrics import CONTENT_TYPE, Metrics
@@ -29,7 +32,9 @@ log = logging.getLogger("onbeat.serving")
 
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
 BACKLOG: Final = 2_048
+WITHIN: Final = "memory://"  # a store or transport that only this process reaches
 HAND_OVER: Final = frozenset({Role.DISPATCHER, Role.WORKER})
+OF_BROKER: Final = HAND_OVER | {Role.SUPERVISOR}
 REQUESTS_GRACE: Final = 5  # seconds that open requests have after the work has drained
 LOOP_SILENT_MAX: Final = 60.0  # seconds; every loop goes round far more often
 
@@ -63,11 +68,20 @@ async def serve(
 
 def check_roles(settings: Settings) -> None:
     """Raises `Misconfigured` for roles that would be ready, and wait for ever."""
-    here = HAND_OVER & set(settings.roles)
-    if len(here) == 1:
+    if not settings.transport.startswith(WITHIN):
+        if settings.store == "memory://":
+            raise Misconfigured(
+                "transport: store memory:// is seen by this process only; a broker needs a store "
+                "that all can reach",
+                "transport",
+            )
+        return
+    together = OF_BROKER if is_broker_within(settings.transport) else HAND_OVER
+    here = together & set(settings.roles)
+    if here and here != together:
         raise Misconfigured(
             f"roles: {settings.transport} carries jobs from dispatcher to worker inside one process"
-            f" only; with {min(here)} name {min(HAND_OVER - here)} too",
+            f" only; with {min(here)} name {', '.join(sorted(together - here))} too",
             "roles",
         )
     if not here and settings.store == "memory://":
@@ -75,6 +89,11 @@ def check_roles(settings: Settings) -> None:
             "roles: store memory:// is seen by this process only; name dispatcher and worker too",
             "roles",
         )
+
+
+def is_broker_within(transport: str) -> bool:
+    """Whether it is `memory://NAME`; without a name there is no broker."""
+    return transport.startswith(WITHIN) and transport != WITHIN
 
 
 class Service:
@@ -141,7 +160,7 @@ class Service:
         """Answer HTTP requests until the block ends."""
         server = Server(
             uvicorn.Config(
-                build_api(self.beat.operator, self.api_options()),
+                build_api(self.operator(), self.api_options()),
                 log_config=None,
                 access_log=False,
                 lifespan="off",
@@ -158,6 +177,11 @@ class Service:
         finally:
             server.should_exit = True
             await task
+
+    def operator(self) -> Operator:
+        """What comes in from outside waits for room; what this program sends itself does not."""
+        room = room_of(self.beat.store, self.settings.api.disk_free_min)
+        return msgspec.structs.replace(self.beat.operator, check_room=room)
 
     def api_options(self) -> ApiOptions:
         api = self.settings.api
@@ -178,10 +202,9 @@ class Service:
 
     def loops(self) -> dict[str, str]:
         """Each loop that has been heard of, and how long ago when that is too long."""
-        now = self.beat.clock.now().timestamp()
         return {
-            f"{name} loop": "ok" if now - at < LOOP_SILENT_MAX else f"silent for {now - at:.0f} s"
-            for name, at in self.telemetry.counts.loop_beats.items()
+            f"{name} loop": "ok" if silence < LOOP_SILENT_MAX else f"silent for {silence:.0f} s"
+            for name, silence in self.telemetry.counts.silences().items()
             if name not in RESTFUL_LOOPS
         }
 
@@ -213,9 +236,14 @@ class Server(uvicorn.Server):
 def siblings_for(settings: Settings, arguments: Sequence[str]) -> Siblings:
     """Raises `Misconfigured` where other processes could not reach the same jobs."""
     worker = settings.worker
-    if worker.processes > 1 and settings.store.startswith("memory:"):
+    if worker.processes > 1 and settings.store.startswith(WITHIN):
         raise Misconfigured(
             "worker.processes: memory:// lives in one process; name another store",
+            "worker.processes",
+        )
+    if worker.processes > 1 and is_broker_within(settings.transport):
+        raise Misconfigured(
+            f"worker.processes: {settings.transport} lives in one process; name another transport",
             "worker.processes",
         )
     return Siblings(arguments, worker.processes - 1, worker.drain_timeout.total_seconds())
@@ -237,6 +265,10 @@ def fitted(beat: Onbeat, settings: Settings) -> Onbeat:
             allowed=allowed_from(settings.http.allow),
         ),
         drain_timeout=settings.worker.drain_timeout,
+        transport=settings.transport,
+        connections=settings.connections,
+        remote_tasks=frozenset(settings.remote.tasks),
+        remote_lease=settings.remote.lease,
     )
     return beat
 

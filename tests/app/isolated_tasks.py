@@ -65,3 +65,8 @@ def hide():
 @beat.task("leaves", isolation="process", retry=Retry(attempts_max=1, delay="1ms"))
 def leaves() -> None:
     os._exit(7)
+
+
+@beat.task("finishes", isolation="process", retry=ONCE)
+def finishes(context: Context) -> None:
+    context.finish_within(object())

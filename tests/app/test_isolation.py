@@ -77,6 +77,12 @@ async def test_a_task_that_is_not_at_the_top_of_its_module_is_told(running):
     assert "has no task 'hidden' at its top level" in job.error
 
 
+async def test_a_transaction_of_its_own_cannot_finish_its_job(running):
+    job = await failure(tasks.finishes)
+
+    assert "a task with isolation='process' cannot finish within a transaction" in job.error
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

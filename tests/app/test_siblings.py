@@ -98,9 +98,9 @@ def lives(pid):
     return True
 
 
-def test_memory_cannot_be_shared_by_processes():
-    settings = Settings(store="memory://", worker=WorkerSettings(processes=2))
-
+@pytest.mark.parametrize("shared", [{"store": "memory://"}, {"transport": "memory://x"}])
+def test_memory_cannot_be_shared_by_processes(shared):
+    settings = Settings(**shared, worker=WorkerSettings(processes=2))
     with pytest.raises(Misconfigured, match=r"worker\.processes"):
         siblings_for(settings, ())
 

@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("onbeat.testing.store_contract")
-
-from onbeat.ports.store import Store  # noqa: E402  the rewrite comes before what it rewrites
-from onbeat.stores.memory import MemoryStore  # noqa: E402
-from onbeat.testing.store_contract import StoreContract  # noqa: E402
+from onbeat.ports.store import Store
+from onbeat.stores.memory import MemoryStore
+from onbeat.testing.store_contract import StoreContract
 
 
 class TestMemory(StoreContract):

@@ -21,7 +21,7 @@ from onbeat.stores.memory import MemoryStore
 from onbeat.targets.handler import Handler, Registry
 from onbeat.targets.runner import HandlerRunner
 from onbeat.testing.build import MINUTE, NOW, a_job, a_worker, an_id
-from onbeat.transports.memory import MemoryTransport
+from onbeat.transports.direct import DirectTransport
 from waiting import eventually
 
 
@@ -120,7 +120,7 @@ class Bench:
             concurrency=concurrency,
             prefetch=prefetch,
         )
-        self.transport = MemoryTransport(self.worker.capacity)
+        self.transport = DirectTransport(self.worker.capacity)
         self.dispatcher = Dispatcher(
             self.store, self.transport, self.clock, self.row.id, registry.tasks, queues
         )

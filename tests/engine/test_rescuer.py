@@ -178,9 +178,9 @@ async def test_two_rescuers_settle_a_job_once():
         bench.dispatcher.worker = WorkerId("dies")
         await bench.dispatcher.dispatch_due()
         running = await bench.job(job)
-        await bench.rescuer.settle_lost([running])
+        await bench.rescuer.settle_abandoned([running])
         bench.clock.set(NOW + SECOND)
-        await bench.rescuer.settle_lost([running])
+        await bench.rescuer.settle_abandoned([running])
         assert (await bench.job(job)).lost == 1
         assert len(bench.told.of("rescued")) == 1
 

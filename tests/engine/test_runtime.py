@@ -17,7 +17,7 @@ from onbeat.stores.memory import MemoryStore
 from onbeat.targets.handler import Handler, Registry
 from onbeat.targets.runner import HandlerRunner
 from onbeat.testing.build import a_job, a_plan, a_schedule
-from onbeat.transports.memory import MemoryTransport
+from onbeat.transports.direct import DirectTransport
 from waiting import eventually
 
 GRACE = timedelta(seconds=5)
@@ -51,7 +51,7 @@ class Process:
             lanes=registry.tasks,
             identity=identity(chance.ids(1)[0], now()),
             read=compile_spec,
-            transport=MemoryTransport,
+            transport=DirectTransport,
         )
         self.runtime = Runtime(world, RuntimeOptions(**options))
 

@@ -7,6 +7,7 @@ import pytest
 
 from engine.bench import Bench, Scripted
 from onbeat import Cancel, Context, Fail, Snooze
+from onbeat.engine import settler as settler_module
 from onbeat.engine import worker as worker_module
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.job import JobState
@@ -194,6 +195,26 @@ async def test_a_timeout_of_the_handlers_own_is_told_apart():
         assert "TimeoutError" in job.error
 
 
+async def test_an_attempt_whose_time_is_over_has_timed_out_whatever_stops_it_then():
+    over, go = asyncio.Event(), asyncio.Event()
+
+    async def work():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            over.set()
+            await go.wait()
+
+    async with Bench(work=work) as bench:
+        job = a_job(timeout=timedelta(milliseconds=20), retry=ONCE)
+        await bench.begin(job)
+        await over.wait()
+        bench.worker.cancel(job.id, "no longer wanted")
+        go.set()
+        ended = await bench.until(job, JobState.FAILED)
+        assert ended.error == "timed out after 0.02 s"
+
+
 async def test_the_deadline_is_told_to_the_handler():
     seen = []
 
@@ -295,7 +316,7 @@ async def test_an_attempt_that_lost_its_lease_is_stopped_and_writes_nothing():
         await bench.begin(job)
         await started.wait()
         (mine,) = bench.worker.running.values()
-        await bench.rescuer.settle_lost([mine.job])
+        await bench.rescuer.settle_abandoned([mine.job])
         before = await bench.job(job)
         await bench.beat()
         await bench.worker.idle.wait()
@@ -315,7 +336,7 @@ async def test_a_result_that_comes_after_the_lease_was_lost_is_refused():
         job = a_job()
         await bench.begin(job)
         (mine,) = bench.worker.running.values()
-        await bench.rescuer.settle_lost([mine.job])
+        await bench.rescuer.settle_abandoned([mine.job])
         go.set()
         await bench.worker.idle.wait()
         assert (await bench.job(job)).result is None
@@ -380,7 +401,7 @@ async def test_a_stray_that_the_store_cannot_name_just_now_is_tried_again():
 
 
 async def test_a_result_waits_for_a_store_that_is_away_and_keeps_its_slot(monkeypatch):
-    monkeypatch.setattr(worker_module, "pause_after", lambda *_: 0.001)
+    monkeypatch.setattr(settler_module, "pause_after", lambda *_: 0.001)
     ran = []
 
     async def work():
@@ -399,7 +420,7 @@ async def test_a_result_waits_for_a_store_that_is_away_and_keeps_its_slot(monkey
 
 
 async def test_a_settlement_whose_answer_was_lost_counts_once(monkeypatch):
-    monkeypatch.setattr(worker_module, "pause_after", lambda *_: 0.001)
+    monkeypatch.setattr(settler_module, "pause_after", lambda *_: 0.001)
 
     async def work(): ...
 
@@ -564,7 +585,7 @@ async def test_a_drain_ends_although_a_handler_does_not_heed_its_stop(monkeypatc
 
 
 async def test_a_drain_ends_although_the_store_is_away(monkeypatch):
-    monkeypatch.setattr(worker_module, "pause_after", lambda *_: 0.001)
+    monkeypatch.setattr(settler_module, "pause_after", lambda *_: 0.001)
 
     async def work(): ...
 

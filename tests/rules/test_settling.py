@@ -18,6 +18,7 @@ from onbeat.model.limits import (
 )
 from onbeat.model.outcome import Cancelled, Failed, Lost, Released, Snoozed, Succeeded
 from onbeat.model.retry import RetryPolicy
+from onbeat.model.worker import carrier_id, remote_id
 from onbeat.rules.settling import attempt_of, settle
 from onbeat.testing.build import MINUTE, NOW, SECOND, a_job
 
@@ -47,6 +48,9 @@ WAITS = [
     (Failed("x", retry_after=MINUTE), {}, MINUTE + SECOND, {"error": "x"}),
     (Snoozed(MINUTE), {"attempt": 3}, MINUTE, {"attempt": 2}),
     (Snoozed(timedelta()), {}, timedelta(), {"attempt": 0}),
+    (Snoozed(MINUTE), {"reason": "before"}, MINUTE, {"reason": None}),
+    (Snoozed(MINUTE, "down"), {"error": "x"}, MINUTE, {"reason": "down", "error": "x"}),
+    (Failed("x"), {"reason": "down"}, SECOND, {"reason": None}),
     (Released(), {"attempt": 3}, timedelta(), {"attempt": 2, "released": 1}),
     (
         Released(),
@@ -69,6 +73,14 @@ def test_what_can_go_on_waits_again(outcome, before, wait, wanted):
     assert settled.progress is None
     assert settled.start_by is None
     assert settled.finished_at is None
+
+
+def test_a_job_that_no_worker_has_started_still_has_to_start_in_time():
+    carried = running(worker=carrier_id("1"), start_by=NOW + MINUTE)
+    assert settle(carried, Released(), NOW, 0.5).start_by == NOW + MINUTE
+    for worker in ("worker-1", remote_id("w")):
+        began = running(worker=worker, start_by=NOW + MINUTE)
+        assert settle(began, Released(), NOW, 0.5).start_by is None
 
 
 ENDS = [
@@ -182,6 +194,7 @@ def test_a_snooze_into_the_past_is_due_now():
         (Succeeded(), OutcomeName.SUCCEEDED, None),
         (Failed("x"), OutcomeName.FAILED, "x"),
         (Snoozed(SECOND), OutcomeName.SNOOZED, None),
+        (Snoozed(SECOND, "down"), OutcomeName.SNOOZED, "down"),
         (Cancelled("why"), OutcomeName.CANCELLED, "why"),
         (Lost("w"), OutcomeName.LOST, "w"),
         (Released(), OutcomeName.RELEASED, None),

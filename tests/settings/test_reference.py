@@ -21,10 +21,10 @@ def test_flags_and_variables_are_each_one_settings():
 
 
 def test_no_secret_has_a_flag():
-    assert [setting.flag for setting in TABLE.values() if setting.key.secret] == [None]
+    assert [setting.flag for setting in TABLE.values() if setting.key.secret] == [None, None]
 
 
 @pytest.mark.parametrize("setting", TABLE.values(), ids=lambda setting: setting.path)
 def test_each_default_is_what_its_own_text_reads_as(setting):
-    unset = setting.default in ((), None) and setting.key.unset == "none"
+    unset = setting.default in ((), {}, None) and setting.key.unset == "none"
     assert unset or setting.key.read(setting.default_text) == setting.default

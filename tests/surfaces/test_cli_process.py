@@ -74,6 +74,10 @@ def test_a_service_without_its_store_does_not_start_and_says_so_in_one_line(
         (["--roles", "worker"], "with worker name dispatcher too"),
         (["--roles", "api,planner,dispatcher"], "with dispatcher name worker too"),
         (["--roles", "api", "--store", "memory://"], "name dispatcher and worker too"),
+        (
+            ["--roles", "dispatcher,worker", "--transport", "memory://x"],
+            "with dispatcher name supervisor too",
+        ),
     ],
 )
 def test_roles_that_could_do_nothing_do_not_start(onbeat, args, said):

@@ -1,12 +1,21 @@
 """Each command against a store on disk: what it prints, and with which code it ends."""
 
+import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from click.testing import CliRunner
 
+from onbeat.app.composition import open_store
+from onbeat.app.system import SystemChance, SystemClock
 from onbeat.cli.main import root
+from onbeat.model.ids import LetterId
+from onbeat.model.letter import DeadLetter
+from onbeat.operations.operator import Operator
+from onbeat.operations.working import claim
+from onbeat.wire.reports import ClaimBody
+from onbeat.wire.requests import ClaimJobs
 
 NOBODY = "01900000-0000-7000-8000-000000000000"
 
@@ -228,7 +237,7 @@ def test_queues_workers_and_figures_are_shown(asked, onbeat):
     assert asked("queue", "list")["queues"][0]["paused"] is True
     assert "mail" in onbeat("queue", "list").stdout
     assert onbeat("queue", "resume", "mail").stdout == "mail resumed\n"
-    assert asked("worker", "list") == {"workers": []}
+    assert asked("worker", "list") == {"workers": [], "remote": []}
     assert onbeat("worker", "list").stdout == "no workers\n"
     assert asked("stats")["jobs"]["waiting"] == 1
     assert "1 waiting" in onbeat("stats").stdout
@@ -292,7 +301,7 @@ def test_the_openapi_document_is_printed(onbeat):
         (["up", "--host", "0.0.0.0"], 2, ["api.host", "ONBEAT_API__KEYS"]),
         (["up", "nowhere.py"], 2, ["nowhere.py", "does not exist"]),
         (["up", "a.py", "--app", "b.py"], 2, ["once"]),
-        (["up", "--transport", "redis://x"], 2, ["transport", "redis"]),
+        (["up", "--transport", "pigeon://x"], 2, ["transport", "pigeon"]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line_and_a_code(onbeat, args, code, said):
@@ -339,3 +348,141 @@ def test_a_name_where_an_id_belongs_is_shown_with_where_the_ids_stand(onbeat, gr
     assert said == (
         f"onbeat: Invalid {group} ID format: nightly; `onbeat {group} list` shows the ids\n"
     )
+
+
+def test_limits_of_a_queue_are_set_and_taken_away(asked, onbeat):
+    words = onbeat("queue", "limit", "mail", "--concurrency", "10", "--rate", "100/1s").stdout
+    assert words == "mail: 10 at once, 100/s\n"
+    words = onbeat("queue", "limit", "mail", "--no-rate", "--group-concurrency", 1).stdout
+    assert words == "mail: 10 at once; a group 1 at once\n"
+    limits = {"concurrency": 10, "group_concurrency": 1}
+    assert asked("queue", "limit", "mail")["limits"] == limits
+    assert asked("queue", "list")["queues"][0]["limits"] == limits
+    assert "10 at once" in onbeat("queue", "list").stdout
+    gone = onbeat("queue", "limit", "mail", "--no-concurrency", "--no-group-concurrency").stdout
+    assert gone == "mail: no limits\n"
+
+
+def test_turns_of_groups_are_set_and_taken_away(onbeat):
+    words = onbeat("queue", "limit", "mail", "--fair", "--group-concurrency", 1).stdout
+    assert words == "mail: a group 1 at once; by turns\n"
+    assert onbeat("queue", "limit", "mail").stdout == words
+    words = onbeat("queue", "limit", "mail", "--no-fair").stdout
+    assert words == "mail: a group 1 at once\n"
+
+
+def test_a_limit_is_set_or_taken_away_not_both(onbeat):
+    result = onbeat("queue", "limit", "mail", "--rate", "1/s", "--no-rate", code=2)
+    assert "--rate or --no-rate" in result.stderr
+    assert "rate must be" in onbeat("queue", "limit", "mail", "--rate", "fast", code=1).stderr
+
+
+def test_a_job_is_added_to_a_group(asked, onbeat):
+    added = asked("job", "add", "--task", "t", "--group", "tenant:7")
+    assert asked("job", "show", added["id"])["group"] == "tenant:7"
+    assert "tenant:7" in onbeat("job", "show", added["id"]).stdout
+
+
+async def claimed(url):
+    store = open_store(url)
+    await store.open()
+    try:
+        request = ClaimJobs(ClaimBody(worker="exporter-1", tasks=("t",), limit=20))
+        operator = Operator(store=store, clock=SystemClock(), chance=SystemChance())
+        await claim(operator, request)
+    finally:
+        await store.close()
+
+
+def test_workers_show_what_they_run(asked, onbeat, tmp_path):
+    ids = [asked("job", "add", "--task", "t")["id"] for _ in range(12)]
+    asyncio.run(claimed(f"sqlite:///{tmp_path}/onbeat.db"))
+    table = onbeat("worker", "list").stdout
+    assert "exporter-1" in table
+    assert sum(id in table for id in ids) == 10
+    assert "and 2 more" in table
+    (worker,) = asked("worker", "list")["remote"]
+    assert {job["id"] for job in worker["jobs"]} == set(ids)
+
+
+# Dead letters
+
+
+async def buried(url, *letters):
+    store = open_store(url)
+    await store.open()
+    try:
+        ids = SystemChance().ids(len(letters))
+        await store.bury(
+            [
+                DeadLetter(id=LetterId(id), at=SystemClock().now(), headers={"a": "b"}, **letter)
+                for id, letter in zip(ids, letters, strict=True)
+            ]
+        )
+        return ids
+    finally:
+        await store.close()
+
+
+def submission(task="export"):
+    body = {"jsonrpc": "2.0", "method": f"submit:{task}", "params": {"objectID": 23}}
+    return {"source": "onbeat.submit", "reason": "unknown", "body": json.dumps(body).encode()}
+
+
+@pytest.fixture
+def bury(tmp_path):
+    return lambda *letters: asyncio.run(buried(f"sqlite:///{tmp_path}/onbeat.db", *letters))
+
+
+def test_dead_letters_are_listed_and_shown(asked, onbeat, bury):
+    assert onbeat("dead", "list").stdout == "no dead letters\n"
+    first, second = bury(submission(), {**submission(), "source": "rpc", "body": b"\xff"})
+    table = onbeat("dead", "list").stdout
+    assert first in table
+    assert "unknown" in table
+    assert [each["id"] for each in asked("dead", "list", "--source", "rpc")["letters"]] == [second]
+    assert "see more with --cursor" in onbeat("dead", "list", "--limit", "1").stdout
+    assert '"objectID": 23' in onbeat("dead", "show", first).stdout
+    assert "Body in base64\n/w==" in onbeat("dead", "show", second).stdout
+    assert asked("dead", "show", first)["headers"] == {"a": "b"}
+
+
+def test_a_dead_letter_is_deleted(onbeat, bury):
+    (id,) = bury(submission())
+    assert onbeat("dead", "delete", id).stdout == "deleted\n"
+    assert f"Dead letter not found: {id}" in onbeat("dead", "delete", id, code=1).stderr
+
+
+def test_what_does_not_go_through_is_kept_and_told(asked, onbeat, bury):
+    (id,) = bury(submission())
+    told = onbeat("dead", "replay", id, code=1).stdout
+    assert "knows the task export" in told
+    (letter,) = asked("dead", "list")["letters"]
+    assert f"kept as {letter['id']}" in told
+    assert asked("dead", "replay", letter["id"], code=1)["replayed"] is False
+
+
+def test_all_dead_letters_are_replayed(asked, onbeat, bury, tmp_path):
+    (job,) = [asked("job", "add", "--task", "export")["id"]]
+    result = {"jsonrpc": "2.0", "id": job, "result": 1}
+    (good,) = bury({"source": "onbeat.results", "reason": "x", "body": json.dumps(result).encode()})
+    asyncio.run(claimed(f"sqlite:///{tmp_path}/onbeat.db"))
+    bury(submission(), {**submission(), "source": "onbeat.work.default"})
+    answer = asked("dead", "replay", "--all", code=1)["letters"]
+    assert [each["replayed"] for each in answer] == [False, False, False]
+    assert answer[0]["id"] != good
+    told = onbeat("dead", "replay", "--all", "--source", "onbeat.submit", code=1).stdout
+    assert told.startswith("0 replayed, 1 kept\n")
+
+
+def test_a_task_that_the_settings_declare_is_known(asked, onbeat, bury, monkeypatch):
+    (id,) = bury(submission())
+    monkeypatch.setenv("ONBEAT_REMOTE__TASKS", "export")
+    answer = asked("dead", "replay", id)
+    assert asked("job", "show", answer["job_id"])["target"]["kwargs"] == {"objectID": 23}
+    assert onbeat("dead", "list").stdout == "no dead letters\n"
+
+
+@pytest.mark.parametrize("said", [(), ("--all", NOBODY), ("--source", "rpc", NOBODY)], ids=str)
+def test_a_replay_is_of_one_or_of_all(onbeat, said):
+    assert "--all" in onbeat("dead", "replay", *said, code=2).stderr

@@ -39,11 +39,15 @@ async def test_every_operation_has_its_route(rest, operation):
     answer = await rest.send(operation.method, concrete(operation.path))
     assert answer.status != 405
     if answer.status == 404:
-        assert answer.error["message"] in {"Schedule not found", "Job not found"}
+        assert answer.error["message"] in {
+            "Schedule not found",
+            "Job not found",
+            "Dead letter not found",
+        }
 
 
 @pytest.mark.parametrize(
-    "path", ["/x", "/api", "/api/x", "/api/jobs/a/b/c", "/rpc", "/favicon.ico"]
+    "path", ["/x", "/api", "/api/x", "/api/jobs/a/b/c", "/rpc/x", "/favicon.ico"]
 )
 async def test_nothing_is_404(rest, path):
     answer = await rest.get(path)
@@ -58,6 +62,7 @@ async def test_nothing_is_404(rest, path):
         ("DELETE", "/api/schedules", {"GET", "HEAD", "POST"}),
         ("GET", f"/api/schedules/{ID}/pause", {"POST"}),
         ("POST", "/healthz", {"GET", "HEAD"}),
+        ("GET", "/rpc", {"POST"}),
         ("OPTIONS", "/api/jobs", {"GET", "HEAD", "POST"}),
     ],
 )
@@ -113,7 +118,8 @@ async def test_lists_are_never_null(rest):
     }
     assert (await rest.get("/api/jobs")).json == {"jobs": [], "limit": 10, "cursor": None}
     assert (await rest.get("/api/queues")).json == {"queues": []}
-    assert (await rest.get("/api/workers")).json == {"workers": []}
+    assert (await rest.get("/api/workers")).json == {"workers": [], "remote": []}
+    assert (await rest.get("/api/dead")).json == {"letters": [], "limit": 10, "cursor": None}
 
 
 async def test_a_field_at_fault_is_named(rest):

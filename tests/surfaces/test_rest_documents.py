@@ -178,6 +178,9 @@ async def served(case) -> Response:
     made = await rest.post(f"/api/{noun}", {"task": "t"} if noun == "jobs" else body)
     if "id" in case.path_parameters and len(case.path_parameters["id"]) % 3:
         case.path_parameters["id"] = made.json["id"]
+    if case.path == "/api/jobs/claim" and isinstance(case.body, dict):
+        # The clock stands still, so a wait would have no end.
+        case.body.pop("wait", None)
     kwargs = REQUESTS_TRANSPORT.serialize_case(case, base_url="http://testserver")
     known = ("method", "url", "headers", "params", "data", "json", "cookies", "files")
     request = requests.Request(**{k: v for k, v in kwargs.items() if k in known}).prepare()

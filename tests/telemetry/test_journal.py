@@ -42,6 +42,12 @@ def test_each_outcome_has_its_event_and_level(said, outcome, level, event):
     assert fields["took"] == "1.000s"
 
 
+@pytest.mark.parametrize(("seconds", "shown"), [(3600.0, "+3600.000s"), (-2.5, "-2.500s")])
+def test_a_step_of_the_clock_is_a_warning_with_its_direction(said, seconds, shown):
+    Journal().clock_stepped(seconds)
+    assert said() == [("warning", "clock.stepped", {"seconds": shown})]
+
+
 def test_a_failure_says_when_the_next_try_is(said):
     Journal().ended(a_job(due_at=NOON + 90 * SECOND), Failed("boom"), SECOND)
     assert said()[0][2]["next_at"] == "2026-03-01T12:01:30.000Z"
@@ -84,6 +90,21 @@ def test_the_other_events_are_said_once_each(said):
     assert events == [
         "job.started", "job.lease_lost", "schedules.planned", "job.rescued", "jobs.pruned",
     ]  # fmt: skip
+
+
+def test_an_endpoint_is_said_to_be_down_and_to_be_back(said):
+    journal = Journal()
+    journal.breaker_changed("http://a:80", is_open=True)
+    journal.breaker_changed("http://a:80", is_open=False)
+    assert said() == [
+        ("warning", "endpoint.down", {"endpoint": "http://a:80"}),
+        ("info", "endpoint.back", {"endpoint": "http://a:80"}),
+    ]
+
+
+def test_a_job_that_was_put_off_says_why(said):
+    Journal().ended(a_job(), Snoozed(SECOND, "it seems to be down"), SECOND)
+    assert said()[0][2]["reason"] == "it seems to be down"
 
 
 def test_a_rescued_job_names_the_worker_that_is_gone(said):

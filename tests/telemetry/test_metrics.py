@@ -115,6 +115,30 @@ def test_the_loops_are_counted(counts, metrics):
     assert found["onbeat_loop_last_round_timestamp_seconds{'loop': 'planner'}"] == 1234.5
 
 
+def test_breakers_are_counted_as_they_open_and_while_they_are_open(counts, metrics):
+    counts.breaker_changed("http://a:80", is_open=True)
+    counts.breaker_changed("http://b:80", is_open=True)
+    counts.breaker_changed("http://a:80", is_open=False)
+    found = scrape(metrics)
+    assert found["onbeat_breakers_opened_total{}"] == 2
+    assert found["onbeat_breakers_open{}"] == 1
+
+
+def test_steps_of_the_clock_are_counted_in_both_directions(counts, metrics):
+    counts.clock_stepped(3_600.0)
+    counts.clock_stepped(-3_600.0)
+    assert scrape(metrics)["onbeat_clock_steps_total{}"] == 2
+
+
+def test_a_loops_silence_is_told_by_the_clock_that_its_beats_were_noted_by():
+    shown = [100.0]
+    counts = Counts(lambda: shown[0])
+    counts.loop_beat("planner")
+    shown[0] = 130.0
+    counts.loop_beat("rescuer")
+    assert counts.silences() == {"planner": 30.0, "rescuer": 0.0}
+
+
 def test_the_process_itself_is_measured(metrics):
     found = scrape(metrics)
     assert found["process_cpu_seconds_total{}"] > 0

@@ -4,11 +4,12 @@ Both mypy and pyright read this file strictly. A line that must be refused carri
 each of them; mypy also reports an ignore that is not needed.
 """
 
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
 from onbeat import Call, Context, Job, Onbeat, Retry, Task, daily, every, http
+from onbeat.app.task import FanOut
 
 beat = Onbeat("memory://")
 
@@ -63,6 +64,44 @@ render.options(delay="10m").send("three")  # type: ignore[arg-type]  # pyright: 
 render.options(colour="red")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 render.options(priority="high")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
+render.options(group="acme").send(3)
+render.options(group=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+# A generator yields calls; what its job results in says how many.
+
+
+@beat.task
+async def render_all(pages: int) -> AsyncIterator[Call[bytes]]:
+    for page in range(pages):
+        yield render.call(page)
+
+
+@beat.task("render.some", group="acme")
+async def render_some(context: Context, pages: int) -> AsyncGenerator[Call[Any], None]:
+    for page in range(context.saved or 0, pages):
+        yield render.call(page)
+        context.save(page + 1)
+
+
+@beat.task
+def ring_all() -> Iterator[Call[object]]:
+    yield http("POST", "https://example.com/")
+
+
+@beat.task(queue="bulk")
+def mixed(pages: int) -> Generator[Call[Any], None, None]:
+    yield http("POST", "https://example.com/")
+    yield render.options(unique="one").call(pages)
+
+
+assert_type(render_all.send(3), Job[FanOut])
+assert_type(render_all.options(queue="bulk").send(3).result().sent, int)
+assert_type(ring_all.send(), Job[FanOut])
+assert_type(mixed.call(pages=3), Call[FanOut])
+assert_type(render_all(3), AsyncIterator[Call[bytes]])
+assert_type(mixed(3), Generator[Call[Any], None, None])
+render_all.send("three")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
 # One call and many.
 
 assert_type(beat.send(render.call(3)), Job[bytes])
@@ -80,6 +119,7 @@ async def in_a_coroutine() -> None:
     assert_type(await welcome(7, language="de"), str)
     await welcome("seven")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await welcome.asend()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    assert_type(await (await render_all.asend(3)).aresult(), FanOut)
     async with beat as same:
         assert_type(same, Onbeat)
 
@@ -100,6 +140,12 @@ def in_a_thread() -> None:
 async def close_books(context: Context) -> None:
     assert_type(context.attempt, int)
     assert_type(context.occurrence, datetime | None)
+    await context.finish_within(object(), result=3)
+
+
+@beat.schedule(daily("03:00", tz="Europe/Berlin"))
+async def render_daily() -> AsyncIterator[Call[bytes]]:
+    yield render.call(1)
 
 
 @beat.schedule(every("1m"), colour="red")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -148,7 +148,12 @@ def test_a_value_that_cannot_be_is_invalid(field, value):
         ({"target": {"task": "x", "kwargs": []}}, "target.kwargs"),
         ({"target": {"task": "x", "http": {"url": "https://a/"}}}, "target"),
         ({"target": {"http": {"url": "https://a/", "body": "x", "json": 1}}}, "target.http.json"),
-        ({"target": {"message": {}}}, "target.message"),
+        ({"target": {"message": {}}}, "target.message.to"),
+        (
+            {"target": {"message": {"to": "b", "queue": "q", "headers": {"onbeat-x": ""}}}},
+            "target.message.headers",
+        ),
+        ({"target": {"task": "t", "message": {"to": "b", "queue": "q"}}}, "target"),
         ({"callback_url": "https://a.example/"}, "target"),
         ({"method": "POST"}, "method"),
         ({"retry": {"attempts_max": 1001}}, "retry.attempts_max"),

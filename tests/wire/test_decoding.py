@@ -147,7 +147,7 @@ def test_a_repeated_key_is_named():
         (b'{"nam":"x"}', Invalid, "nam", "is not a known field"),
         (b'{"target":{"task":"x","arg":[]}}', Invalid, "target.arg", "is not a known field"),
         (b'{"condition":{}}', Invalid, "condition", "not supported in this version"),
-        (b'{"target":{"message":{}}}', Invalid, "target.message", "come with transports"),
+        (b'{"target":{"message":{}}}', Invalid, "target.message.to", "required"),
         (b'{"target":{"notify":{}}}', Invalid, "target.notify", "come with notifications"),
         (b"[]", Malformed, "", "must be an object, not an array"),
     ],

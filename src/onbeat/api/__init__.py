@@ -1,7 +1,16 @@
-"""The HTTP face: REST, OpenAPI and Swagger UI, made from the table of operations."""
+"""The HTTP face: REST, JSON-RPC, OpenAPI and Swagger UI, made from the table of operations."""
 
 from onbeat.api.asgi import build_api
 from onbeat.api.openapi import openapi_document, openapi_json, openapi_yaml
+from onbeat.api.openrpc import openrpc_document, openrpc_json
 from onbeat.api.options import ApiOptions
 
-__all__ = ["ApiOptions", "build_api", "openapi_document", "openapi_json", "openapi_yaml"]
+__all__ = [
+    "ApiOptions",
+    "build_api",
+    "openapi_document",
+    "openapi_json",
+    "openapi_yaml",
+    "openrpc_document",
+    "openrpc_json",
+]

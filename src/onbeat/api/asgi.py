@@ -15,6 +15,7 @@ from onbeat.api.health import health_routes
 from onbeat.api.options import ApiOptions
 from onbeat.api.pages import page_routes
 from onbeat.api.rest import rest_routes
+from onbeat.api.rpc import rpc_routes
 from onbeat.operations.operator import Operator
 
 PLAIN = ApiOptions()
@@ -29,6 +30,7 @@ def build_api(
             routes=[
                 *routes,
                 *rest_routes(operator, options),
+                *rpc_routes(operator, options),
                 *health_routes(options),
                 *page_routes(),
             ],

@@ -14,7 +14,7 @@ from onbeat.api.answering import refused
 from onbeat.api.options import ApiOptions
 from onbeat.model.errors import Forbidden, OnbeatError, Unauthorized
 
-OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz"})
+OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz", "/rpc/openrpc.json"})
 OPEN_PREFIXES: Final = ("/docs/", "/swagger-ui")
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[^:\[\]]*)(?::[0-9]*)?", re.ASCII)

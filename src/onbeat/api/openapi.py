@@ -35,7 +35,8 @@ ERRORS: Final = {
     401: "`unauthorized`: no key was given, or it is not known",
     403: "`forbidden`: not allowed, such as a request from a page of another site",
     404: "`not_found`: nothing has this id",
-    409: "`conflict`: it exists already, or its state forbids this",
+    409: "`conflict`: it exists already, or its state forbids this; `lease_lost`: somebody else has"
+    " the job",
     413: "`too_large`: over a named limit",
     422: "`validation_failed`: well-formed, and impossible",
     500: "`internal_error`: an unexpected error, which the service's log tells of",
@@ -60,17 +61,69 @@ EXAMPLES: Final[Schema] = {
     "previewRecurrence": {"rrule": "FREQ=MONTHLY;BYDAY=-1FR", "timezone": "Europe/Berlin"},
     "enqueueJobs": {"task": "mail.welcome", "args": [7], "delay": "10m"},
     "cancelJob": {"reason": "no longer needed"},
+    "claimJobs": {"worker": "exporter-1", "tasks": ["export"], "limit": 10, "lease": "60s"},
+    "startJob": {"token": 1},
+    "renewJob": {"token": 1, "lease": "60s"},
+    "settleJob": {"token": 1, "attempt": 1, "result": {"rows": 23}},
 }
 
 OTHER_PATHS: Final = {
     "/healthz": ("getHealth", "Whether the process lives", "application/json"),
     "/readyz": ("getReadiness", "Whether the service can work; 503 if not", "application/json"),
     "/metrics": ("getMetrics", "Figures for Prometheus", "text/plain"),
+    "/rpc/openrpc.json": ("getOpenrpc", "The methods of JSON-RPC", "application/json"),
     "/docs/openapi.yml": ("getOpenapiYaml", "This document", "application/yaml"),
     "/docs/openapi.json": ("getOpenapiJson", "This document as JSON", "application/json"),
     "/swagger-ui/": ("getSwaggerUi", "This document to click through", "text/html"),
     "/": ("getStartPage", "The start page", "text/html"),
 }
+
+RPC_VERSION: Final[Schema] = {"type": "string", "enum": ["2.0"]}
+RPC_ID: Final[Schema] = {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "null"}]}
+RPC_ERROR: Final[Schema] = {
+    "type": "object",
+    "required": ["code", "message"],
+    "properties": {
+        "code": {"type": "integer"},
+        "message": {"type": "string"},
+        "data": {"type": "object"},
+    },
+}
+RPC_RESPONSE: Final[Schema] = {
+    "type": "object",
+    "required": ["jsonrpc", "id"],
+    "properties": {
+        "jsonrpc": RPC_VERSION,
+        "result": {},
+        "error": RPC_ERROR,
+        "id": RPC_ID,
+    },
+}
+RPC_CALL: Final[Schema] = {
+    "type": "object",
+    "required": ["jsonrpc", "method"],
+    "properties": {
+        "jsonrpc": RPC_VERSION,
+        "method": {"type": "string"},
+        "params": {"anyOf": [{"type": "object"}, {"type": "array", "items": {}}]},
+        "id": RPC_ID,
+    },
+}
+
+
+def one_or_many(form: Schema) -> Schema:
+    return {
+        "application/json": {
+            "schema": {"anyOf": [form, {"type": "array", "items": form, "minItems": 1}]}
+        }
+    }
+
+
+def rpc_problem(description: str) -> Schema:
+    return {
+        "description": description,
+        "content": {"application/json": {"schema": RPC_RESPONSE}},
+    }
 
 
 @cache
@@ -122,10 +175,32 @@ def nouns() -> list[str]:
     return [*dict.fromkeys(operation.noun for operation in OPERATIONS), "service"]
 
 
+def rpc_path() -> Schema:
+    """`/rpc`, whose methods stand in a document of their own."""
+    return {
+        "operationId": "callMethods",
+        "summary": "Call one method, or a batch of them, by JSON-RPC 2.0",
+        "tags": ["service"],
+        "requestBody": {
+            "required": True,
+            "content": one_or_many(RPC_CALL),
+        },
+        "responses": {
+            "200": {"description": "The responses", "content": one_or_many(RPC_RESPONSE)},
+            "204": {"description": "Notifications only: nothing is to be answered"},
+            "400": rpc_problem("The body did not arrive, or is not JSON by its type"),
+            "413": rpc_problem("The body is over its limit"),
+            "503": {"description": "Notifications only, and the store was away: send them again"},
+            **problems((401, 403, 500)),
+        },
+    }
+
+
 def paths() -> Schema:
     found: Schema = {}
     for operation in OPERATIONS:
         found.setdefault(operation.path, {})[operation.method.lower()] = described(operation)
+    found["/rpc"] = {"post": rpc_path()}
     for path, (id, summary, content_type) in OTHER_PATHS.items():
         found[path] = {"get": described_other(path, id, summary, content_type)}
     return found
@@ -196,6 +271,13 @@ def has_created(operation: Operation[Any, Any]) -> bool:
 
 def problems(statuses: Iterable[int]) -> Schema:
     return {str(status): {"$ref": RESPONSE_REF.format(status=status)} for status in statuses}
+
+
+def described_problems() -> dict[str, str]:
+    """What each code means."""
+    told = (words for text in ERRORS.values() for words in text.split("; `"))
+    parts = (words.lstrip("`").partition("`: ") for words in told)
+    return {code: meaning for code, _, meaning in parts}
 
 
 def problem_response(status: int) -> Schema:

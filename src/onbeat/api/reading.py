@@ -18,6 +18,11 @@ NUMBER: Final = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
 JSON_TYPE: Final = re.compile(
     r'application/(?:[\w.+-]+\+)?json\s*(?:;\s*charset="?utf-?8"?\s*)?', re.ASCII | re.IGNORECASE
 )
+RPC_TYPE: Final = re.compile(
+    rf"{JSON_TYPE.pattern}|application/json-?rpc|application/jsonrequest", JSON_TYPE.flags
+)
+"""Names that clients of JSON-RPC had for the same before it was settled."""
+
 LENIENT: Final = {
     "limit": (PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX),
     "page": (1, PAGE_MAX),
@@ -62,7 +67,12 @@ def lenient(text: str, default: int, most: int) -> str:
     return str(min(int(text), most) if NUMBER.fullmatch(text) else default)
 
 
-async def read_body(request: Request, bytes_max: int, deadline: timedelta) -> bytes | None:
+async def read_body(
+    request: Request,
+    bytes_max: int,
+    deadline: timedelta,
+    types: re.Pattern[str] = JSON_TYPE,
+) -> bytes | None:
     """The whole body, or None when there is none."""
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared[:20]) > bytes_max:
@@ -75,7 +85,7 @@ async def read_body(request: Request, bytes_max: int, deadline: timedelta) -> by
         raise Malformed(f"The body did not arrive within {seconds:g} seconds") from None
     if not body:
         return None
-    check_type(request)
+    check_type(request, types)
     return body
 
 
@@ -92,8 +102,8 @@ def over(bytes_max: int) -> TooLarge:
     return TooLarge(f"The body may have at most {bytes_max} bytes")
 
 
-def check_type(request: Request) -> None:
+def check_type(request: Request, types: re.Pattern[str]) -> None:
     # A form of another site can send any body, but not this type without asking first.
     given = request.headers.get("content-type")
-    if given is not None and not JSON_TYPE.fullmatch(given.strip()):
+    if given is not None and not types.fullmatch(given.strip()):
         raise Malformed(f"Content-Type must be application/json, not {given[:100]}")

@@ -1,4 +1,4 @@
-"""Log lines of what callers changed: schedules and queues, whose changes are few and matter.
+"""Log lines of what callers changed: schedules, queues and dead letters, which are few and matter.
 
 Jobs are left out: they come by the thousand, and the engine tells how they end.
 """
@@ -9,7 +9,7 @@ import msgspec
 
 from onbeat.operations.table import Operation
 from onbeat.telemetry.lines import Log
-from onbeat.wire.requests import Created, Put, Triggered
+from onbeat.wire.requests import Created, LetterById, Put, Triggered
 
 lines = Log("onbeat.api")
 
@@ -24,21 +24,30 @@ EVENTS: Final = {
     "schedule.backfill": "schedule.backfilled",
     "queue.pause": "queue.paused",
     "queue.resume": "queue.resumed",
+    "queue.limit": "queue.limited",
+    "dead.replay": "dead.replayed",
+    "dead.delete": "dead.deleted",
 }
 """What to say of an operation that was done."""
 
 
 def tell(operation: Operation[Any, Any], request: msgspec.Struct, answer: object) -> None:
     event = EVENTS.get(operation.name)
-    if event is None or getattr(answer, "changed", True) is False:
+    if event is None or is_unchanged(answer):
         return
     if isinstance(answer, Put) and not answer.created:
         event = "schedule.updated"
     lines.info(event, **subject(request), **outcome(answer))
 
 
+def is_unchanged(answer: object) -> bool:
+    return False in {getattr(answer, "changed", True), getattr(answer, "replayed", True)}
+
+
 def subject(request: msgspec.Struct) -> dict[str, object]:
     """What was changed, by the words that the caller named it with."""
+    if isinstance(request, LetterById):
+        return {"letter": request.id}
     draft = getattr(request, "schedule", None) or getattr(request, "changes", None)
     said = {
         "schedule": getattr(request, "id", None),

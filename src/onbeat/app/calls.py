@@ -19,9 +19,10 @@ from onbeat.model.limits import (
     PRIORITY_MIN,
 )
 from onbeat.model.retry import RetryPolicy
-from onbeat.model.target import HttpTarget, Target
+from onbeat.model.target import HttpTarget, Target, lane_of
 from onbeat.rules.urls import checked_headers, checked_method, checked_secret, checked_url
 from onbeat.targets.handler import Isolation
+from onbeat.wire.targets import MessageBody, message_target
 from onbeat.wire.values import read_instant, read_labels, read_name, read_span
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -44,21 +45,22 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     expires_in: timedelta | None = None
     after: tuple[JobId, ...] = ()
     labels: dict[str, str] = {}
+    group: str | None = None
 
 
-class Call(Generic[Result_co]):
+class Call(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
     """A target and its options; `send` it, or hang it on a schedule."""
 
-    __slots__ = ("options", "target")
+    target: Target
+    options: JobOptions
 
-    def __init__(self, target: Target, options: JobOptions) -> None:
-        self.target = target
-        self.options = options
+    def __repr__(self) -> str:
+        return f"Call({lane_of(self.target)!r})"
 
     def job(self, id: str, now: datetime, retry: RetryPolicy) -> Job:
         """The job that this call asks for when it is sent at `now`."""
         said = self.options
-        due_at = said.run_at if said.run_at is not None else now + (said.delay or timedelta())
+        due_at = said.run_at or (now + said.delay if said.delay else now)
         expires_at = due_at + said.expires_in if said.expires_in is not None else None
         return Job(
             id=JobId(id),
@@ -74,6 +76,7 @@ class Call(Generic[Result_co]):
             start_by=expires_at,
             after=said.after,
             labels=said.labels,
+            group=said.group,
         )
 
 
@@ -98,6 +101,7 @@ def options(
     expires_in: Span | None = None,
     after: tuple[JobId, ...] | None = None,
     labels: Mapping[str, str] | None = None,
+    group: str | None = None,
 ) -> JobOptions:
     """`base` with what is said here. Raises `Invalid` naming the option that cannot be right."""
     if run_at is not None and delay is not None:
@@ -115,6 +119,7 @@ def options(
         "expires_in": span("expires_in", expires_in),
         "after": None if after is None else job_ids(after),
         "labels": None if labels is None else checked_labels(labels),
+        "group": None if group is None else name_of("group", group),
     }
     given: dict[str, object] = {name: value for name, value in said.items() if value is not None}
     # The later word counts: a task that waits by default can still be sent for a given time.
@@ -220,3 +225,21 @@ def http(
         secret=None if secret is None else checked_secret(secret),
     )
     return Call(target, JobOptions())
+
+
+def message(
+    to: str, queue: str, body: object = None, *, headers: Mapping[str, str] | None = None
+) -> Call[None]:
+    """A message for a queue or topic of the broker that the configuration names `to`.
+
+    `body` is anything that JSON can hold; a str is sent as that text. The job succeeds when the
+    broker has confirmed the message, whose id is the job's. Raises `Invalid` for what cannot be
+    sent, naming it.
+    """
+    try:
+        text = msgspec.json.encode(body)
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"body cannot be stored as JSON: {error}", field="body") from error
+    said = dict(headers or {})
+    form = MessageBody(to=to, queue=queue, body=msgspec.Raw(text), headers=said)
+    return Call(message_target(form), JobOptions())

@@ -4,7 +4,16 @@ import asyncio
 import contextlib
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, Unpack, cast, overload
@@ -24,16 +33,20 @@ from onbeat.app.facades import Jobs, Policies, Queues, Rule, Schedules
 from onbeat.app.handle import Job, decode_plain
 from onbeat.app.portal import Portal
 from onbeat.app.running import until_signalled
-from onbeat.app.task import AnyTask, Params, Task
+from onbeat.app.task import AnyTask, FanOut, Params, Task
 from onbeat.app.virtual import Trial, instant
-from onbeat.app.within import Within
+from onbeat.app.within import Within, finish_within
+from onbeat.engine.clocks import ClockKeeper, StoreClock
+from onbeat.model import job as model
 from onbeat.model.errors import Misconfigured
+from onbeat.model.ids import JobId
+from onbeat.model.letter import DeadLetter
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
 from onbeat.operations.operator import Operator, TaskDefaults
 from onbeat.ports.chance import Chance
 from onbeat.ports.clock import Clock
-from onbeat.ports.store import Store
+from onbeat.ports.store import Settlement, Store
 from onbeat.ports.telemetry import Telemetry
 from onbeat.recurrence import Recurrence, compile_spec
 from onbeat.targets.handler import Handler, Isolation, Registry
@@ -41,6 +54,7 @@ from onbeat.telemetry.standard import Silent
 
 Value = TypeVar("Value")
 Result = TypeVar("Result")
+Calls = TypeVar("Calls", bound=AsyncIterator[Call[Any]] | Iterator[Call[Any]])
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -71,10 +85,10 @@ class Onbeat:
             self.desk = remote_desk(url, api_key)
         elif store is None:
             self.own_store = open_store(url)
-        self.clock = clock or system_clock()
+        self.clock: Clock = StoreClock(clock or system_clock())
         self.chance = chance or system_chance()
         self.telemetry = telemetry or Silent()
-        self.registry = Registry()
+        self.registry = Registry(self)
         self.defaults: dict[str, JobOptions] = {}
         self.functions: dict[str, Recurrence] = {}
         self.portal = Portal()
@@ -94,6 +108,9 @@ class Onbeat:
     ) -> Task[Params, Coroutine[Any, Any, Result], Result]: ...
 
     @overload
+    def task(self, name: Callable[Params, Calls]) -> Task[Params, Calls, FanOut]: ...
+
+    @overload
     def task(self, name: Callable[Params, Result]) -> Task[Params, Result, Result]: ...
 
     @overload
@@ -106,6 +123,7 @@ class Onbeat:
         retry: RetryPolicy | None = None,
         timeout: Span | None = None,
         labels: Mapping[str, str] | None = None,
+        group: str | None = None,
         isolation: Literal["none", "process"] = "none",
         memory: int | str | None = None,
     ) -> "Registrar": ...
@@ -119,17 +137,26 @@ class Onbeat:
         retry: RetryPolicy | None = None,
         timeout: Span | None = None,
         labels: Mapping[str, str] | None = None,
+        group: str | None = None,
         isolation: Literal["none", "process"] = "none",
         memory: int | str | None = None,
     ) -> Any:
         """Register a function as a task; its name is `name`, or `module.function` without.
 
-        Coroutine functions run in the event loop, others in threads. With `isolation="process"`
-        each attempt runs in a process of its own, which is killed when the attempt is stopped or
-        takes too long; `memory` then bounds it, in bytes or as text such as "512MB". Raises
-        `Invalid` for an option that cannot be right, ValueError when another function has the name.
+        Coroutine functions run in the event loop, others in threads. A generator function, plain
+        or asynchronous, yields calls, and each becomes a job. With `isolation="process"` each
+        attempt runs in a process of its own, which is killed when the attempt is stopped or takes
+        too long; `memory` then bounds it, in bytes or as text such as "512MB". Raises `Invalid` for
+        an option that cannot be right, ValueError when another function has the name.
         """
-        said = options(queue=queue, priority=priority, retry=retry, timeout=timeout, labels=labels)
+        said = options(
+            queue=queue,
+            priority=priority,
+            retry=retry,
+            timeout=timeout,
+            labels=labels,
+            group=group,
+        )
         own = isolation_of(isolation, memory)
         registrar = Registrar(self, name if isinstance(name, str) else None, said, own)
         return registrar(name) if callable(name) else registrar
@@ -183,7 +210,7 @@ class Onbeat:
             return await self.asend_call(calls)
         for call in calls:
             check_call(call)
-        now = self.clock.now()
+        now = await self.present()
         ids = self.chance.ids(len(calls))
         jobs = [call.job(id, now, self.options.retry) for call, id in zip(calls, ids, strict=True)]
         enqueued = await self.desk.enqueue(jobs)
@@ -197,7 +224,7 @@ class Onbeat:
 
     async def asend_call(self, call: Call[Result]) -> Job[Result]:
         check_call(call)
-        job = call.job(self.chance.ids(1)[0], self.clock.now(), self.options.retry)
+        job = call.job(self.chance.ids(1)[0], await self.present(), self.options.retry)
         (enqueued,) = await self.desk.enqueue([job])
         return Job(self, enqueued.id, call, created=enqueued.created)
 
@@ -213,6 +240,20 @@ class Onbeat:
         task = getattr(call.target, "task", None)
         handler = self.registry.handlers.get(task) if task is not None else None
         return handler.decode_result if handler is not None else decode_plain
+
+    # What handlers need
+
+    def job_of(self, call: object, id: JobId, now: datetime) -> model.Job:
+        """The job that a call asks for. Raises TypeError for what is no call."""
+        check_call(call)
+        return cast("Call[Any]", call).job(id, now, self.options.retry)
+
+    def finish(self, connection: object, settlement: Settlement) -> Awaitable[None]:
+        """Settle a job in the transaction that `connection` is in.
+
+        On a plain connection that is done when this returns. Raises `LeaseLost`.
+        """
+        return finish_within(self.store, connection, settlement)
 
     # What handles and facades need
 
@@ -253,7 +294,20 @@ class Onbeat:
             refuse_url=self.options.http.refuse,
             task_defaults=self.task_defaults,
             read=self.read,
+            knows_task=self.knows_task,
+            buried=self.note_buried,
+            telemetry=self.telemetry,
+            connections=frozenset(self.options.connections),
         )
+
+    async def knows_task(self, task: str) -> bool:
+        """Whether the task is registered here, or declared to be run in another language."""
+        return task in self.registry.tasks() or task in self.options.remote_tasks
+
+    def note_buried(self, letter: DeadLetter) -> None:
+        self.telemetry.buried(letter)
+        if self.machinery is not None and self.machinery.brokerage is not None:
+            self.machinery.brokerage.dead.put(letter)
 
     def task_defaults(self, task: str) -> TaskDefaults:
         said = self.defaults.get(task)
@@ -261,6 +315,7 @@ class Onbeat:
             return TaskDefaults()
         given: dict[str, Any] = {
             "queue": said.queue,
+            "group": said.group,
             "priority": said.priority,
             "timeout": said.timeout,
         }
@@ -275,10 +330,20 @@ class Onbeat:
 
     # Running
 
+    async def present(self) -> datetime:
+        """Now: by the store's clock, where the store is this program's own to open."""
+        if self.own_store is not None:
+            await self.open()
+        return self.clock.now()
+
     async def open(self) -> None:
-        """Open the store, once; every use does so by itself."""
-        if self.is_open:
-            return
+        """Open the store, once, and keep with its clock; every use does so by itself."""
+        if not self.is_open:
+            await self.open_once()
+        if isinstance(self.clock, StoreClock) and self.clock.is_stale:
+            await ClockKeeper(self.clock, self.store, self.telemetry).refresh()
+
+    async def open_once(self) -> None:
         if not self.opening.acquire(blocking=False):
             await asyncio.to_thread(self.opening.acquire)
         try:
@@ -326,6 +391,7 @@ class Onbeat:
 
     def parts(self) -> Parts:
         return Parts(
+            operator=self.operator,
             store=self.store,
             clock=self.clock,
             chance=self.chance,
@@ -377,6 +443,9 @@ class Registrar:
     def __call__(
         self, function: Callable[Params, Coroutine[Any, Any, Result]]
     ) -> Task[Params, Coroutine[Any, Any, Result], Result]: ...
+
+    @overload
+    def __call__(self, function: Callable[Params, Calls]) -> Task[Params, Calls, FanOut]: ...
 
     @overload
     def __call__(self, function: Callable[Params, Result]) -> Task[Params, Result, Result]: ...

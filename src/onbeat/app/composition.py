@@ -1,30 +1,40 @@
 """Puts the parts of one Onbeat together: URL in, store and loops out."""
 
 import contextlib
+from base64 import b32encode
 from collections.abc import Generator
 from datetime import timedelta
+from hashlib import sha256
+from importlib.util import find_spec
 
 import msgspec
 
 from onbeat.app.desk import Desk
 from onbeat.app.system import KernelLiveness, SystemChance, SystemClock, identity
+from onbeat.engine.brokered import Brokerage
+from onbeat.engine.remote import RemoteTasks
 from onbeat.engine.runtime import Runtime, RuntimeOptions, World
 from onbeat.model.errors import Misconfigured
 from onbeat.model.retry import RetryPolicy
-from onbeat.model.target import HandlerTarget, HttpTarget, Target
+from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, Target, message_lane
+from onbeat.operations.operator import Operator
 from onbeat.ports.chance import Chance
 from onbeat.ports.clock import Clock
 from onbeat.ports.store import Store
 from onbeat.ports.target import TargetRunner
 from onbeat.ports.telemetry import Telemetry
+from onbeat.ports.transport import Broker
 from onbeat.rules.addresses import NOTHING_MORE, Allowed
 from onbeat.rules.planning import Read
 from onbeat.rules.urls import refusal_at_creation
 from onbeat.targets.handler import Registry
+from onbeat.targets.late import LateRunner
+from onbeat.targets.message import MessageRunner
 from onbeat.targets.runner import HandlerRunner
-from onbeat.transports.memory import MemoryTransport
+from onbeat.transports.direct import DirectTransport
 
 SQLITE = "sqlite:///"
+IN_PROCESS = "memory://"
 
 
 class HttpPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,17 +50,26 @@ class HttpPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about one Onbeat but its store and its tasks."""
+    """Everything about one Onbeat but its store and its tasks.
+
+    `transport` carries claimed jobs to workers. `connections` are brokers that messages may go to,
+    by name. `remote_tasks` are run by workers in other languages, under leases of `remote_lease`.
+    """
 
     runtime: RuntimeOptions = RuntimeOptions()
     retry: RetryPolicy = RetryPolicy()
     http: HttpPolicy = HttpPolicy()
     drain_timeout: timedelta = timedelta(seconds=30)
+    transport: str = IN_PROCESS
+    connections: dict[str, str] = {}
+    remote_tasks: frozenset[str] = frozenset()
+    remote_lease: timedelta = timedelta(minutes=2)
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """What comes in from outside, the same for everything that one Onbeat does."""
 
+    operator: Operator
     store: Store
     clock: Clock
     chance: Chance
@@ -123,7 +142,9 @@ class Machinery:
     def __init__(self, parts: Parts, options: Options) -> None:
         self.options = options
         self.handlers = HandlerRunner(parts.registry)
-        self.callbacks = callback_runner(parts.clock, options.http)
+        self.callbacks = callback_runner(parts, options.http)
+        self.messages = MessageRunner(options.connections, broker_at)
+        self.brokerage = brokerage_of(parts, options)
         self.runtime = Runtime(world(parts, self), options.runtime)
 
     async def start(self) -> None:
@@ -137,6 +158,7 @@ class Machinery:
             await self.callbacks.open()
 
     async def close(self) -> None:
+        await self.messages.close()
         if self.callbacks is not None:
             await self.callbacks.close()
         await self.handlers.close()
@@ -153,28 +175,36 @@ class Machinery:
         await self.close()
 
 
-def callback_runner(clock: Clock, policy: HttpPolicy) -> TargetRunner | None:
+def callback_runner(parts: Parts, policy: HttpPolicy) -> TargetRunner | None:
     """None where the `http` extra is not installed: callbacks are then left to other workers."""
-    try:
-        from onbeat.targets.http import HttpOptions, HttpRunner  # noqa: PLC0415
-    except ImportError:
+    if find_spec("aiohttp") is None:
         return None
+    return LateRunner(lambda: http_runner(parts, policy))
+
+
+def http_runner(parts: Parts, policy: HttpPolicy) -> TargetRunner:
+    from onbeat.targets.http import HttpOptions, HttpRunner  # noqa: PLC0415  slow to load
+
     return HttpRunner(
-        clock,
+        parts.clock,
         HttpOptions(
             timeout=policy.timeout,
             private_allowed=policy.private_allowed,
             allowed=policy.allowed,
         ),
+        telemetry=parts.telemetry,
     )
 
 
 def world(parts: Parts, machinery: Machinery) -> World:
-    runners: dict[type[Target], TargetRunner] = {HandlerTarget: machinery.handlers}
-    others: frozenset[str] = frozenset()
+    runners: dict[type[Target], TargetRunner] = {
+        HandlerTarget: machinery.handlers,
+        MessageTarget: machinery.messages,
+    }
+    others = frozenset(message_lane(name) for name in machinery.messages.urls)
     if machinery.callbacks is not None:
         runners[HttpTarget] = machinery.callbacks
-        others = frozenset({"@http"})
+        others |= {"@http"}
     return World(
         store=parts.store,
         clock=parts.clock,
@@ -183,7 +213,36 @@ def world(parts: Parts, machinery: Machinery) -> World:
         telemetry=parts.telemetry,
         runners=runners,
         lanes=lambda: parts.registry.tasks() | others,
-        identity=identity(parts.chance.ids(1)[0], parts.clock.now()),
+        identity=identity(short_name(parts.chance.ids(1)[0]), parts.clock.now()),
         read=parts.read,
-        transport=MemoryTransport,
+        transport=DirectTransport,
+        brokerage=machinery.brokerage,
+    )
+
+
+def short_name(id: str) -> str:
+    """60 bits of the id, which tell the lives of workers apart.
+
+    Every job that runs has its worker's name in its row, in an index and in what is kept of it.
+    """
+    return b32encode(sha256(id.encode()).digest()).decode().lower()[:12]
+
+
+def broker_at(url: str) -> Broker:
+    from onbeat.app.brokers import open_broker  # noqa: PLC0415  most programs need no broker
+
+    return open_broker(url)
+
+
+def brokerage_of(parts: Parts, options: Options) -> Brokerage | None:
+    """What goes over the transport's broker; None where all roles share this process."""
+    if options.transport == IN_PROCESS:
+        return None
+    from onbeat.app.brokers import brokerage  # noqa: PLC0415  as above
+
+    return brokerage(
+        broker_at(options.transport),
+        parts.operator,
+        RemoteTasks(options.remote_tasks, parts.registry.tasks),
+        options.remote_lease,
     )

@@ -10,7 +10,7 @@ from onbeat.model.job import Job, JobState
 from onbeat.operations import schedules as schedule_verbs
 from onbeat.operations.operator import Operator
 from onbeat.operations.table import JOB_SHOW, Operation
-from onbeat.ports.store import Enqueued
+from onbeat.ports.store import Enqueued, Store
 from onbeat.wire.jobs import JobAnswer
 from onbeat.wire.requests import JobById, Put
 from onbeat.wire.schedules import ScheduleDraft
@@ -53,6 +53,12 @@ class Opened(Protocol):
     @property
     def operator(self) -> Operator: ...
 
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def is_open(self) -> bool: ...
+
     async def open(self) -> None: ...
 
 
@@ -67,8 +73,10 @@ class LocalDesk:
         return await operation.function(self.host.operator, request)
 
     async def enqueue(self, jobs: Sequence[Job]) -> Sequence[Enqueued]:
-        await self.host.open()
-        return await self.host.operator.store.enqueue(jobs)
+        # Who sends has mostly opened it just now, to ask for the time.
+        if not self.host.is_open:
+            await self.host.open()
+        return await self.host.store.enqueue(jobs)
 
     async def put_schedule(self, key: str, draft: ScheduleDraft) -> Put:
         await self.host.open()

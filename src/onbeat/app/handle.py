@@ -41,16 +41,13 @@ class Reader(Protocol):
     def decoder_of(self, call: Call[Any]) -> Callable[[bytes], Any]: ...
 
 
-class Job(Generic[Result_co]):
+class Job(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
     """`created` is False when a live job held the unique key; `id` is then that job's."""
 
-    __slots__ = ("call", "created", "id", "reader")
-
-    def __init__(self, reader: Reader, id: JobId, call: Call[Result_co], *, created: bool) -> None:
-        self.reader = reader
-        self.id = id
-        self.call = call
-        self.created = created
+    reader: Reader
+    id: JobId
+    call: Call[Result_co]
+    created: bool
 
     def __repr__(self) -> str:
         return f"Job({self.id!r})"

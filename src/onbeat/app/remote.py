@@ -14,7 +14,7 @@ from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
 from onbeat.model.job import FINAL_STATES, Job
 from onbeat.model.limits import BULK_JOBS_MAX, PAGE_LIMIT_MAX
-from onbeat.model.target import HandlerTarget, HttpTarget, Target
+from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, Target
 from onbeat.operations.table import (
     JOB_ENQUEUE,
     JOB_SHOW,
@@ -27,7 +27,7 @@ from onbeat.wire.jobs import EnqueueBody, JobAnswer, JobBody
 from onbeat.wire.recurrences import FORM_OF_KIND
 from onbeat.wire.requests import Enqueue, JobById, ListSchedules, Put, PutSchedule
 from onbeat.wire.schedules import ScheduleBody, ScheduleDraft
-from onbeat.wire.targets import HttpBody, RetryBody, TargetBody
+from onbeat.wire.targets import HttpBody, MessageBody, RetryBody, TargetBody
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
@@ -135,6 +135,7 @@ def job_body(job: Job) -> JobBody:
         expires_at=job.expires_at or UNSET,
         after=job.after,
         labels=job.labels,
+        group=job.group or UNSET,
     )
 
 
@@ -151,6 +152,8 @@ def target_body(target: Target) -> TargetBody:
                 secret=target.secret or UNSET,
             )
             return TargetBody(http=http)
+        case MessageTarget(to=to, queue=queue, body=body, headers=headers):
+            return TargetBody(message=MessageBody(to=to, queue=queue, body=body, headers=headers))
 
 
 def schedule_body(draft: ScheduleDraft) -> ScheduleBody:

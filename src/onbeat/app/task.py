@@ -11,6 +11,7 @@ from onbeat.model.ids import JobId
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HandlerTarget
 from onbeat.targets.context import Context
+from onbeat.targets.distributing import FanOut
 from onbeat.targets.handler import Handler
 
 Params = ParamSpec("Params")
@@ -31,8 +32,8 @@ class Sender(Protocol):
 class Task(Generic[Params, Returned, Result]):
     """Calling it calls the function. `send` and `asend` store a job of it instead.
 
-    `Returned` is what the function returns (an awaitable for a coroutine function), `Result` what
-    its job will result in.
+    `Returned` is what the function returns (an awaitable for a coroutine function, a generator for
+    one that yields calls), `Result` what its job will result in.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Task(Generic[Params, Returned, Result]):
         expires_in: Span | None = None,
         after: tuple[JobId, ...] | None = None,
         labels: Mapping[str, str] | None = None,
+        group: str | None = None,
     ) -> "Task[Params, Returned, Result]":
         """The same task with these options for the jobs sent through it.
 
@@ -112,10 +114,11 @@ class Task(Generic[Params, Returned, Result]):
             expires_in=expires_in,
             after=after,
             labels=labels,
+            group=group,
         )
         return Task(self.sender, self.handler, self.function, said)
 
 
 AnyTask = Task[..., Any, Any]
 
-__all__ = ["AnyTask", "Context", "Params", "Task"]
+__all__ = ["AnyTask", "Context", "FanOut", "Params", "Task"]

@@ -5,7 +5,7 @@ A connection is known by its class and the package that has it, so that no drive
 
 import re
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from typing import Any, Final, Protocol, TypeVar, overload
 
 from onbeat.app.calls import Call
@@ -15,7 +15,7 @@ from onbeat.model import job as model
 from onbeat.model.errors import Invalid, Misconfigured
 from onbeat.ports.chance import Chance
 from onbeat.ports.clock import Clock
-from onbeat.ports.store import Enqueued, Store
+from onbeat.ports.store import Enqueued, Settlement, Store
 
 Result = TypeVar("Result")
 Value = TypeVar("Value")
@@ -87,15 +87,17 @@ class Within:
         line = self.line
         if not isinstance(line, Line):
             raise TypeError("the connection is asynchronous; use asend")
-        jobs = self.jobs(calls)
-        if jobs and kind_of(self.host.store) == "postgresql":
+        # Opening keeps the clock with the store's, by which the jobs are then stamped.
+        if calls and kind_of(self.host.store) == "postgresql":
             self.host.wait_for(self.host.open())
+        jobs = self.jobs(calls)
         return self.handles(calls, store_plain(self.host.store, line, jobs))
 
     async def asend_all(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]:
-        store, line, jobs = self.host.store, self.line, self.jobs(calls)
-        if jobs and kind_of(store) == "postgresql":
+        store, line = self.host.store, self.line
+        if calls and kind_of(store) == "postgresql":
             await self.host.open()
+        jobs = self.jobs(calls)
         if isinstance(line, Line):
             enqueued = store_plain(store, line, jobs)
         elif isinstance(line, Bridge):
@@ -135,7 +137,7 @@ def refuse_other(store: Store, line: "Line | Waiting") -> None:
     kind = kind_of(store)
     if kind not in NAMES:
         raise Misconfigured(
-            f"jobs can be sent within a transaction on SQLite and PostgreSQL, not on {store.url}",
+            f"a transaction can be shared on SQLite and PostgreSQL, not on {store.url}",
             key="store",
         )
     if kind != line.kind:
@@ -166,6 +168,44 @@ async def store_waiting(
     from onbeat.stores.postgres.outside import enqueue  # noqa: PLC0415  only where it is used
 
     return await enqueue(line, store.url, jobs)
+
+
+def finish_within(store: Store, connection: object, settlement: Settlement) -> Awaitable[None]:
+    """Settle in the transaction that `connection` is in; on a plain one, before it returns.
+
+    Raises `LeaseLost` when the lease is not valid any more, `Invalid` where no transaction is open.
+    """
+    line = line_of(connection)
+    if isinstance(line, Line):
+        settle_plain(store, line, settlement)
+        return Done()
+    if isinstance(line, Bridge):
+        return line.cross(lambda plain: settle_plain(store, plain, settlement))
+    return settle_waiting(store, line, settlement)
+
+
+def settle_plain(store: Store, line: "Line", settlement: Settlement) -> None:
+    refuse_other(store, line)
+    if line.kind == "sqlite":
+        from onbeat.stores.sqlite.outside import settle  # noqa: PLC0415  only where it is used
+
+        settle(line, store.url, settlement)
+    else:
+        at_once(settle_waiting(store, AtOnce(line), settlement))
+
+
+async def settle_waiting(store: Store, line: "Waiting", settlement: Settlement) -> None:
+    refuse_other(store, line)
+    from onbeat.stores.postgres.outside import settle  # noqa: PLC0415  only where it is used
+
+    await settle(line, store.url, settlement)
+
+
+class Done:
+    """For who awaits what is done already."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()
 
 
 def at_once(work: Coroutine[Any, Any, Value]) -> Value:

@@ -11,16 +11,20 @@ from typing import Any, Final
 import click
 import msgspec
 
+from onbeat.app.composition import IN_PROCESS, broker_at
 from onbeat.cli.connection import Connection, config_option, json_option
 from onbeat.cli.endings import FAILED, OK
 from onbeat.cli.examples import examples
 from onbeat.cli.local import opened_with
 from onbeat.cli.output import done, plain, show_json, show_table, styled
 from onbeat.cli.times import present
+from onbeat.model.errors import Unavailable
 from onbeat.ports.store import Finding
 from onbeat.recurrence import tzdata_version
+from onbeat.settings import Settings
 
 OPEN_FILES_MIN: Final = 4_096
+BROKER_SECONDS_MAX: Final = 10.0
 FIRST_YEAR: Final = 2024
 LAST_YEAR: Final = 2100
 
@@ -54,14 +58,46 @@ async def opened_once(connection: Connection) -> tuple[str, Sequence[Finding]]:
 @config_option
 @json_option
 def doctor(store: str | None, config: Path | None, *, as_json: bool) -> int:
-    """Look at store, clock, time zones and limits; exit 1 when something is not right."""
-    _, found = asyncio.run(opened_once(Connection(store=store, config=config)))
-    findings = [*own_findings(present()), *found]
+    """Look at store, brokers, clock, time zones and limits; exit 1 when something is not right."""
+    connection = Connection(store=store, config=config)
+    _, found = asyncio.run(opened_once(connection))
+    brokers = asyncio.run(broker_findings(connection.settings()))
+    findings = [*own_findings(present()), *found, *brokers]
     if as_json:
         show_json({"findings": [msgspec.structs.asdict(finding) for finding in findings]})
     else:
         show_findings(findings)
     return OK if all(finding.ok for finding in findings) else FAILED
+
+
+async def broker_findings(settings: Settings) -> Sequence[Finding]:
+    """Of the brokers that the settings name, whether they answer.
+
+    What carries jobs between roles needs no durability of its own, whatever the broker: the store
+    is the only truth. What messages are sent to is somebody else's, who may need it.
+    """
+    found: list[Finding] = []
+    if settings.transport != IN_PROCESS:
+        said = "answers; its own persistence is not needed, since every job is in the store"
+        found.append(await broker_finding("transport", settings.transport, said))
+    for name, url in settings.connections.items():
+        found.append(await broker_finding(f"connection {name}", url, "answers"))
+    return found
+
+
+async def broker_finding(name: str, url: str, said: str) -> Finding:
+    """Raises `Misconfigured` for a URL that names no broker."""
+    broker = broker_at(url)
+    try:
+        await broker.open()
+        async with asyncio.timeout(BROKER_SECONDS_MAX):
+            await broker.ping()
+    except (Unavailable, TimeoutError) as error:
+        why = str(error) or f"no answer within {BROKER_SECONDS_MAX:g} s"
+        return Finding(name=name, ok=False, value=why, remedy="start it, or correct its URL")
+    finally:
+        await broker.close()
+    return Finding(name=name, ok=True, value=f"{broker.url} {said}")
 
 
 def show_findings(findings: Sequence[Finding]) -> None:

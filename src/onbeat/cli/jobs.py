@@ -37,7 +37,15 @@ from onbeat.cli.times import in_full, in_short, present
 from onbeat.model.errors import Invalid, OnbeatError
 
 CHUNK: Final = 1_000
-SHORT_FIELDS: Final = ("queue", "priority", "reason", "unique", "schedule_id", "cancel_reason")
+SHORT_FIELDS: Final = (
+    "queue",
+    "group",
+    "priority",
+    "reason",
+    "unique",
+    "schedule_id",
+    "cancel_reason",
+)
 TIMES: Final = ("created_at", "started_at", "finished_at", "expires_at", "occurrence")
 
 
@@ -61,6 +69,7 @@ Examples:
 @field("--delay", metavar="SPAN", help="How long from now it is due.")
 @field("--expires-at", metavar="INSTANT", help="Give it up if it has not started by then.")
 @field("--unique", metavar="KEY", help="Add nothing while a live job has this key.")
+@field("--group", metavar="NAME", help="Share its queue's limits for groups with this group.")
 @field("--after", multiple=True, metavar="ID", help="Wait for this job. Repeat for several.")
 @job_options
 @retry_options
@@ -90,7 +99,7 @@ def job_body(values: Mapping[str, Any]) -> dict[str, Any]:
     after = {"after": list(values["after"])} if values["after"] else {}
     return {
         **target_body(values),
-        **given(values, "delay", "unique"),
+        **given(values, "delay", "unique", "group"),
         **instants(values, "run_at", "expires_at"),
         **common_body(values),
         **after,

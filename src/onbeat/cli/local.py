@@ -47,5 +47,10 @@ def opened_with(settings: Settings) -> Onbeat:
         private_allowed=settings.allows_private,
         allowed=allowed_from(settings.http.allow),
     )
-    options = Options(retry=settings.retry.policy, http=http)
+    options = Options(
+        retry=settings.retry.policy,
+        http=http,
+        connections=dict(settings.connections),
+        remote_tasks=frozenset(settings.remote.tasks),
+    )
     return Onbeat(settings.store, options=options)

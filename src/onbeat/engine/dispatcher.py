@@ -60,6 +60,11 @@ class Dispatcher:
         count, next_due_at = await self.dispatch_due()
         if count > 0 and self.transport.room() > 0:
             return 0.0
-        if next_due_at is None:
-            return LOOK_AGAIN_MAX
-        return min(LOOK_AGAIN_MAX, max(0.0, (next_due_at - self.clock.now()).total_seconds()))
+        return seconds_until(next_due_at, self.clock)
+
+
+def seconds_until(due_at: datetime | None, clock: Clock, most: float = LOOK_AGAIN_MAX) -> float:
+    """How long a loop may rest that has nothing to do before then; never longer than `most`."""
+    if due_at is None:
+        return most
+    return min(most, max(0.0, (due_at - clock.now()).total_seconds()))

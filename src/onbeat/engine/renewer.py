@@ -3,19 +3,31 @@
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from onbeat.engine.keeper import Alarm
 from onbeat.engine.running import Running
-from onbeat.engine.worker import Worker
 from onbeat.model.errors import Unavailable
+from onbeat.model.ids import JobId
 from onbeat.model.job import Progress
 from onbeat.model.worker import Worker as WorkerRow
 from onbeat.ports.clock import Clock
 from onbeat.ports.store import Held, RenewerStore, WorkerStore
 from onbeat.ports.telemetry import Telemetry
+
+
+class Holder(Protocol):
+    """Who holds leases: a worker, or a carrier."""
+
+    @property
+    def running(self) -> Mapping[JobId, Running]: ...
+
+    def compare(self, known: Sequence[Running], held: Sequence[Held]) -> None:
+        """Act on the store's word about the attempts that were `known` before it was asked."""
+        ...
 
 
 class Renewer:
@@ -27,18 +39,18 @@ class Renewer:
         notes: WorkerStore,
         clock: Clock,
         row: Callable[[], WorkerRow],
-        worker: Worker,
+        holder: Holder,
     ) -> None:
         self.store = store
         self.notes = notes
         self.clock = clock
         self.row = row
-        self.worker = worker
+        self.holder = holder
         self.beats = 0
 
     async def renew_held(self) -> tuple[tuple[Running, ...], tuple[Held, ...]]:
         """Beat once. Returns the attempts known before, and the leases that the store told."""
-        known = tuple(run for run in tuple(self.worker.running.values()) if not run.is_settling)
+        known = tuple(run for run in tuple(self.holder.running.values()) if not run.is_settling)
         self.beats += 1
         held = await self.store.beat(replace(self.row(), beat=self.beats, beat_at=self.clock.now()))
         await self.keep_progress(known)
@@ -110,7 +122,7 @@ class RenewerThread:
 
     def apply_word(self) -> None:
         if self.words:
-            self.renewer.worker.compare(*self.words.pop())
+            self.renewer.holder.compare(*self.words.pop())
 
     def in_workers_loop(self, act: Callable[[], None]) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Takes back jobs whose worker has died."""
+"""Takes back jobs whose worker has died, or whose timed lease has run out."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -6,8 +6,8 @@ from datetime import datetime
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
 from onbeat.model.limits import RESCUE_MAX
-from onbeat.model.outcome import Lost
-from onbeat.model.worker import Worker
+from onbeat.model.outcome import Lost, Outcome, Released
+from onbeat.model.worker import Worker, is_carried
 from onbeat.ports.chance import Chance
 from onbeat.ports.clock import Clock
 from onbeat.ports.liveness import Liveness
@@ -71,15 +71,15 @@ class Rescuer:
         self.watch = Watch()
 
     async def rescue_expired(self) -> int:
-        """Settle every job of a dead worker as lost. Returns how many there were."""
+        """Settle every job whose lease has run out. Returns how many there were."""
         try:
             workers = await self.store.workers()
             dead = self.dead_among(workers)
-            jobs = await self.store.abandoned(dead, RESCUE_MAX)
+            jobs = await self.store.abandoned(dead, self.clock.now(), RESCUE_MAX)
         except BaseException:
             self.watch.restart()
             raise
-        await self.settle_lost(jobs)
+        await self.settle_abandoned(jobs)
         if dead and len(jobs) < RESCUE_MAX:
             await self.store.forget_workers(dead)
         return len(jobs)
@@ -88,15 +88,24 @@ class Rescuer:
         gone = {worker.id for worker in workers if self.liveness.is_gone(worker)}
         return gone | self.watch.silent(workers, self.clock.monotonic())
 
-    async def settle_lost(self, jobs: Sequence[Job]) -> None:
+    async def settle_abandoned(self, jobs: Sequence[Job]) -> None:
         now = self.clock.now()
-        settlements = [self.lost(job, now) for job in jobs]
+        settlements = [self.abandoned(job, now) for job in jobs]
         settled = await self.settler.settle(settlements)
         for job, settlement, was_ours in zip(jobs, settlements, settled, strict=True):
             if was_ours and job.worker is not None:
                 self.telemetry.rescued(settlement.job, job.worker)
 
-    def lost(self, job: Job, now: datetime) -> Settlement:
-        outcome = Lost(f"worker {job.worker} died or was not heard of")
+    def abandoned(self, job: Job, now: datetime) -> Settlement:
+        outcome = outcome_of(job)
         settled = settle(job, outcome, now, self.chance.fraction())
         return Settlement(job=settled, attempt=attempt_of(job, outcome, now))
+
+
+def outcome_of(job: Job) -> Outcome:
+    """What an attempt came to whose lease has run out; one only on its way had not begun."""
+    if is_carried(job.worker):
+        return Released()
+    if job.lease_until is not None:
+        return Lost(f"worker {job.worker} did not renew its lease in time")
+    return Lost(f"worker {job.worker} died or was not heard of")

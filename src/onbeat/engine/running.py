@@ -4,28 +4,34 @@ import asyncio
 from datetime import datetime
 from enum import Enum, auto
 
+import msgspec
+
 from onbeat.model.job import Job, Progress
 
 
 class Stop(Enum):
-    """Why an attempt is stopped; only a cancel may write an end of the job."""
+    """Why an attempt is stopped. One that has lost its lease writes nothing."""
 
     CANCEL = auto()
+    TIMEOUT = auto()
     LEASE_LOST = auto()
     SHUTDOWN = auto()
 
 
-class Running:
-    """Implements `onbeat.ports.target.Run`, and is the worker's handle on the attempt."""
+class Running(msgspec.Struct, eq=False, gc=False):
+    """Implements `onbeat.ports.target.Run`, and is the worker's handle on the attempt.
 
-    def __init__(self, job: Job, deadline: datetime | None) -> None:
-        self.job = job
-        self.deadline = deadline
-        self.stop: Stop | None = None
-        self.stop_reason: str | None = None
-        self.is_settling = False
-        self.progress: Progress | None = None
-        self.task: asyncio.Task[None] | None = None
+    There are many, so the garbage collector does not track them. `task` leads back here, and is
+    let go when the attempt has ended.
+    """
+
+    job: Job
+    deadline: datetime | None
+    stop: Stop | None = None
+    stop_reason: str | None = None
+    is_settling: bool = False
+    progress: Progress | None = None
+    task: asyncio.Task[None] | None = None
 
     def note_progress(self, progress: Progress) -> None:
         """May be called from any thread: the newest value is what the next beat stores."""

@@ -1,11 +1,13 @@
 """The loops of one process: opens with them all, drains on the way out."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 
 import msgspec
 
+from onbeat.engine.brokered import Brokerage, Brokered, Surroundings, cancelled
+from onbeat.engine.clocks import ClockKeeper
 from onbeat.engine.dispatcher import Dispatcher
 from onbeat.engine.keeper import Alarm, Step, keep
 from onbeat.engine.planner import Planner
@@ -47,7 +49,10 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
-    """What the loops are given of the world outside."""
+    """What the loops are given of the world outside.
+
+    With a `brokerage` jobs go over its broker to workers anywhere, else over `transport`.
+    """
 
     store: Store
     clock: Clock
@@ -59,6 +64,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     identity: WorkerRow
     read: Read
     transport: Callable[[Callable[[], int]], Transport]
+    brokerage: Brokerage | None = None
 
 
 class Runtime:
@@ -112,10 +118,33 @@ class Runtime:
             keep_failed=options.keep_failed,
         )
         self.renewer = Renewer(world.store, world.store, world.clock, self.row, self.worker)
+        self.clocks = ClockKeeper(world.clock, world.store, world.telemetry)
         self.beats: RenewerThread | None = None
         self.tasks: list[asyncio.Task[None]] = []
         self.claiming: asyncio.Task[None] | None = None
         self.unlisten: Callable[[], None] = lambda: None
+        self.brokered = None if world.brokerage is None else self.over(world.brokerage)
+
+    def over(self, brokerage: Brokerage) -> Brokered:
+        world, options = self.world, self.options
+        around = Surroundings(
+            store=world.store,
+            clock=world.clock,
+            chance=world.chance,
+            telemetry=world.telemetry,
+            lanes=world.lanes,
+            identity=world.identity,
+            roles=options.roles,
+            queues=options.queues,
+            beat_period=self.beat_period,
+            keep=self.keep,
+        )
+        return Brokered(brokerage, around, self.worker, self.dispatcher)
+
+    @property
+    def beat_period(self) -> float:
+        """Seconds between two beats."""
+        return self.options.lease.total_seconds() / BEATS_PER_LEASE
 
     def row(self) -> WorkerRow:
         """This process as others see it."""
@@ -132,6 +161,7 @@ class Runtime:
         """Begin all loops of the process's roles. The store must be open."""
         self.plan_alarm, self.claim_alarm, self.rescue_alarm = Alarm(), Alarm(), Alarm()
         self.unlisten = self.world.store.listen(self.heard)
+        self.keep("clock", self.clocks.step, Alarm())
         roles = self.options.roles
         if Role.PLANNER in roles:
             self.keep("planner", self.plan_step, self.plan_alarm)
@@ -140,15 +170,22 @@ class Runtime:
         if Role.SUPERVISOR in roles:
             self.keep("rescuer", self.rescue_step, self.rescue_alarm)
             self.keep("pruner", self.pruner.step, Alarm())
-        if {Role.DISPATCHER, Role.WORKER} <= roles:
-            await self.start_work()
+        if self.brokered is not None:
+            if Role.WORKER in roles:
+                await self.register()
+                self.tasks.append(asyncio.create_task(self.consume()))
+            await self.brokered.start()
+        elif {Role.DISPATCHER, Role.WORKER} <= roles:
+            await self.register()
+            self.start_work()
 
-    async def start_work(self) -> None:
-        """Register before the first claim: a lease whose worker has no row counts as abandoned."""
+    async def register(self) -> None:
+        """Before the first claim: a lease whose worker has no row counts as abandoned."""
         await self.renewer.renew_held()
-        period = self.options.lease.total_seconds() / BEATS_PER_LEASE
-        self.beats = RenewerThread(self.renewer, period, self.world.telemetry)
+        self.beats = RenewerThread(self.renewer, self.beat_period, self.world.telemetry)
         self.beats.start()
+
+    def start_work(self) -> None:
         self.worker.freed = self.claim_alarm.ring
         self.claiming = self.keep("dispatcher", self.dispatcher.step, self.claim_alarm)
         self.tasks.append(asyncio.create_task(self.consume()))
@@ -168,6 +205,8 @@ class Runtime:
         match hint:
             case Hint.JOBS:
                 self.claim_alarm.ring_from_anywhere()
+                if self.brokered is not None:
+                    self.brokered.jobs_may_be_due()
             case Hint.SCHEDULES:
                 self.plan_alarm.ring_from_anywhere()
             case Hint.CANCELS:
@@ -201,35 +240,36 @@ class Runtime:
 
         Returns how many attempts had to be stopped. Beats go on until the end.
         """
-        if self.claiming is None:
-            return 0
         self.worker.is_draining = True
-        # A claim cut off half-way would leave leases that nobody here knows of.
-        async with self.dispatcher.claiming:
-            await cancelled([self.claiming])
+        await self.stop_claiming()
         stopped = await self.worker.drain(grace)
         if self.beats is not None:
             await self.beats.stop()
         await self.forget()
         return stopped
 
+    async def stop_claiming(self) -> None:
+        if self.brokered is not None:
+            await self.brokered.stop_claiming()
+        elif self.claiming is not None:
+            # A claim cut off half-way would leave leases that nobody here knows of.
+            async with self.dispatcher.claiming:
+                await cancelled([self.claiming])
+
     async def forget(self) -> None:
         """Take this worker's row away; a store that is away learns by its silence."""
+        holder = None if self.brokered is None else self.brokered.holder
+        ids = [self.world.identity.id] if holder is None else [self.world.identity.id, holder]
         try:
-            await self.world.store.forget_workers([self.world.identity.id])
+            await self.world.store.forget_workers(ids)
         except Unavailable as error:
             self.world.telemetry.loop_failed("drain", error)
 
     async def stop(self) -> None:
         """End every loop. What was not drained counts as lost when the lease runs out."""
         self.unlisten()
+        if self.brokered is not None:
+            await self.brokered.stop()
         await cancelled(self.tasks)
         if self.beats is not None:
             await self.beats.stop()
-
-
-async def cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel the tasks and wait for their end."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -5,19 +5,17 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 
-from onbeat.engine.keeper import pause_after
 from onbeat.engine.running import Running, Stop
-from onbeat.model.errors import Unavailable
+from onbeat.engine.settler import Settler
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, JobState
-from onbeat.model.outcome import Cancelled, Failed, Outcome, Released
+from onbeat.model.outcome import Cancelled, Failed, Outcome, Released, Succeeded
 from onbeat.model.target import Target
 from onbeat.ports.chance import Chance
 from onbeat.ports.clock import Clock
 from onbeat.ports.store import Held, Settlement, WorkerStore
 from onbeat.ports.target import TargetRunner
 from onbeat.ports.telemetry import Telemetry
-from onbeat.rules.settling import attempt_of, settle
 
 Runners = Mapping[type[Target], TargetRunner]
 
@@ -28,6 +26,17 @@ PREFETCH_BELOW = 0.05
 # How long a stopped attempt is waited for at the end of a drain. One that does not heed its stop
 # is left as it is, and counts as lost.
 STOP_PATIENCE = 10.0
+
+NOT_COMMITTED = (
+    "its handler called finish_within and returned, but the transaction was not committed; "
+    "commit it before the handler returns"
+)
+
+
+class Attempting(Running, eq=False, gc=False):
+    """`finished` is how the handler's own transaction settles the job, if it commits."""
+
+    finished: Settlement | None = None
 
 
 class Worker:
@@ -51,16 +60,17 @@ class Worker:
         self.telemetry = telemetry
         self.concurrency = concurrency
         self.prefetch = prefetch
-        self.running: dict[JobId, Running] = {}
+        self.running: dict[JobId, Attempting] = {}
         self.backlog: deque[Job] = deque()
         self.mean_duration = PREFETCH_BELOW
         self.is_draining = False
-        self.is_out_of_time = False
         self.idle = asyncio.Event()
         self.idle.set()
         self.strays: frozenset[tuple[JobId, Token]] = frozenset()
         self.returning: set[asyncio.Task[None]] = set()
         self.freed: Callable[[], None] = lambda: None
+        self.settler = Settler(store, clock, chance, telemetry)
+        self.settler.let_go = self.end_all
 
     def capacity(self) -> int:
         """How many more jobs this worker would take."""
@@ -96,33 +106,45 @@ class Worker:
 
     def begin(self, job: Job) -> None:
         deadline = self.clock.now() + job.timeout if job.timeout is not None else None
-        running = Running(job, deadline)
+        running = Attempting(job, deadline)
         self.running[job.id] = running
         self.idle.clear()
-        running.task = asyncio.create_task(self.work_one(running))
+        running.task = asyncio.get_running_loop().create_task(self.work_one(running))
 
-    async def work_one(self, running: Running) -> None:
-        """Run one claimed job and record what became of it."""
-        job = running.job
-        began = self.clock.monotonic()
+    async def work_one(self, running: Attempting) -> None:
+        """Run one claimed job and have recorded what became of it."""
         try:
-            self.telemetry.started(job, self.clock.now() - job.due_at)
+            began = self.clock.monotonic()
+            self.telemetry.started(running.job, self.clock.now() - running.job.due_at)
             outcome = await self.attempt(running)
             duration = self.clock.monotonic() - began
-            running.is_settling = True
-            if outcome is None:
-                self.telemetry.lease_lost(job)
-            else:
-                await self.record(job, outcome, timedelta(seconds=duration))
             self.mean_duration += (duration - self.mean_duration) / 16
-        except Exception as error:  # noqa: BLE001  the beat finds what could not be recorded
-            self.telemetry.loop_failed("worker", error)
-        finally:
+            running.is_settling, running.task = True, None
+            self.conclude(running, outcome, timedelta(seconds=duration))
+        except BaseException as error:
             self.end(running)
+            if not isinstance(error, Exception):
+                raise
+            # The beat finds what could not be recorded.
+            self.telemetry.loop_failed("worker", error)
+
+    def conclude(self, running: Attempting, outcome: Outcome | None, duration: timedelta) -> None:
+        if running.finished is not None:
+            self.later(self.confirm(running, running.finished, outcome, duration))
+        elif outcome is None:
+            self.telemetry.lease_lost(running.job)
+            self.end(running)
+        else:
+            self.settler.put(running.job, outcome, duration, running)
 
     def end(self, running: Running) -> None:
-        if self.running.get(running.job.id) is running:
-            del self.running[running.job.id]
+        self.end_all([running])
+
+    def end_all(self, ended: Sequence[Running]) -> None:
+        """Their slots are free, and taken by what waits, in one go."""
+        for running in ended:
+            if self.running.get(running.job.id) is running:
+                del self.running[running.job.id]
         if not self.is_draining:
             self.fill_slots()
         if not self.running:
@@ -132,52 +154,49 @@ class Worker:
     async def attempt(self, running: Running) -> Outcome | None:
         """What the target made of the job; None when its lease was lost meanwhile."""
         runner = self.runners[type(running.job.target)]
-        timeout = running.job.timeout
-        limit = None if timeout is None else asyncio.timeout(timeout.total_seconds())
+        timer = timer_of(running)
         try:
-            if limit is None:
-                return await runner.run(running)
-            async with limit:
-                return await runner.run(running)
+            return await runner.run(running)
         except asyncio.CancelledError:
             if running.stop is not None:
                 return stopped(running.stop, running.stop_reason)
             if is_being_cancelled():
                 raise
             return Failed("CancelledError: something that the handler awaited was cancelled")
-        except TimeoutError:
-            if timeout is None or limit is None or not limit.expired():
-                return Failed("TimeoutError")
-            running.stop_reason = f"timed out after {timeout.total_seconds():g} s"
-            return Failed(running.stop_reason)
         except Exception as error:  # noqa: BLE001  a target may raise anything
             return Failed(f"{type(error).__name__}: {error}")
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    async def confirm(
+        self,
+        running: Attempting,
+        finished: Settlement,
+        outcome: Outcome | None,
+        duration: timedelta,
+    ) -> None:
+        """Look whether the handler's own transaction was committed; that alone counts then."""
+        job = running.job
+        try:
+            stored = await self.settler.insist(lambda: self.store.job(job.id))
+        except BaseException:
+            self.end(running)
+            raise
+        if stored is not None and (stored.token, stored.state) == (job.token, JobState.SUCCEEDED):
+            self.telemetry.ended(finished.job, Succeeded(finished.job.result), duration)
+            self.end(running)
+        elif outcome is None:
+            self.telemetry.lease_lost(job)
+            self.end(running)
+        elif isinstance(outcome, Succeeded):
+            self.settler.put(job, Failed(NOT_COMMITTED), duration, running)
+        else:
+            self.settler.put(job, outcome, duration, running)
 
     async def record(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
-        """Store the outcome, for as long as it takes: the job keeps its slot meanwhile.
-
-        So a store that is away holds back new work instead of losing what was done. Repeating is
-        harmless, since the store knows a settlement that it has written already. Only a shutdown
-        that has waited long enough gives up; the job then counts as lost.
-        """
-        now = self.clock.now()
-        settled = settle(job, outcome, now, self.chance.fraction())
-        settlement = Settlement(job=settled, attempt=attempt_of(job, outcome, now))
-        failures = 0
-        while True:
-            try:
-                (was_ours,) = await self.store.settle([settlement])
-                break
-            except Unavailable as error:
-                self.telemetry.loop_failed("settle", error)
-                if self.is_out_of_time:
-                    raise
-                await asyncio.sleep(pause_after(failures, self.chance.fraction()))
-                failures += 1
-        if was_ours:
-            self.telemetry.ended(settled, outcome, duration)
-        else:
-            self.telemetry.lease_lost(job)
+        """Store the outcome of an attempt that holds no slot here."""
+        await self.settler.record(job, outcome, duration)
 
     def cancel(self, id: JobId, reason: str) -> None:
         running = self.running.get(id)
@@ -188,10 +207,13 @@ class Worker:
         """Act on the store's word about the attempts that were `known` before it was asked.
 
         A lease that the store no longer knows is lost: the attempt is stopped, and writes nothing.
+        Where its handler has finished the job itself, that is what ended the lease.
         """
         by_id = {lease.job_id: lease for lease in held}
         for running in known:
             lease = by_id.get(running.job.id)
+            if lease is None and has_finished(running):
+                continue
             if lease is None or lease.token != running.job.token:
                 running.stop_for(Stop.LEASE_LOST, "another worker holds this job now")
             elif lease.cancel_reason is not None:
@@ -233,7 +255,7 @@ class Worker:
         waiting, self.backlog = tuple(self.backlog), deque()
         self.accept(waiting)
         await self.quiet_within(grace.total_seconds())
-        self.is_out_of_time = True
+        self.settler.is_out_of_time = True
         late = [running for running in self.running.values() if not running.is_settling]
         for running in late:
             running.stop_for(Stop.SHUTDOWN, "shutdown")
@@ -251,6 +273,22 @@ class Worker:
             return
 
 
+def has_finished(running: Running) -> bool:
+    return isinstance(running, Attempting) and running.finished is not None
+
+
+def timer_of(running: Running) -> asyncio.TimerHandle | None:
+    """Stops the attempt when its time is over; a bare timer, since there are many."""
+    if running.job.timeout is None:
+        return None
+    seconds = running.job.timeout.total_seconds()
+    return asyncio.get_running_loop().call_later(seconds, time_out, running, seconds)
+
+
+def time_out(running: Running, seconds: float) -> None:
+    running.stop_for(Stop.TIMEOUT, f"timed out after {seconds:g} s")
+
+
 def is_being_cancelled() -> bool:
     """Whether somebody asked this task to end, rather than a handler raised as if so."""
     task = asyncio.current_task()
@@ -262,6 +300,8 @@ def stopped(stop: Stop, reason: str | None) -> Outcome | None:
     match stop:
         case Stop.CANCEL:
             return Cancelled(reason or "cancelled")
+        case Stop.TIMEOUT:
+            return Failed(reason or "timed out")
         case Stop.LEASE_LOST:
             return None
         case Stop.SHUTDOWN:

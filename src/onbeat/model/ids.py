@@ -13,3 +13,6 @@ WorkerId = NewType("WorkerId", str)
 
 Token = NewType("Token", int)
 """Fencing value of a job: raised at every claim, so only the newest holder's writes count."""
+
+LetterId = NewType("LetterId", str)
+"""A UUIDv7 in its canonical text form: dead letters sort by when they were put aside."""

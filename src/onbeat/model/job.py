@@ -40,11 +40,15 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     What it is (never changes after it was enqueued, except by an edit of its schedule):
     `after` names jobs that must have succeeded first. `start_by` is the latest instant at which a
-    first attempt may start on time: the misfire bound of an occurrence or the job's expiry.
+    first attempt may start on time: the misfire bound of an occurrence or the job's expiry; a job
+    that waits again after an attempt has none. `group` names the jobs of its queue with which it
+    shares the queue's limits for each group.
 
     Where it stands: `attempt` counts tries started, less those snoozed or released; `lost` counts
     those of them whose worker died. `token` is the fence: it rises at every claim, and a write by
     an attempt counts only while the stored token is the attempt's and the job is running.
+    `lease_until` is when a timed lease runs out; None where the lease lasts as long as its worker
+    beats. `cursor` is JSON text that says where a job that sends others shall go on.
     """
 
     id: JobId
@@ -63,12 +67,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     schedule_id: ScheduleId | None = None
     occurrence: datetime | None = None
     overlap: Overlap = Overlap.ALLOW
+    group: str | None = None
 
     state: JobState = JobState.WAITING
     reason: str | None = None
     blocked_by: int = 0
     token: Token = Token(0)
     worker: WorkerId | None = None
+    lease_until: datetime | None = None
     attempt: int = 0
     lost: int = 0
     released: int = 0
@@ -78,6 +84,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     result: msgspec.Raw | None = None
     error: str | None = None
     progress: Progress | None = None
+    cursor: msgspec.Raw | None = None
 
     @property
     def is_final(self) -> bool:

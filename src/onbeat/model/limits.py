@@ -1,4 +1,7 @@
-"""Every bound in the system, each with its reason."""
+"""The bounds that callers can meet in many places, each with its reason.
+
+What bounds one driver, one loop or one message stands beside the code that it bounds.
+"""
 
 from datetime import timedelta
 from typing import Final
@@ -31,6 +34,9 @@ LOST_MAX: Final = 3  # workers that a job may take down with it before it is put
 RELEASED_MAX: Final = 20  # shutdowns that a job may be handed back by without costing an attempt
 SPAN_MAX: Final = timedelta(days=3_660)  # delays and timeouts
 RETRY_AFTER_MAX: Final = timedelta(days=1)  # what a callback's Retry-After may ask for
+
+# Of the disk under an SQLite store: pruning and what runs need what is left.
+DISK_FREE_PERCENT_MIN: Final = 5
 
 # Pages.
 PAGE_LIMIT_DEFAULT: Final = 10

@@ -20,9 +20,10 @@ class Failed(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class Snoozed(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """The handler asked to be run again after `delay`; this costs no attempt."""
+    """The job is put off by `delay`, by its handler or for `reason`; this costs no attempt."""
 
     delay: timedelta
+    reason: str | None = None
 
 
 class Cancelled(msgspec.Struct, frozen=True, tag=True, gc=False):

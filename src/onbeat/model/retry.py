@@ -14,7 +14,7 @@ class Backoff(StrEnum):
     FIXED = "fixed"
 
 
-class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """`attempts_max` counts all tries, the first included."""
 
     attempts_max: int = 3

@@ -4,6 +4,7 @@ import msgspec
 
 NO_ARGS = msgspec.Raw(b"[]")
 NO_KWARGS = msgspec.Raw(b"{}")
+NO_BODY = msgspec.Raw(b"null")
 
 
 class HandlerTarget(
@@ -28,7 +29,21 @@ class HttpTarget(
     secret: str | None = None
 
 
-Target = HandlerTarget | HttpTarget
+class MessageTarget(
+    msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="message", gc=False
+):
+    """A message for a queue or topic of a broker; `to` names a connection of the configuration.
+
+    `body` is JSON text; a JSON string is sent as the text itself.
+    """
+
+    to: str
+    queue: str
+    body: msgspec.Raw = NO_BODY
+    headers: dict[str, str] = {}
+
+
+Target = HandlerTarget | HttpTarget | MessageTarget
 
 
 def lane_of(target: Target) -> str:
@@ -38,3 +53,10 @@ def lane_of(target: Target) -> str:
             return task
         case HttpTarget():
             return "@http"
+        case MessageTarget(to=to):
+            return message_lane(to)
+
+
+def message_lane(connection: str) -> str:
+    """What a worker must know to publish over the connection of this name."""
+    return f"@message:{connection}"

@@ -1,6 +1,7 @@
 """A worker: a live process, as others see it."""
 
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -29,3 +30,27 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...] | None = None
     lanes: tuple[str, ...] = ()
     running: int = 0
+
+
+CARRIER: Final = "carrier:"
+REMOTE: Final = "remote:"
+
+
+def carrier_id(id: str) -> WorkerId:
+    """Holds the leases of jobs that are on their way to a worker, none of which has started."""
+    return WorkerId(CARRIER + id)
+
+
+def remote_id(name: str) -> WorkerId:
+    """Holds the timed leases of a worker that has no row in the store."""
+    return WorkerId(REMOTE + name)
+
+
+def is_carried(worker: WorkerId | None) -> bool:
+    """Whether a job with this holder is on its way: no worker has started it."""
+    return worker is not None and worker.startswith(CARRIER)
+
+
+def is_remote(worker: WorkerId | None) -> bool:
+    """Whether a job with this holder was sent, by a timed lease, to a worker without a row."""
+    return worker is not None and worker.startswith(REMOTE)

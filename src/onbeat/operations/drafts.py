@@ -199,4 +199,5 @@ def job_from(operator: Operator, draft: JobDraft, now: datetime, id: str, prefix
         start_by=draft.expires_at,
         after=tuple(dict.fromkeys(draft.after)),
         labels=draft.labels,
+        group=draft.group or defaults.group or None,
     )

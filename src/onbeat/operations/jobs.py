@@ -34,6 +34,7 @@ async def add(
     operator: Operator, drafts: Sequence[JobDraft], *, many: bool = True
 ) -> Sequence[Stored]:
     """The same from drafts, for callers in this process."""
+    await operator.check_room()
     now = operator.clock.now()
     ids = operator.chance.ids(len(drafts))
     jobs = [

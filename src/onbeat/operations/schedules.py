@@ -66,6 +66,7 @@ async def create(operator: Operator, request: CreateSchedule) -> Created:
 
 async def add(operator: Operator, draft: ScheduleDraft) -> Schedule:
     """The same from a draft, for callers in this process whose rule has no outer form."""
+    await operator.check_room()
     now = operator.clock.now()
     schedule = created_from(operator, draft, now)
     check_fires(operator, schedule, now)
@@ -234,6 +235,7 @@ async def list_schedules(operator: Operator, request: ListSchedules) -> Schedule
 
 async def trigger(operator: Operator, request: ScheduleById) -> Triggered:
     """One job of the schedule now, beside its calendar."""
+    await operator.check_room()
     schedule = await found(operator, request.id)
     job = planning.triggered(schedule, operator.clock.now(), operator.fresh_id())
     await operator.store.enqueue([job])
@@ -242,6 +244,7 @@ async def trigger(operator: Operator, request: ScheduleById) -> Triggered:
 
 async def backfill(operator: Operator, request: Backfill) -> Backfilled:
     """Jobs for past occurrences that have none; repeating it adds nothing."""
+    await operator.check_room()
     first = read_instant(request.span.first, "from")
     last = read_instant(request.span.last, "to")
     if last < first:

@@ -6,17 +6,30 @@ from typing import Any, Final, Generic, Literal, TypeVar
 import msgspec
 
 from onbeat.model.limits import BULK_REQUEST_BYTES_MAX, REQUEST_BYTES_MAX
-from onbeat.operations import events, forecasts, jobs, places, recurrences, schedules, whys
+from onbeat.operations import (
+    events,
+    forecasts,
+    jobs,
+    letters,
+    places,
+    recurrences,
+    schedules,
+    whys,
+    working,
+)
 from onbeat.operations.operator import Operator
 from onbeat.wire.events import EventsAnswer
 from onbeat.wire.forecasts import AskForecast, ForecastAnswer
 from onbeat.wire.jobs import JobAnswer
-from onbeat.wire.places import QueuesAnswer, QueueState, StatsAnswer, WorkersAnswer
+from onbeat.wire.letters import LetterDetail, LettersAnswer, Replayed
+from onbeat.wire.places import QueueAnswer, QueuesAnswer, QueueState, StatsAnswer, WorkersAnswer
 from onbeat.wire.recurrences import Preview
+from onbeat.wire.reports import ClaimedAnswer, RenewedAnswer, SettledAnswer, WorkAnswer
 from onbeat.wire.requests import (
     Backfill,
     Backfilled,
     CancelJob,
+    ClaimJobs,
     Created,
     CreateSchedule,
     Done,
@@ -24,16 +37,23 @@ from onbeat.wire.requests import (
     Enqueued,
     JobById,
     JobsAnswer,
+    LetterById,
+    LimitQueue,
     ListEvents,
     ListJobs,
+    ListLetters,
     ListSchedules,
+    ListWorkers,
     Nothing,
     PreviewRecurrence,
     Put,
     PutSchedule,
     QueueByName,
+    RenewJob,
     ScheduleById,
     SchedulesAnswer,
+    SettleJob,
+    StartJob,
     Triggered,
     UpdateSchedule,
     Why,
@@ -283,10 +303,94 @@ JOB_WHY: Final = Operation(
     method="GET",
     path="/api/jobs/{id}/why",
 )
+JOB_CLAIM: Final = Operation(
+    name="job.claim",
+    id="claimJobs",
+    summary="Take due jobs to run elsewhere, each with a lease",
+    function=working.claim,
+    request=ClaimJobs,
+    answer=ClaimedAnswer,
+    method="POST",
+    path="/api/jobs/claim",
+    body="claim",
+)
+JOB_START: Final = Operation(
+    name="job.start",
+    id="startJob",
+    summary="Fetch a job that was announced without its arguments",
+    function=working.start,
+    request=StartJob,
+    answer=WorkAnswer,
+    method="POST",
+    path="/api/jobs/{id}/start",
+    body="lease",
+)
+JOB_RENEW: Final = Operation(
+    name="job.renew",
+    id="renewJob",
+    summary="Keep the lease of a job that runs elsewhere",
+    function=working.renew,
+    request=RenewJob,
+    answer=RenewedAnswer,
+    method="POST",
+    path="/api/jobs/{id}/renew",
+    body="lease",
+)
+JOB_SETTLE: Final = Operation(
+    name="job.settle",
+    id="settleJob",
+    summary="Say what a job that ran elsewhere came to",
+    function=working.settle,
+    request=SettleJob,
+    answer=SettledAnswer,
+    method="POST",
+    path="/api/jobs/{id}/settle",
+    body="report",
+)
+DEAD_LIST: Final = Operation(
+    name="dead.list",
+    id="listDeadLetters",
+    summary="List messages that were put aside, newest first",
+    function=letters.list_letters,
+    request=ListLetters,
+    answer=LettersAnswer,
+    method="GET",
+    path="/api/dead",
+)
+DEAD_SHOW: Final = Operation(
+    name="dead.show",
+    id="getDeadLetter",
+    summary="Show a message that was put aside, whole",
+    function=letters.show,
+    request=LetterById,
+    answer=LetterDetail,
+    method="GET",
+    path="/api/dead/{id}",
+)
+DEAD_REPLAY: Final = Operation(
+    name="dead.replay",
+    id="replayDeadLetter",
+    summary="Try a message again; it goes when it went through",
+    function=letters.replay,
+    request=LetterById,
+    answer=Replayed,
+    method="POST",
+    path="/api/dead/{id}/replay",
+)
+DEAD_DELETE: Final = Operation(
+    name="dead.delete",
+    id="deleteDeadLetter",
+    summary="Delete a message that was put aside",
+    function=letters.delete,
+    request=LetterById,
+    answer=Done,
+    method="DELETE",
+    path="/api/dead/{id}",
+)
 QUEUE_LIST: Final = Operation(
     name="queue.list",
     id="listQueues",
-    summary="Queues that have live jobs or are paused",
+    summary="Queues that have live jobs, are paused or are limited",
     function=places.list_queues,
     request=Nothing,
     answer=QueuesAnswer,
@@ -313,12 +417,23 @@ QUEUE_RESUME: Final = Operation(
     method="POST",
     path="/api/queues/{name}/resume",
 )
+QUEUE_LIMIT: Final = Operation(
+    name="queue.limit",
+    id="limitQueue",
+    summary="Limit how many jobs of a queue run at once and how often they start",
+    function=places.limit_queue,
+    request=LimitQueue,
+    answer=QueueAnswer,
+    method="PUT",
+    path="/api/queues/{name}",
+    body="limits",
+)
 WORKER_LIST: Final = Operation(
     name="worker.list",
     id="listWorkers",
-    summary="Workers, what they can run and whether they are alive",
+    summary="Workers, what they can run, what they run now and whether they are alive",
     function=places.list_workers,
-    request=Nothing,
+    request=ListWorkers,
     answer=WorkersAnswer,
     method="GET",
     path="/api/workers",
@@ -355,9 +470,18 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     JOB_CANCEL,
     JOB_RETRY,
     JOB_WHY,
+    JOB_CLAIM,
+    JOB_START,
+    JOB_RENEW,
+    JOB_SETTLE,
+    DEAD_LIST,
+    DEAD_SHOW,
+    DEAD_REPLAY,
+    DEAD_DELETE,
     QUEUE_LIST,
     QUEUE_PAUSE,
     QUEUE_RESUME,
+    QUEUE_LIMIT,
     WORKER_LIST,
     STATS_SHOW,
 )

@@ -1,17 +1,22 @@
 """Why a job does not run: everything that is in its way, the deepest reason first."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
 
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
+from onbeat.model.limits import PAGE_LIMIT_MAX
+from onbeat.model.page import JobFilter
+from onbeat.model.queue import NO_LIMITS, Queue, Rate
 from onbeat.model.schedule import ScheduleStatus
 from onbeat.model.target import lane_of
 from onbeat.model.worker import Worker
 from onbeat.operations.jobs import found
 from onbeat.operations.operator import Operator
+from onbeat.operations.places import queue_as_it_is
+from onbeat.wire.limits import rate_text
 from onbeat.wire.places import seems_alive
 from onbeat.wire.requests import JobById, Why
 
@@ -68,24 +73,45 @@ def standing(job: Job) -> Obstacle:
 
 
 async def in_the_way(operator: Operator, job: Job, now: datetime) -> AsyncIterator[Obstacle]:
-    if job.start_by is not None and job.start_by < now and job.token == 0:
+    if job.start_by is not None and job.start_by < now:
         yield Obstacle(
             "lapsed", f"It should have started by {shown(job.start_by)} and will be cancelled."
         )
     if job.blocked_by > 0:
         yield await blocking(operator, job)
-    if await is_queue_paused(operator, job.queue, now):
+    queue = await queue_as_it_is(operator, job.queue)
+    if queue.paused:
         yield Obstacle("queue_paused", f"Its queue {job.queue} is paused.")
     if await is_schedule_paused(operator, job):
         yield Obstacle("schedule_paused", "Its schedule is paused.")
     if job.due_at > now:
         yield waiting_for_time(job)
-    workers = [each for each in await operator.store.workers() if seems_alive(each, now)]
-    for obstacle in missing_worker(job, workers, is_due=job.due_at <= now):
+    for obstacle in [
+        *(await over_limit(operator, queue, job, now)),
+        *(await without_worker(operator, job, now)),
+        *behind_others(queue, job, now),
+    ]:
         yield obstacle
 
 
+async def over_limit(
+    operator: Operator, queue: Queue, job: Job, now: datetime
+) -> Sequence[Obstacle]:
+    if job.due_at > now or queue.limits == NO_LIMITS:
+        return []
+    return list(limited(queue, job, await running_beside(operator, queue, job)))
+
+
+async def without_worker(operator: Operator, job: Job, now: datetime) -> Sequence[Obstacle]:
+    workers = [each for each in await operator.store.workers() if seems_alive(each, now)]
+    return missing_worker(job, workers, is_due=job.due_at <= now)
+
+
 def waiting_for_time(job: Job) -> Obstacle:
+    if job.reason is not None:
+        return Obstacle(
+            "put_off", f"It was put off until {shown(job.due_at)}: {job.reason}.", job.due_at
+        )
     if job.error is not None and job.attempt > 0:
         error = summary(job.error)[:200]
         return Obstacle(
@@ -121,9 +147,44 @@ async def unfinished_of(operator: Operator, ids: Sequence[JobId]) -> AsyncIterat
             yield id
 
 
-async def is_queue_paused(operator: Operator, name: str, now: datetime) -> bool:
-    queues = await operator.store.queues(now)
-    return any(queue.paused for queue in queues if queue.name == name)
+def limited(queue: Queue, job: Job, beside: int) -> Iterator[Obstacle]:
+    """What the limits of the queue say, of which `beside` jobs of the same group run."""
+    limits, group = queue.limits, f"Group {job.group} of queue {queue.name}"
+    if limits.concurrency is not None and queue.running >= limits.concurrency:
+        yield full("queue_full", f"Queue {queue.name}", queue.running, limits.concurrency)
+    elif limits.rate is not None:
+        yield slowed("queue_rate", f"Queue {queue.name}", limits.rate)
+    if job.group is None:
+        return
+    if limits.group_concurrency is not None and beside >= limits.group_concurrency:
+        yield full("group_full", group, beside, limits.group_concurrency)
+    elif limits.group_rate is not None:
+        yield slowed("group_rate", group, limits.group_rate)
+
+
+def behind_others(queue: Queue, job: Job, now: datetime) -> Iterator[Obstacle]:
+    if queue.limits.fair and queue.due > 1 and job.due_at <= now:
+        yield Obstacle(
+            "turn", f"The groups of queue {queue.name} take turns, and others may go first."
+        )
+
+
+def full(code: str, what: str, running: int, most: int) -> Obstacle:
+    return Obstacle(code, f"{what} runs {running} of {most} jobs.")
+
+
+def slowed(code: str, what: str, rate: Rate) -> Obstacle:
+    return Obstacle(code, f"{what} starts {rate_text(rate)} at most, and others may go first.")
+
+
+async def running_beside(operator: Operator, queue: Queue, job: Job) -> int:
+    """How many jobs of the job's group run, of as many as a page of jobs holds."""
+    if job.group is None or queue.limits.group_concurrency is None:
+        return 0
+    page = await operator.store.jobs(
+        JobFilter(state=JobState.RUNNING, queue=queue.name, limit=PAGE_LIMIT_MAX)
+    )
+    return sum(other.group == job.group for other in page.items)
 
 
 async def is_schedule_paused(operator: Operator, job: Job) -> bool:

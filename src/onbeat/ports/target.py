@@ -21,7 +21,7 @@ class Run(Protocol):
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the attempt should stop (cancel, lost lease, shutdown); None while it may go on."""
+        """Why it should stop (cancel, timeout, lost lease, shutdown); None while it may go on."""
         ...
 
     def note_progress(self, progress: Progress) -> None: ...

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
+from onbeat.model.letter import DeadLetter
 from onbeat.model.outcome import Outcome
 from onbeat.model.schedule import Schedule
 
@@ -37,6 +38,18 @@ class Telemetry(Protocol):
         ...
 
     def pruned(self, jobs: int) -> None: ...
+
+    def buried(self, letter: DeadLetter) -> None:
+        """A message could not be understood or used, and was put aside."""
+        ...
+
+    def clock_stepped(self, seconds: float) -> None:
+        """The clock that due-ness is judged by was set, forward, or back by a negative number."""
+        ...
+
+    def breaker_changed(self, endpoint: str, is_open: bool) -> None:  # noqa: FBT001  a state
+        """Calls to `endpoint` (scheme, host and port) are held back from now on, or no longer."""
+        ...
 
     def loop_failed(self, loop: str, error: BaseException) -> None:
         """A loop's step raised; it is tried again after a pause."""

@@ -16,6 +16,7 @@ from onbeat.model.outcome import (
     Snoozed,
     Succeeded,
 )
+from onbeat.model.worker import is_carried, is_remote
 
 
 def settle(job: Job, outcome: Outcome, now: datetime, chance: float) -> Job:
@@ -28,9 +29,8 @@ def settle(job: Job, outcome: Outcome, now: datetime, chance: float) -> Job:
             return ended(job, JobState.SUCCEEDED, now, result=result)
         case Failed(error=error):
             return retry_or_fail(job, outcome, error, now, chance)
-        case Snoozed(delay=delay):
-            bounded = min(max(delay, timedelta()), SPAN_MAX)
-            return waiting(job, now + bounded, attempt=job.attempt - 1)
+        case Snoozed():
+            return snooze(job, outcome, now)
         case Cancelled(reason=reason):
             reason = keepable(reason)[:REASON_CHARS_MAX]
             return ended(job, JobState.CANCELLED, now, reason=reason)
@@ -55,11 +55,24 @@ def retry_or_fail(job: Job, failed: Failed, error: str, now: datetime, chance: f
     return waiting(job, now + wait, error=error)
 
 
+def snooze(job: Job, snoozed: Snoozed, now: datetime) -> Job:
+    """Due again after the delay, and no try is spent; the reason stands until it runs again."""
+    bounded = min(max(snoozed.delay, timedelta()), SPAN_MAX)
+    reason = None if snoozed.reason is None else keepable(snoozed.reason)[:REASON_CHARS_MAX]
+    return waiting(job, now + bounded, attempt=job.attempt - 1, reason=reason)
+
+
 def release(job: Job, now: datetime) -> Job:
     """A shutdown is not a failure: the job is due at once and no try is spent.
 
-    A job that is only ever handed back would never end, so that has a bound of its own.
+    A job that is only ever handed back would never end, so that has a bound of its own. One that
+    was only on its way, or could not be sent, is not counted; on its way it has not started, and
+    still has to in time.
     """
+    if is_carried(job.worker):
+        return replace(waiting(job, now, attempt=job.attempt - 1), start_by=job.start_by)
+    if is_remote(job.worker):
+        return waiting(job, now, attempt=job.attempt - 1)
     if job.released + 1 > RELEASED_MAX:
         return ended(job, JobState.FAILED, now, reason=f"handed back {RELEASED_MAX} times")
     return waiting(job, now, attempt=job.attempt - 1, released=job.released + 1)
@@ -81,6 +94,7 @@ def waiting(
     job: Job,
     due_at: datetime,
     *,
+    reason: str | None = None,
     attempt: int | None = None,
     error: str | None = None,
     lost: int | None = None,
@@ -90,8 +104,10 @@ def waiting(
         job,
         state=JobState.WAITING,
         due_at=due_at,
+        reason=reason,
         start_by=None,
         worker=None,
+        lease_until=None,
         progress=None,
         attempt=job.attempt if attempt is None else attempt,
         error=job.error if error is None else error,
@@ -115,6 +131,8 @@ def ended(
         state=state,
         finished_at=now,
         start_by=None,
+        lease_until=None,
+        cursor=None,
         reason=reason,
         error=error,
         result=result,
@@ -149,8 +167,8 @@ def told(outcome: Outcome) -> tuple[OutcomeName, str | None]:
             return OutcomeName.SUCCEEDED, None
         case Failed(error=error):
             return OutcomeName.FAILED, error
-        case Snoozed():
-            return OutcomeName.SNOOZED, None
+        case Snoozed(reason=reason):
+            return OutcomeName.SNOOZED, reason
         case Cancelled(reason=reason):
             return OutcomeName.CANCELLED, reason
         case Lost(reason=reason):

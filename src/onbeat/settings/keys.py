@@ -75,7 +75,7 @@ def field_default(field: msgspec.structs.FieldInfo) -> object:
 
 def default_text(value: object, unset: str) -> str:
     match value:
-        case None | ():
+        case None | () | {}:
             return unset
         case bool():
             return str(value).lower()

@@ -11,6 +11,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final, TypeVar, cast
 
+from onbeat.model.limits import NAME_CHARS_MAX
 from onbeat.wire.values import span_seconds, span_text
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -130,6 +131,14 @@ def words(value: object) -> tuple[str, ...]:
     if any(isinstance(item, dict | list | None) for item in items):
         raise ValueError("a list of texts")
     return tuple(str(item).strip() for item in items)
+
+
+def names(value: object) -> tuple[str, ...]:
+    """A list of names, possibly none."""
+    found = words(value)
+    if any(len(name) > NAME_CHARS_MAX for name in found):
+        raise ValueError(f"names of at most {NAME_CHARS_MAX} characters, with commas between")
+    return found
 
 
 def words_or_all(value: object) -> tuple[str, ...] | None:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from onbeat.model.limits import ATTEMPTS_MAX, SPAN_MAX
+from onbeat.model.limits import ATTEMPTS_MAX, DISK_FREE_PERCENT_MIN, SPAN_MAX
 from onbeat.model.retry import Backoff, RetryPolicy
 from onbeat.model.role import Role
 from onbeat.settings.keys import Key
@@ -16,6 +16,7 @@ from onbeat.settings.readers import (
     api_keys,
     host_name,
     log_destinations,
+    names,
     networks,
     one_of,
     some_of,
@@ -27,7 +28,7 @@ from onbeat.settings.readers import (
     whole_or,
     words_or_all,
 )
-from onbeat.settings.schemes import STORES, TRANSPORTS, url_of
+from onbeat.settings.schemes import STORES, TRANSPORTS, named_urls, url_of
 
 MOMENT: Final = timedelta(milliseconds=10)
 NOTHING: Final = timedelta()
@@ -62,9 +63,14 @@ class ApiSettings(msgspec.Struct, frozen=True, kw_only=True):
     insecure: Annotated[
         bool, Key("listen beyond loopback although no key is set", truth, flag="--insecure")
     ] = False
+    disk_free_min: Annotated[
+        int,
+        Key("percent of an SQLite store's disk, below which no new work is taken", whole(0, 99)),
+    ] = DISK_FREE_PERCENT_MIN
 
     def __repr__(self) -> str:
-        shown = (self.host, self.port, f"{len(self.keys)} keys", self.insecure)
+        keys = f"{len(self.keys)} keys"
+        shown = (self.host, self.port, keys, self.insecure, self.disk_free_min)
         return f"ApiSettings({', '.join(map(repr, shown))})"
 
     @property
@@ -156,6 +162,22 @@ class RetrySettings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Workers in other languages, which take their jobs from the transport's queues."""
+
+    tasks: Annotated[
+        tuple[str, ...],
+        Key("tasks that workers in other languages run", names),
+    ] = ()
+    lease: Annotated[
+        timedelta,
+        Key(
+            "a job sent to one is taken back unless its result or a renewal comes in time",
+            span(timedelta(seconds=1), DAY),
+        ),
+    ] = timedelta(minutes=2)
+
+
 class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     timeout: Annotated[
         timedelta, Key("total time of a callback that sets none", span(MOMENT, DAY))
@@ -199,9 +221,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     store: Annotated[str, Key("where schedules and jobs are kept", url_of(STORES))] = (
         "sqlite:///onbeat.db"
     )
-    transport: Annotated[str, Key("what carries claimed jobs to workers", url_of(TRANSPORTS))] = (
-        "memory://"
-    )
+    transport: Annotated[
+        str,
+        Key(
+            "what carries claimed jobs to workers: a broker, or `memory://` for none",
+            url_of(TRANSPORTS),
+        ),
+    ] = "memory://"
+    connections: Annotated[
+        dict[str, str],
+        Key(
+            "brokers that messages may be published to: a name and a URL for each, as a group in "
+            "the file, or as `NAME=URL NAME=URL`",
+            named_urls,
+            flag=None,
+            secret=True,
+        ),
+    ] = {}
     roles: Annotated[
         tuple[Role, ...], Key("what this process does: " + ", ".join(Role), some_of(Role))
     ] = tuple(Role)
@@ -212,6 +248,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     planner: PlannerSettings = PlannerSettings()
     worker: WorkerSettings = WorkerSettings()
     retry: RetrySettings = RetrySettings()
+    remote: RemoteSettings = RemoteSettings()
     http: HttpSettings = HttpSettings()
     prune: PruneSettings = PruneSettings()
     log: LogSettings = LogSettings()
@@ -225,5 +262,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def secrets(self) -> tuple[str, ...]:
         """Every value that no log may show."""
-        passwords = (urlsplit(url).password for url in (self.store, self.transport))
+        urls = (self.store, self.transport, *self.connections.values())
+        passwords = (urlsplit(url).password for url in urls)
         return (*self.api.keys, *(password for password in passwords if password))

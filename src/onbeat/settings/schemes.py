@@ -1,7 +1,8 @@
 """Which stores and transports this version has, by the scheme of their URL."""
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, cast
 
 from onbeat.settings.readers import did_you_mean
 
@@ -12,11 +13,24 @@ STORES: Final = {
     "memory": "memory://",
 }
 # Other names that people know them by.
-ALIASES: Final = {"postgres": "postgresql", "mariadb": "mysql"}
-TRANSPORTS: Final = {"memory": "memory://"}
+ALIASES: Final = {
+    "postgres": "postgresql",
+    "mariadb": "mysql",
+    "amqps": "amqp",
+    "rediss": "redis",
+    "redis+unix": "redis",
+}
+TRANSPORTS: Final = {
+    "memory": "memory:// or memory://NAME",
+    "amqp": "amqp://USER:PASSWORD@HOST/VHOST",
+    "redis": "redis://HOST:PORT/DATABASE",
+    "sqs": "sqs://REGION?endpoint=URL",
+    "kafka": "kafka://HOST:PORT",
+}
+BROKERS: Final = TRANSPORTS | {"memory": "memory://NAME"}
 
-# Known to the documentation, so a person may try them; the answer should not call them a typo.
-LATER: Final = frozenset({"redis", "rediss", "amqp", "amqps", "sqs", "kafka"})
+MEMORY: Final = re.compile(r"memory://([A-Za-z0-9_.-]{0,100})")
+CONNECTION: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 def url_of(known: Mapping[str, str]) -> Callable[[object], str]:
@@ -29,20 +43,45 @@ def url_of(known: Mapping[str, str]) -> Callable[[object], str]:
         url = value.strip()
         written = url.partition(":")[0].lower()
         scheme = ALIASES.get(written, written)
-        if scheme in LATER and scheme not in known:
-            raise ValueError(f"{forms}: this version has nothing else yet for {scheme}")
         if scheme not in known:
             raise ValueError(f"a URL like {forms}{did_you_mean(scheme, list(known))}")
         check_form(scheme, url)
+        if scheme == "memory":
+            check_name(url, known[scheme])
         return url
 
     return read
 
 
+def named_urls(value: object) -> dict[str, str]:
+    """URLs of brokers by name."""
+    read = url_of(BROKERS)
+    named: dict[str, str] = {}
+    for name, url in pairs_of(value):
+        if not CONNECTION.fullmatch(name):
+            raise ValueError(f"names of letters, digits, - and _ with a URL each, not {name!r}")
+        if name in named:
+            raise ValueError(f"one URL for each name; {name} has two")
+        named[name] = read(url)
+    return named
+
+
+def pairs_of(value: object) -> list[tuple[str, object]]:
+    if isinstance(value, dict):
+        return [(str(name), url) for name, url in cast("dict[object, object]", value).items()]
+    parts = [part.partition("=") for part in str(value).split()]
+    return [(name, url) for name, _, url in parts]
+
+
 def check_form(scheme: str, url: str) -> None:
-    if scheme == "memory" and url.partition("?")[0].lower() != "memory://":
-        raise ValueError("memory:// and nothing after it")
     if scheme == "sqlite" and not url[len("sqlite:") :].startswith("///"):
         raise ValueError('sqlite:///PATH with three slashes ("sqlite:////var/lib/…" from the root)')
     if scheme == "sqlite" and not url[len("sqlite:///") :].partition("?")[0]:
         raise ValueError("sqlite:///PATH with the path of a file; memory:// keeps nothing")
+
+
+def check_name(url: str, form: str) -> None:
+    """What follows `memory://` is a name, or nothing, or either, as the form says."""
+    found = MEMORY.fullmatch(url)
+    if not found or f"memory://{'NAME' if found[1] else ''}" not in form.split(" or "):
+        raise ValueError(f"{form} and nothing after it")

@@ -4,6 +4,7 @@ import inspect
 import math
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -34,6 +35,7 @@ def decode_other(kind: type, value: Any) -> Any:
 
 encoder = msgspec.json.Encoder(enc_hook=encode_other)
 EMPTY = bytes(NO_KWARGS)
+STRAIGHT = (int, str, bool)
 
 
 class Codec:
@@ -68,6 +70,10 @@ class Codec:
             if p.default is p.empty and p.kind not in VARIADIC
         )
         self.is_plain = len(self.positional) == len(self.public.parameters)
+        # Types of positional arguments that come back from JSON as what they were.
+        kinds = [self.kinds[name] for name in self.positional]
+        straight = tuple(takewhile(lambda kind: any(kind is one for one in STRAIGHT), kinds))
+        self.unbent = {straight[:count] for count in range(len(straight) + 1)}
         self.listed = self.list_decoder()
         self.keyed: dict[str, msgspec.json.Decoder[Any]] = {}
 
@@ -89,7 +95,8 @@ class Codec:
             )
         stored_args, stored_kwargs = msgspec.Raw(packed[0]), msgspec.Raw(packed[1])
         # Reading back what was written finds values that JSON would bend on the way.
-        self.decode(stored_args, stored_kwargs)
+        if kwargs or tuple(map(type, args)) not in self.unbent:
+            self.decode(stored_args, stored_kwargs)
         return stored_args, stored_kwargs
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -276,18 +283,19 @@ def encode_result(task: str, value: Any) -> msgspec.Raw | None:
     """JSON of what a handler returned. Raises `Invalid` when it cannot be stored."""
     if value is None:
         return None
+    return encode_value(f"the result of task {task!r}", value, RESULT_BYTES_MAX)
+
+
+def encode_value(name: str, value: Any, bytes_max: int) -> msgspec.Raw:
+    """JSON of the value that is called `name`. Raises `Invalid` when it cannot be stored."""
     try:
         packed = encoder.encode(value)
     except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
         raise Invalid(
-            f"the result of task {task!r} cannot be stored: {type(value).__name__} "
-            f"has no JSON form ({told(error)})"
+            f"{name} cannot be stored: {type(value).__name__} has no JSON form ({told(error)})"
         ) from error
     if b"null" in packed and not_a_number_in(value):
-        raise Invalid(f"the result of task {task!r} is or holds NaN or infinity; JSON has neither")
-    if len(packed) > RESULT_BYTES_MAX:
-        raise TooLarge(
-            f"the result of task {task!r} takes {len(packed)} bytes as JSON; "
-            f"at most {RESULT_BYTES_MAX} are kept"
-        )
+        raise Invalid(f"{name} is or holds NaN or infinity; JSON has neither")
+    if len(packed) > bytes_max:
+        raise TooLarge(f"{name} takes {len(packed)} bytes as JSON; at most {bytes_max} are kept")
     return msgspec.Raw(packed)

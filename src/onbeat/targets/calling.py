@@ -2,7 +2,7 @@
 
 import contextvars
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -11,10 +11,12 @@ from onbeat.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
 from onbeat.model.signals import Cancel, Fail, Snooze
 from onbeat.model.target import HandlerTarget
 from onbeat.ports.target import Run
-from onbeat.targets import threads
+from onbeat.targets import distributing, threads
 from onbeat.targets.arguments import encode_result
 from onbeat.targets.context import Context
+from onbeat.targets.distributing import Distributor, FanOut
 from onbeat.targets.handler import Handler
+from onbeat.targets.program import Program
 from onbeat.targets.threads import Threads
 from onbeat.wire.values import read_span
 
@@ -26,7 +28,8 @@ class Caller:
     in the thread that asks, as they should in a process that has nothing else to do.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, program: Program | None = None) -> None:
+        self.program = program
         self.threads: Threads | None = None
 
     async def open(self) -> None:
@@ -46,24 +49,35 @@ class Caller:
             handler.codec.check_fit(args, kwargs)
         except Invalid as error:
             return Failed(str(error), retryable=False)
-        args, kwargs = handler.codec.with_context(args, kwargs, Context(run))
-        return await self.called(handler, args, kwargs)
-
-    async def called(self, handler: Handler, args: list[Any], kwargs: dict[str, Any]) -> Outcome:
         try:
-            if handler.is_async:
-                value = await handler.function(*args, **kwargs)
-            else:
-                value = await self.in_thread(handler.function, args, kwargs)
-        except Snooze as snooze:
-            return snoozed(snooze)
-        except Cancel as cancel:
-            return Cancelled(cancel.reason)
-        except Fail as fail:
-            return Failed(fail.message, retryable=fail.retryable)
+            value = await self.called(handler, run, args, kwargs)
         except (Exception, SystemExit) as error:  # noqa: BLE001  a handler may raise anything
-            return Failed(told(error))
+            return outcome_of(error)
         return succeeded(handler, value)
+
+    def called(
+        self, handler: Handler, run: Run, args: list[Any], kwargs: dict[str, Any]
+    ) -> Awaitable[Any]:
+        """What the handler returns, to be awaited."""
+        if handler.yields:
+            return self.distributed(handler, run, args, kwargs)
+        if handler.codec.context is not None:
+            args, kwargs = handler.codec.with_context(args, kwargs, Context(run, self.program))
+        if handler.is_async:
+            returned: Awaitable[Any] = handler.function(*args, **kwargs)
+            return returned
+        return self.in_thread(handler.function, args, kwargs)
+
+    async def distributed(
+        self, handler: Handler, run: Run, args: list[Any], kwargs: dict[str, Any]
+    ) -> FanOut:
+        """Send what the handler yields."""
+        assert self.program is not None, "a process of its own is refused to such tasks"
+        assert self.threads is not None, "the caller is open while jobs run"
+        distributor = Distributor(self.program, run, None if handler.is_async else self.threads)
+        context = Context(run, self.program, distributor.outbox)
+        args, kwargs = handler.codec.with_context(args, kwargs, context)
+        return await distributor.run(lambda: handler.function(*args, **kwargs))
 
     async def in_thread(
         self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
@@ -72,6 +86,19 @@ class Caller:
             return function(*args, **kwargs)
         context = contextvars.copy_context()
         return await self.threads.run(lambda: context.run(function, *args, **kwargs))
+
+
+def outcome_of(error: Exception | SystemExit) -> Outcome:
+    """What a handler meant that raised this."""
+    match error:
+        case Snooze():
+            return snoozed(error)
+        case Cancel(reason=reason):
+            return Cancelled(reason)
+        case Fail(message=message, retryable=retryable):
+            return Failed(message, retryable=retryable)
+        case _:
+            return Failed(told(error))
 
 
 def snoozed(snooze: Snooze) -> Outcome:
@@ -92,7 +119,7 @@ def succeeded(handler: Handler, value: Any) -> Outcome:
         return Failed(str(error), retryable=False)
 
 
-OURS = (__file__, threads.__file__)
+OURS = (__file__, threads.__file__, distributing.__file__)
 
 
 def told(error: BaseException) -> str:

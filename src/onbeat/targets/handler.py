@@ -6,8 +6,11 @@ from typing import Any
 
 import msgspec
 
+from onbeat.model.errors import Invalid
 from onbeat.targets.arguments import Codec, decoder_for, hints_of
 from onbeat.targets.context import Context
+from onbeat.targets.distributing import FanOut
+from onbeat.targets.program import Program
 
 
 class Isolation(msgspec.Struct, frozen=True):
@@ -17,7 +20,11 @@ class Isolation(msgspec.Struct, frozen=True):
 
 
 class Handler:
-    """A function registered under a task name, and where it runs."""
+    """A function registered under a task name, and where it runs.
+
+    One that `yields` is a distributor: what it yields are calls. Raises `Invalid` for one that is
+    to run in a process of its own.
+    """
 
     def __init__(
         self, task: str, function: Callable[..., Any], isolation: Isolation | None = None
@@ -26,8 +33,19 @@ class Handler:
         self.function = function
         self.isolation = isolation
         self.codec = Codec(task, function, Context)
-        self.is_async = inspect.iscoroutinefunction(function)
-        self.results = decoder_for(hints_of(function).get("return", Any))
+        is_generator = inspect.isasyncgenfunction(function)
+        self.is_async = is_generator or inspect.iscoroutinefunction(function)
+        self.yields = is_generator or inspect.isgeneratorfunction(function)
+        if self.yields and isolation is not None:
+            raise Invalid(
+                f"task {task!r} yields calls, which a process of its own cannot send; "
+                "leave out isolation",
+                field="isolation",
+            )
+        self.results = decoder_for(self.result_kind())
+
+    def result_kind(self) -> Any:
+        return FanOut if self.yields else hints_of(self.function).get("return", Any)
 
     def decode_result(self, packed: bytes) -> Any:
         """The result as the function's annotation says it is."""
@@ -35,9 +53,10 @@ class Handler:
 
 
 class Registry:
-    """The tasks that this process knows, by name."""
+    """The tasks that this process knows, by name, and the program that they belong to."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: Program | None = None) -> None:
+        self.program = program
         self.handlers: dict[str, Handler] = {}
 
     def add(self, handler: Handler) -> None:

@@ -13,12 +13,22 @@ import msgspec
 
 from onbeat.model.errors import Invalid
 from onbeat.model.limits import CALLBACK_RESPONSE_HEADERS_MAX
-from onbeat.model.outcome import Failed, Outcome
+from onbeat.model.outcome import Failed, Outcome, Snoozed
 from onbeat.model.target import HttpTarget
 from onbeat.ports.clock import Clock
 from onbeat.ports.target import Run
+from onbeat.ports.telemetry import Telemetry
 from onbeat.rules.addresses import NOTHING_MORE, Allowed
-from onbeat.targets.http_answer import Answer, failure_of, outcome_of, read_answer
+from onbeat.targets.breaker import Breakers, Call
+from onbeat.targets.http_answer import (
+    DOWN,
+    Answer,
+    failure_of,
+    is_answer,
+    outcome_of,
+    read_answer,
+    refusal_in,
+)
 from onbeat.targets.http_guard import Guard, GuardedResolver, Lookup, SystemLookup
 from onbeat.targets.http_request import Request, request_for
 
@@ -46,6 +56,14 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     user_agent: str = f"Onbeat/{version('onbeat')}"
 
 
+class NoAnswer(Exception):
+    """Carries the error of a request past the client, which would send it again by itself."""
+
+    def __init__(self, error: aiohttp.ClientError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class HttpRunner:
     """Runs attempts at HTTP targets; thousands may be in flight at once."""
 
@@ -55,12 +73,14 @@ class HttpRunner:
         options: HttpOptions | None = None,
         *,
         lookup: Lookup | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.clock = clock
         self.options = options or HttpOptions()
         self.lookup = lookup
         self.system_lookup: SystemLookup | None = None
         self.sessions: dict[bool, aiohttp.ClientSession] = {}
+        self.breakers = Breakers(clock, telemetry)
 
     async def open(self) -> None:
         if self.lookup is None:
@@ -87,24 +107,39 @@ class HttpRunner:
             request = request_for(run.job, target, self.clock.now(), self.options.user_agent)
         except Invalid as error:
             return Failed(f"the callback was not sent: {error}", retryable=False)
-        return await self.answered(request, self.time_for(run))
+        time = self.time_for(run)
+        if time <= timedelta():
+            return Failed(f"{request.shown} was not sent: no time was left")
+        call = self.breakers.call(request.place.url, run.job)
+        if isinstance(call, Snoozed):
+            return call
+        with call:
+            try:
+                return await self.answered(request, time, call)
+            except asyncio.CancelledError:
+                # The worker has the same deadline, and may be the first to see it pass.
+                if run.deadline is not None and self.clock.now() >= run.deadline:
+                    call.failed()
+                raise
 
     def time_for(self, run: Run) -> timedelta:
         # A job that says how long it may take is taken at its word, also where that is longer.
         timeout = run.job.timeout or self.options.timeout
         return timeout if run.deadline is None else min(timeout, run.deadline - self.clock.now())
 
-    async def answered(self, request: Request, time: timedelta) -> Outcome:
-        if time <= timedelta():
-            return Failed(f"{request.shown} was not sent: no time was left")
+    async def answered(self, request: Request, time: timedelta, call: Call) -> Outcome:
         try:
             async with asyncio.timeout(time.total_seconds()):
                 answer = await self.exchange(request)
         except TimeoutError:
+            call.failed()
             return Failed(f"{request.shown} was not done within {time.total_seconds():g} s")
         except (aiohttp.ClientError, OSError) as error:
+            note_error(call, error)
             return failure_of(error, request.shown)
-        return outcome_of(answer, request.shown, self.clock.now())
+        outcome = outcome_of(answer, request.shown, self.clock.now())
+        note_answer(call, answer, outcome)
+        return outcome
 
     async def exchange(self, request: Request) -> Answer:
         """One request and its answer.
@@ -122,14 +157,17 @@ class HttpRunner:
                     raise
 
     async def send(self, request: Request, connection: SimpleNamespace) -> Answer:
-        response = await self.session_to(request.place.host).request(
-            request.method,
-            request.place.url,
-            headers=request.headers,
-            data=request.body,
-            allow_redirects=False,
-            trace_request_ctx=connection,
-        )
+        try:
+            response = await self.session_to(request.place.host).request(
+                request.method,
+                request.place.url,
+                headers=request.headers,
+                data=request.body,
+                allow_redirects=False,
+                trace_request_ctx=connection,
+            )
+        except NoAnswer as no_answer:
+            raise no_answer.error from no_answer.error.__cause__
         connection.stale = False
         try:
             return await read_answer(response)
@@ -140,6 +178,20 @@ class HttpRunner:
     def session_to(self, host: str) -> aiohttp.ClientSession:
         options = self.options
         return self.sessions[options.private_allowed or options.allowed.names(host)]
+
+
+def note_error(call: Call, error: Exception) -> None:
+    if is_answer(error):
+        call.answered()
+    elif refusal_in(error) is None:
+        call.failed()
+
+
+def note_answer(call: Call, answer: Answer, outcome: Outcome) -> None:
+    if answer.status in DOWN and isinstance(outcome, Failed):
+        call.failed(outcome.retry_after)
+    else:
+        call.answered()
 
 
 def session_for(
@@ -166,7 +218,18 @@ def session_for(
         skip_auto_headers=["Content-Type"],
         max_headers=CALLBACK_RESPONSE_HEADERS_MAX,
         trace_configs=[reuse_trace()],
+        middlewares=[send_once],
     )
+
+
+async def send_once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Retries are the job's alone: one that the client makes would be a call that nobody counts."""
+    try:
+        return await handler(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise NoAnswer(error) from error
 
 
 def reuse_trace() -> aiohttp.TraceConfig:

@@ -22,6 +22,12 @@ from onbeat.model.outcome import Failed, Outcome, Succeeded
 from onbeat.targets.http_guard import Refused
 
 RETRYABLE: Final = frozenset({408, 425, 429})
+GONE: Final = 410
+GONE_ADVICE: Final = "; the endpoint is gone for good: change or remove what calls it"
+
+# Said by an endpoint that cannot take calls now, or by a proxy before it. A 500 is about the one
+# request: the endpoint was there to fail at it.
+DOWN: Final = frozenset({429, 502, 503, 504})
 EXCERPT_CHARS_MAX: Final = 200
 JSON_BYTES_PER_CHAR_MAX: Final = 6  # a control character, written \u0000
 
@@ -86,6 +92,8 @@ def outcome_of(answer: Answer, shown: str, now: datetime) -> Outcome:
         )
     if 300 <= status < 400:
         return Failed(said + pointed_to(answer.location), retryable=False)
+    if status == GONE:
+        return Failed(said + excerpt_of(answer) + GONE_ADVICE, retryable=False)
     return Failed(said + excerpt_of(answer), retryable=False)
 
 
@@ -151,6 +159,13 @@ def failure_of(error: Exception, shown: str) -> Failed:
     if refused is not None:
         return Failed(f"{shown} was not sent: the host is {refused.reason}", retryable=False)
     return Failed(f"{shown} failed: {kind_of(error)}")
+
+
+def is_answer(error: Exception) -> bool:
+    """Whether the error is about an answer, so that somebody is there, rather than about none."""
+    return isinstance(
+        error, aiohttp.ClientPayloadError | aiohttp.ClientResponseError | TooManyHeaders
+    )
 
 
 def refusal_in(error: BaseException | None) -> Refused | None:

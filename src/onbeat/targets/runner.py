@@ -16,7 +16,7 @@ class HandlerRunner:
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
-        self.caller = Caller()
+        self.caller = Caller(registry.program)
         self.processes: Processes | None = None
 
     async def open(self) -> None:

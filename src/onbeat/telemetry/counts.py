@@ -9,6 +9,7 @@ from typing import Final
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
+from onbeat.model.letter import DeadLetter
 from onbeat.model.outcome import (
     Cancelled,
     Failed,
@@ -78,6 +79,10 @@ class Counts:
         self.leases_lost = 0
         self.rescued_jobs = 0
         self.pruned_jobs = 0
+        self.buried_letters: dict[str, int] = {}
+        self.clock_steps = 0
+        self.breakers_open = 0
+        self.breakers_opened = 0
         self.loop_failures: dict[str, int] = {}
         self.loop_beats: dict[str, float] = {}
 
@@ -111,11 +116,26 @@ class Counts:
     def pruned(self, jobs: int) -> None:
         self.pruned_jobs += jobs
 
+    def buried(self, letter: DeadLetter) -> None:
+        self.buried_letters[letter.source] = self.buried_letters.get(letter.source, 0) + 1
+
+    def clock_stepped(self, seconds: float) -> None:
+        self.clock_steps += 1
+
+    def breaker_changed(self, endpoint: str, is_open: bool) -> None:  # noqa: FBT001  a state
+        self.breakers_open += 1 if is_open else -1
+        self.breakers_opened += is_open
+
     def loop_failed(self, loop: str, error: BaseException) -> None:
         self.loop_failures[loop] = self.loop_failures.get(loop, 0) + 1
 
     def loop_beat(self, loop: str) -> None:
         self.loop_beats[loop] = self._seconds()
+
+    def silences(self) -> dict[str, float]:
+        """Seconds since each loop last went round."""
+        now = self._seconds()
+        return {loop: now - at for loop, at in self.loop_beats.copy().items()}
 
     def series_of(self, job: Job) -> Series:
         key = (job.queue, lane_of(job.target))

@@ -9,6 +9,7 @@ from typing import Any, Final
 from onbeat.model.errors import OnbeatError
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
+from onbeat.model.letter import DeadLetter
 from onbeat.model.outcome import (
     Cancelled,
     Failed,
@@ -58,8 +59,9 @@ class Journal:
                 self._jobs.debug("job.succeeded", **fields)
             case Failed(error=error):
                 self._jobs.warning("job.failed", **fields, **standing(job), **told(error))
-            case Snoozed():
-                self._jobs.debug("job.snoozed", **fields, **standing(job))
+            case Snoozed(reason=reason):
+                why = {} if reason is None else {"reason": reason}
+                self._jobs.debug("job.snoozed", **fields, **standing(job), **why)
             case Cancelled(reason=reason):
                 self._jobs.info("job.cancelled", **fields, reason=reason)
             case Lost(reason=reason):
@@ -90,6 +92,19 @@ class Journal:
     def pruned(self, jobs: int) -> None:
         if jobs:
             self._loops.info("jobs.pruned", jobs=jobs)
+
+    def buried(self, letter: DeadLetter) -> None:
+        fields = {"letter": letter.id, "source": letter.source}
+        self._jobs.warning("message.buried", **fields, reason=letter.reason[:ERROR_CHARS_SHOWN])
+
+    def clock_stepped(self, seconds: float) -> None:
+        self._loops.warning("clock.stepped", seconds=f"{seconds:+.3f}s")
+
+    def breaker_changed(self, endpoint: str, is_open: bool) -> None:  # noqa: FBT001  a state
+        if is_open:
+            self._jobs.warning("endpoint.down", endpoint=endpoint)
+        else:
+            self._jobs.info("endpoint.back", endpoint=endpoint)
 
     def loop_failed(self, loop: str, error: BaseException) -> None:
         """Said at once, then once a minute with the number of times since."""

@@ -180,6 +180,15 @@ def loop_metrics(counts: Counts) -> Iterator[Metric]:
     yield counter("leases_lost", "Results refused as too late.", counts.leases_lost)
     yield counter("jobs_rescued", "Jobs taken back from dead workers.", counts.rescued_jobs)
     yield counter("jobs_pruned", "Ended jobs deleted.", counts.pruned_jobs)
+    yield counter("clock_steps", "Times the clock was set by over a second.", counts.clock_steps)
+    buried = CounterMetricFamily(
+        "onbeat_dead_letters", "Messages put aside, by where they came in.", labels=("source",)
+    )
+    for source, count in counts.buried_letters.copy().items():
+        buried.add_metric((source,), count)
+    yield buried
+    yield counter("breakers_opened", "Endpoints that seemed to be down.", counts.breakers_opened)
+    yield gauge("breakers_open", "Endpoints that are not called now.", counts.breakers_open)
     failures = CounterMetricFamily("onbeat_loop_failures", "Failed rounds.", labels=("loop",))
     for loop, count in counts.loop_failures.copy().items():
         failures.add_metric((loop,), count)

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
+from onbeat.model.letter import DeadLetter
 from onbeat.model.outcome import Outcome
 from onbeat.model.schedule import Schedule
 from onbeat.telemetry.counts import Counts
@@ -48,6 +49,18 @@ class Standard:
         self.counts.pruned(jobs)
         self.journal.pruned(jobs)
 
+    def buried(self, letter: DeadLetter) -> None:
+        self.counts.buried(letter)
+        self.journal.buried(letter)
+
+    def clock_stepped(self, seconds: float) -> None:
+        self.counts.clock_stepped(seconds)
+        self.journal.clock_stepped(seconds)
+
+    def breaker_changed(self, endpoint: str, is_open: bool) -> None:  # noqa: FBT001  a state
+        self.counts.breaker_changed(endpoint, is_open)
+        self.journal.breaker_changed(endpoint, is_open)
+
     def loop_failed(self, loop: str, error: BaseException) -> None:
         self.counts.loop_failed(loop, error)
         self.journal.loop_failed(loop, error)
@@ -75,6 +88,12 @@ class Silent:
     def rescued(self, job: Job, worker: WorkerId) -> None: ...
 
     def pruned(self, jobs: int) -> None: ...
+
+    def buried(self, letter: DeadLetter) -> None: ...
+
+    def clock_stepped(self, seconds: float) -> None: ...
+
+    def breaker_changed(self, endpoint: str, is_open: bool) -> None: ...  # noqa: FBT001  a state
 
     def loop_failed(self, loop: str, error: BaseException) -> None: ...
 

@@ -27,9 +27,13 @@ NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 SUSPECT: Final = re.compile(rb"\\u0000|\\u[dD][89a-fA-F]|\d{19}|\d[eE]\+?\d\d")
 """Escapes of NUL and of surrogates, and long numbers: only with these is every value looked at."""
 
+
+class NotJson(Malformed):
+    """The body is not JSON."""
+
+
 NOT_YET: Final = {
     "condition": "conditions are not supported in this version",
-    "message": "targets of kind message come with transports; not in this version",
     "notify": "targets of kind notify come with notifications; not in this version",
 }
 """Fields that the interface names and this version does not have."""
@@ -61,12 +65,17 @@ def decode(type: type[Body], body: bytes, *, bytes_max: int = REQUEST_BYTES_MAX)
     for what is well-formed and impossible.
     """
     guard(body, bytes_max)
+    return typed(type, body)
+
+
+def typed(type: type[Body], body: bytes) -> Body:
+    """The same for a body that has passed the guard."""
     try:
         return msgspec.json.decode(body, type=type)
     except msgspec.ValidationError as error:
         raise told(str(error)) from None
     except msgspec.DecodeError as error:
-        raise Malformed(f"The body is not JSON: {error}") from None
+        raise NotJson(f"The body is not JSON: {error}") from None
 
 
 def convert(type: type[Body], values: Mapping[str, object]) -> Body:
@@ -79,6 +88,19 @@ def convert(type: type[Body], values: Mapping[str, object]) -> Body:
 
 def guard(body: bytes, bytes_max: int) -> None:
     """Refuse what no type could make right."""
+    value = loaded(body, bytes_max)
+    if SUSPECT.search(body):
+        check_values(value)
+
+
+def guard_values(part: bytes) -> None:
+    """Refuse values that no store can keep, in a part of a body that is JSON."""
+    if SUSPECT.search(part):
+        check_values(json.loads(part))
+
+
+def loaded(body: bytes, bytes_max: int) -> object:
+    """The body as plain values; raises for what is no JSON, too large, too deep or ambiguous."""
     if len(body) > bytes_max:
         raise TooLarge(f"The body may have at most {bytes_max} bytes; it has {len(body)}")
     check_depth(body)
@@ -86,17 +108,16 @@ def guard(body: bytes, bytes_max: int) -> None:
         value: object = json.loads(
             body.decode("utf-8"), object_pairs_hook=unrepeated, parse_constant=refused_constant
         )
+        return value  # noqa: TRY300  every other way out is an error
     except RecursionError:
         raise too_deep() from None
     except UnicodeDecodeError as error:
-        raise Malformed(f"The body is not UTF-8: wrong at byte {error.start}") from None
+        raise NotJson(f"The body is not UTF-8: wrong at byte {error.start}") from None
     except json.JSONDecodeError as error:
-        raise Malformed(f"The body is not JSON: {error.msg} at character {error.pos}") from None
+        raise NotJson(f"The body is not JSON: {error.msg} at character {error.pos}") from None
     except ValueError as error:
         # Python reads integers of some thousand digits at most.
         raise Malformed(f"The body has a number that is too long: {error}") from None
-    if SUSPECT.search(body):
-        check_values(value)
 
 
 def check_depth(body: bytes) -> None:
@@ -128,7 +149,7 @@ def unrepeated(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def refused_constant(name: str) -> NoReturn:
-    raise Malformed(f"The body is not JSON: {name} is not a number in JSON")
+    raise NotJson(f"The body is not JSON: {name} is not a number in JSON")
 
 
 def check_values(value: object, path: str = "") -> None:

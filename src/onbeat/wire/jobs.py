@@ -40,6 +40,9 @@ from onbeat.wire.values import (
     shown_or_unset,
 )
 
+GroupForm = Annotated[
+    str, Meta(description="Shares its queue's limits for groups with the jobs of the same name")
+]
 NO_RESULT: Final = msgspec.Raw(b"null")
 
 
@@ -60,6 +63,7 @@ class JobBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     expires_at: InstantForm | UnsetType | None = UNSET
     after: Annotated[tuple[str, ...], Meta(max_length=AFTER_MAX)] | UnsetType = UNSET
     labels: dict[str, str] | UnsetType | None = UNSET
+    group: GroupForm | UnsetType | None = UNSET
 
 
 class EnqueueBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,6 +83,7 @@ class EnqueueBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     expires_at: InstantForm | UnsetType | None = UNSET
     after: Annotated[tuple[str, ...], Meta(max_length=AFTER_MAX)] | UnsetType = UNSET
     labels: dict[str, str] | UnsetType | None = UNSET
+    group: GroupForm | UnsetType | None = UNSET
     jobs: Annotated[tuple[JobBody, ...], Meta(max_length=BULK_JOBS_MAX)] | UnsetType = UNSET
 
 
@@ -102,6 +107,7 @@ class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None = None
     after: tuple[JobId, ...] = ()
     labels: dict[str, str] = {}
+    group: str | None = None
 
 
 class AttemptAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +161,7 @@ class JobAnswer(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None
     cancel_reason: str | UnsetType = UNSET
     labels: dict[str, str]
+    group: str | None
     attempts: tuple[AttemptAnswer, ...] | UnsetType = UNSET
     history: tuple[HistoryEntry, ...] | UnsetType = UNSET
 
@@ -174,12 +181,17 @@ def read_jobs(body: EnqueueBody) -> tuple[JobDraft, ...]:
 
 
 def read_job(body: JobBody | EnqueueBody, prefix: str = "") -> JobDraft:
+    return read_draft(body, read_job_target(body, prefix), prefix)
+
+
+def read_draft(body: JobBody | EnqueueBody, target: Target, prefix: str = "") -> JobDraft:
+    """The job for `target`, with when and how it runs as `body` says."""
     run_at = optional_instant(body.run_at, f"{prefix}run_at")
     delay = optional_span(body.delay, f"{prefix}delay")
     if run_at and delay:
         raise Invalid("Give run_at or delay, not both", f"{prefix}delay")
     return JobDraft(
-        target=read_job_target(body, prefix),
+        target=target,
         run_at=run_at or None,
         delay=delay or None,
         queue=read_queue(body.queue, f"{prefix}queue"),
@@ -190,6 +202,7 @@ def read_job(body: JobBody | EnqueueBody, prefix: str = "") -> JobDraft:
         expires_at=optional_instant(body.expires_at, f"{prefix}expires_at") or None,
         after=tuple(job_id(id, f"{prefix}after") for id in body.after or ()),
         labels=read_labels(or_empty(body.labels), f"{prefix}labels"),
+        group=read_name(body.group, f"{prefix}group") if body.group else None,
     )
 
 
@@ -239,6 +252,7 @@ def job_answer(job: Job) -> JobAnswer:
         expires_at=job.expires_at,
         cancel_reason=shown_or_unset(job.cancel_reason),
         labels=job.labels,
+        group=job.group,
     )
 
 

@@ -1,13 +1,17 @@
 """Queues, workers and figures, as they are shown."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from onbeat.model.event import Stats
+from onbeat.model.job import Job
 from onbeat.model.queue import Queue
-from onbeat.model.worker import Worker
+from onbeat.model.target import lane_of
+from onbeat.model.worker import REMOTE, Worker
+from onbeat.wire.limits import LimitsAnswer, limits_answer
 
 SILENT_LEASES = 2
 """A worker that has not been heard of for so many leases is shown as gone."""
@@ -20,6 +24,7 @@ class QueueAnswer(msgspec.Struct, frozen=True, kw_only=True):
     due: int
     running: int
     oldest_due_at: datetime | None
+    limits: LimitsAnswer
 
 
 class QueueState(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,8 +36,20 @@ class QueuesAnswer(msgspec.Struct, frozen=True):
     queues: tuple[QueueAnswer, ...]
 
 
+class RunningAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that runs; `task` is `@http` for a callback."""
+
+    id: str
+    task: str
+    attempt: int
+    started_at: datetime | None
+
+
 class WorkerAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker; `queues` is left out when it serves all, `tasks` is what it can run."""
+    """A worker; `queues` is left out when it serves all, `tasks` is what it can run.
+
+    `running` counts the jobs that it runs, `jobs` shows those begun first.
+    """
 
     id: str
     host: str
@@ -43,11 +60,23 @@ class WorkerAnswer(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int
     running: int
     tasks: tuple[str, ...]
+    jobs: tuple[RunningAnswer, ...]
     queues: tuple[str, ...] | UnsetType = UNSET
 
 
+class RemoteWorkerAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker in another language, by the name that it gave itself, and what it runs."""
+
+    name: str
+    running: int
+    jobs: tuple[RunningAnswer, ...]
+
+
 class WorkersAnswer(msgspec.Struct, frozen=True):
+    """Workers of the store, and those elsewhere that run something now."""
+
     workers: tuple[WorkerAnswer, ...]
+    remote: tuple[RemoteWorkerAnswer, ...]
 
 
 class StatsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,10 +97,11 @@ def queue_answer(queue: Queue) -> QueueAnswer:
         due=queue.due,
         running=queue.running,
         oldest_due_at=queue.oldest_due_at,
+        limits=limits_answer(queue.limits),
     )
 
 
-def worker_answer(worker: Worker, now: datetime) -> WorkerAnswer:
+def worker_answer(worker: Worker, jobs: Sequence[Job], now: datetime) -> WorkerAnswer:
     return WorkerAnswer(
         id=worker.id,
         host=worker.host,
@@ -82,7 +112,22 @@ def worker_answer(worker: Worker, now: datetime) -> WorkerAnswer:
         concurrency=worker.concurrency,
         running=worker.running,
         tasks=worker.lanes,
+        jobs=tuple(map(running_answer, jobs)),
         queues=UNSET if worker.queues is None else worker.queues,
+    )
+
+
+def remote_answer(worker: str, jobs: Sequence[Job], shown: int) -> RemoteWorkerAnswer:
+    return RemoteWorkerAnswer(
+        name=worker.removeprefix(REMOTE),
+        running=len(jobs),
+        jobs=tuple(map(running_answer, jobs[:shown])),
+    )
+
+
+def running_answer(job: Job) -> RunningAnswer:
+    return RunningAnswer(
+        id=job.id, task=lane_of(job.target), attempt=job.attempt, started_at=job.started_at
     )
 
 

@@ -16,7 +16,9 @@ from onbeat.model.limits import (
 )
 from onbeat.model.schedule import ScheduleStatus
 from onbeat.wire.jobs import EnqueueBody, JobAnswer, ReasonBody
+from onbeat.wire.limits import LimitBody
 from onbeat.wire.recurrences import PreviewBody
+from onbeat.wire.reports import ClaimBody, LeaseBody, SettleBody
 from onbeat.wire.schedules import ScheduleAnswer, ScheduleBody
 from onbeat.wire.values import InstantForm
 
@@ -99,6 +101,25 @@ class CancelJob(msgspec.Struct, frozen=True):
     why: ReasonBody = ReasonBody()
 
 
+class ClaimJobs(msgspec.Struct, frozen=True):
+    claim: ClaimBody
+
+
+class StartJob(msgspec.Struct, frozen=True):
+    id: IdForm
+    lease: LeaseBody
+
+
+class RenewJob(msgspec.Struct, frozen=True):
+    id: IdForm
+    lease: LeaseBody
+
+
+class SettleJob(msgspec.Struct, frozen=True):
+    id: IdForm
+    report: SettleBody
+
+
 class ListJobs(msgspec.Struct, frozen=True, kw_only=True):
     state: JobState | None = None
     queue: Annotated[str, Meta(max_length=NAME_CHARS_MAX)] | None = None
@@ -110,6 +131,29 @@ class ListJobs(msgspec.Struct, frozen=True, kw_only=True):
 
 class QueueByName(msgspec.Struct, frozen=True):
     name: Annotated[str, Meta(max_length=NAME_CHARS_MAX)]
+
+
+class LimitQueue(msgspec.Struct, frozen=True):
+    name: Annotated[str, Meta(max_length=NAME_CHARS_MAX)]
+    limits: LimitBody
+
+
+class ListWorkers(msgspec.Struct, frozen=True, kw_only=True):
+    jobs: Annotated[
+        int, Meta(ge=0, le=PAGE_LIMIT_MAX, description="Running jobs shown of each worker")
+    ] = PAGE_LIMIT_DEFAULT
+
+
+class ListLetters(msgspec.Struct, frozen=True, kw_only=True):
+    source: (
+        Annotated[str, Meta(max_length=NAME_CHARS_MAX, description="Where they came in")] | None
+    ) = None
+    limit: LimitForm = PAGE_LIMIT_DEFAULT
+    cursor: Annotated[str, Meta(description="Where the page before ended")] | None = None
+
+
+class LetterById(msgspec.Struct, frozen=True):
+    id: IdForm
 
 
 class Created(msgspec.Struct, frozen=True):

@@ -1,14 +1,19 @@
 """Targets and retry policies, as they are sent and as they are shown."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from onbeat.model.errors import Invalid, Malformed, TooLarge
-from onbeat.model.limits import ATTEMPTS_MAX, PAYLOAD_BYTES_MAX
+from onbeat.model.limits import (
+    ATTEMPTS_MAX,
+    HEADER_BYTES_MAX,
+    HEADERS_MAX,
+    PAYLOAD_BYTES_MAX,
+)
 from onbeat.model.retry import Backoff, RetryPolicy
-from onbeat.model.target import NO_ARGS, NO_KWARGS, HandlerTarget, HttpTarget, Target
+from onbeat.model.target import NO_ARGS, NO_KWARGS, HandlerTarget, HttpTarget, MessageTarget, Target
 from onbeat.wire.values import ReadOnly, SpanForm, read_name, read_span, span_text
 
 ArgsForm = Annotated[
@@ -19,6 +24,8 @@ KwargsForm = Annotated[
     msgspec.Raw | UnsetType,
     Meta(description="Named arguments", extra_json_schema={"type": "object"}),
 ]
+OWN_HEADERS: Final = "onbeat-"
+
 JsonForm = Annotated[msgspec.Raw | UnsetType, Meta(description="Any JSON; sent as the body")]
 
 
@@ -34,13 +41,25 @@ class HttpBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     secret_set: ReadOnly = UNSET
 
 
+class MessageBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A message: `to` names a connection of the service's configuration, `queue` a queue or topic
+    there. A `body` that is a JSON string is sent as that text.
+    """
+
+    to: str
+    queue: str
+    body: JsonForm = UNSET
+    headers: dict[str, str] | UnsetType | None = UNSET
+
+
 class TargetBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One kind of target: a `task` with its arguments, or an `http` request."""
+    """One kind of target: a `task` with its arguments, an `http` request or a `message`."""
 
     task: str | UnsetType = UNSET
     args: ArgsForm = UNSET
     kwargs: KwargsForm = UNSET
     http: HttpBody | UnsetType = UNSET
+    message: MessageBody | UnsetType = UNSET
 
 
 class RetryBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,11 +80,19 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     secret_set: bool = False
 
 
+class MessageAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    to: str
+    queue: str
+    body: JsonForm = UNSET
+    headers: dict[str, str] = {}
+
+
 class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
     task: str | UnsetType = UNSET
     args: ArgsForm = UNSET
     kwargs: KwargsForm = UNSET
     http: HttpAnswer | UnsetType = UNSET
+    message: MessageAnswer | UnsetType = UNSET
 
 
 class RetryAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,13 +109,16 @@ def read_target(body: TargetBody, field: str, before: Target | None = None) -> T
     `before` is the target that it replaces: a signing secret is never shown, so one that is not
     sent again stays.
     """
-    if body.http is UNSET:
-        if body.task is UNSET:
-            raise Invalid(f"{field} needs a kind: task or http", field)
-        return handler_target(body.task, body.args, body.kwargs, field)
-    if not body.task is body.args is body.kwargs is UNSET:
-        raise Invalid(f"{field} must be of one kind: task or http, not both", field)
-    return http_target(body.http, f"{field}.http", before)
+    is_task = not body.task is body.args is body.kwargs is UNSET
+    if is_task + (body.http is not UNSET) + (body.message is not UNSET) > 1:
+        raise Invalid(f"{field} must be of one kind: task, http or message", field)
+    if body.http is not UNSET:
+        return http_target(body.http, f"{field}.http", before)
+    if body.message is not UNSET:
+        return message_target(body.message, f"{field}.message")
+    if body.task is UNSET:
+        raise Invalid(f"{field} needs a kind: task, http or message", field)
+    return handler_target(body.task, body.args, body.kwargs, field)
 
 
 def handler_target(
@@ -141,6 +171,33 @@ def checked_http(target: HttpTarget, prefix: str = "") -> HttpTarget:
     return target
 
 
+def message_target(body: MessageBody, field: str = "") -> MessageTarget:
+    prefix = f"{field}." if field else ""
+    read_name(body.to, f"{prefix}to")
+    read_name(body.queue, f"{prefix}queue")
+    text = b"null" if body.body is UNSET else msgspec.json.format(bytes(body.body), indent=-1)
+    check_payload(len(text), f"{prefix}body")
+    return MessageTarget(
+        to=body.to,
+        queue=body.queue,
+        body=msgspec.Raw(text),
+        headers=message_headers(body.headers or {}, f"{prefix}headers"),
+    )
+
+
+def message_headers(headers: dict[str, str], field: str) -> dict[str, str]:
+    """The headers, if a broker would take them and none is one of Onbeat's own."""
+    if len(headers) > HEADERS_MAX:
+        raise Invalid(f"{field} may have at most {HEADERS_MAX} entries", field)
+    for name, value in headers.items():
+        read_name(name, field)
+        if name.lower().startswith(OWN_HEADERS):
+            raise Invalid(f"{field}: names that begin with {OWN_HEADERS} are Onbeat's own", field)
+        if len(value.encode("utf-8", "replace")) > HEADER_BYTES_MAX:
+            raise TooLarge(f"{field}.{name} may have at most {HEADER_BYTES_MAX} bytes", field)
+    return headers
+
+
 def check_payload(size: int, field: str) -> None:
     if size > PAYLOAD_BYTES_MAX:
         raise TooLarge(f"{field} may have at most {PAYLOAD_BYTES_MAX} bytes; it has {size}", field)
@@ -177,6 +234,10 @@ def target_answer(target: Target) -> TargetAnswer:
                     body=target.body,
                     secret_set=target.secret is not None,
                 )
+            )
+        case MessageTarget(to=to, queue=queue, body=body, headers=headers):
+            return TargetAnswer(
+                message=MessageAnswer(to=to, queue=queue, body=body, headers=headers)
             )
 
 

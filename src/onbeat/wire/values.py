@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from onbeat.model.errors import BadRecurrence, Invalid, Malformed
-from onbeat.model.ids import JobId, ScheduleId
+from onbeat.model.ids import JobId, LetterId, ScheduleId
 from onbeat.model.limits import (
     LABEL_CHARS_MAX,
     LABELS_MAX,
@@ -133,6 +133,10 @@ def schedule_id(text: str, field: str = "") -> ScheduleId:
 
 def job_id(text: str, field: str = "") -> JobId:
     return JobId(read_id(text, "job", field))
+
+
+def letter_id(text: str, field: str = "") -> LetterId:
+    return LetterId(read_id(text, "dead letter", field))
 
 
 def read_id(text: str, noun: str, field: str = "") -> str:

@@ -9,9 +9,10 @@ from onbeat.model.ids import WorkerId
 from onbeat.stores.mysql import claim, lines, settle
 from onbeat.stores.mysql.connection import connect
 from onbeat.stores.mysql.place import read_place
-from onbeat.stores.mysql.rows import micros
+from onbeat.stores.mysql.starting import Wanted
 from onbeat.stores.mysql.store import MysqlStore
 from onbeat.stores.mysql.transaction import Transaction
+from onbeat.stores.sql.values import micros
 from onbeat.testing.build import HOUR, NOW, a_job
 from onbeat.testing.store_contract.acts import a_request, claimed, ids_of
 
@@ -47,7 +48,7 @@ async def test_a_claim_locks_no_more_than_it_takes(
     async with session(place) as frozen:
         request = a_request(limit=10, lanes=lanes)
         found = await lines.find_lines(frozen, ())
-        bite = await claim.take(frozen, (request, found, 10, 50))
+        bite = await claim.take(frozen, Wanted(request=request, lines=found, limit=10))
         assert ids_of(bite.jobs) == ids_of(jobs[:10])
         others = await claimed(store, lanes=lanes, worker=WorkerId("worker-2"))
         assert ids_of(others) == ids_of(jobs[10:])
@@ -59,7 +60,8 @@ async def test_a_claim_reads_no_more_when_more_jobs_wait(store: MysqlStore, plac
         async with session(place) as transaction:
             before = await reads(transaction)
             sight = await claim.look(transaction, (micros(NOW), frozenset()))
-            await claim.take(transaction, (a_request(limit=10), sight.lines[:1], 10, 50))
+            wanted = Wanted(request=a_request(limit=10), lines=sight.lines[:1], limit=10)
+            await claim.take(transaction, wanted)
             await claim.find_next_due(transaction, (sight.lines, micros(NOW)))
             return await reads(transaction) - before
 

@@ -19,5 +19,5 @@ def test_many_processes_may_migrate_at_once() -> None:
         for process in started:
             process.communicate(b"go\n", timeout=30)
         assert [process.returncode for process in started] == [0] * PROCESSES
-        assert execute(url, "SELECT version FROM onbeat_schema") == [(1,)]
+        assert execute(url, "SELECT version FROM onbeat_schema") == [(1,), (2,)]
         assert execute(url, "SELECT count FROM marks WHERE name = 'ping'") == [(PROCESSES,)]

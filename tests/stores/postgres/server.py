@@ -182,7 +182,7 @@ def with_schema(url: str, schema: str) -> str:
 
 TABLES = (
     "jobs", "finished", "attempts", "waits", "transitions", "schedules", "dispositions", "queues",
-    "workers",
+    "workers", "meters", "turns", "dead_letters",
 )  # fmt: skip
 
 

@@ -15,6 +15,8 @@ from onbeat.model.job import Job, JobState
 from onbeat.model.outcome import Failed, Released
 from onbeat.model.page import JobFilter
 from onbeat.model.schedule import Overlap, ScheduleStatus
+from onbeat.model.worker import carrier_id
+from onbeat.ports.store import Sent
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.testing.build import HOUR, NOW, SECOND, a_job, a_plan, a_schedule, an_occurrence
 from onbeat.testing.store_contract.acts import (
@@ -214,6 +216,42 @@ async def test_a_pause_is_not_missed_by_jobs_planned_at_the_same_time(
         assert await claimed(store) == ()
 
 
+async def test_of_several_that_start_a_carried_job_one_gets_it(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    await store.enqueue([a_job() for _ in range(100)])
+    jobs = await claimed(store, worker=carrier_id("1"))
+    leases = [(job.id, job.token) for job in jobs]
+    workers = [WorkerId(f"worker-{number}") for number in range(4)]
+    # Each asks twice, as one does that missed the answer.
+    answers = await asyncio.gather(
+        *(
+            (store, other)[number % 2].start(worker, random.sample(leases, len(leases)), NOW)
+            for number, worker in enumerate(workers * 2)
+        )
+    )
+    got = [{job.id for job in answer if job is not None} for answer in answers]
+    assert got[:4] == got[4:], "who repeats hears the same"
+    assert sorted(id for ids in got[:4] for id in ids) == ids_of(jobs)
+    for worker, ids in zip(workers, got[:4], strict=True):
+        assert {one.job_id for one in await store.held(worker)} == ids
+
+
+async def test_what_several_senders_send_at_once_is_stored_once(
+    store: PostgresStore, other: PostgresStore
+) -> None:
+    senders = [await running(store, a_job()) for _ in range(8)]
+    made = {sender.id: tuple(a_job(due_at=NOW + HOUR) for _ in range(50)) for sender in senders}
+
+    async def send(number: int) -> None:
+        one, sender = (store, other)[number % 2], senders[number % 8]
+        sent = Sent(sender=sender.id, token=sender.token, jobs=made[sender.id])
+        assert list(await one.send_from([sent])) == [True]
+
+    await asyncio.gather(*(send(number) for number in range(32)))
+    assert (await store.stats(NOW)).jobs["waiting"] == 8 * 50
+
+
 VICTIM = """
     SELECT count(pg_terminate_backend(pid))
     FROM (SELECT pid FROM pg_stat_activity
@@ -248,7 +286,7 @@ class Patient:
         while (await self.ask(self.store.stats, NOW)).jobs["succeeded"] < count:
             claim = await self.ask(self.store.claim, request)
             # An answer that was lost leaves leases that nobody knows of: they are handed back.
-            strays = await self.ask(self.store.abandoned, [worker], 100)
+            strays = await self.ask(self.store.abandoned, [worker], NOW, 100)
             for job in {one.id: one for one in (*claim.jobs, *strays)}.values():
                 await self.ask(self.store.settle, [a_settlement(job)])
 

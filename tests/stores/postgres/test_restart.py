@@ -50,7 +50,7 @@ class Load:
         request = a_request(worker=WorkerId("worker"), limit=20)
         while not self.is_stopping or await self.waiting():
             claim = await patient(self.store.claim, request)
-            strays = await patient(self.store.abandoned, [request.worker], 100)
+            strays = await patient(self.store.abandoned, [request.worker], NOW, 100)
             for job in {one.id: one for one in (*claim.jobs, *strays)}.values():
                 await patient(self.store.settle, [a_settlement(job)])
 

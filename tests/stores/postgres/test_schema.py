@@ -2,23 +2,30 @@
 
 import asyncio
 import json
+import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import asyncpg
+import msgspec
 import pytest
 
 from onbeat.model.errors import Misconfigured, Unavailable
 from onbeat.model.outcome import Released
-from onbeat.stores.postgres.claim import CLAIM
+from onbeat.ports.store import Sent
+from onbeat.stores.postgres import leases, settle
+from onbeat.stores.postgres.claim import CLAIM_FROM_ALL
 from onbeat.stores.postgres.connection import connect
+from onbeat.stores.postgres.migrate import migrations
 from onbeat.stores.postgres.place import read_place
-from onbeat.stores.postgres.rows import instant, micros
+from onbeat.stores.postgres.sending import send_from, sending
 from onbeat.stores.postgres.store import PostgresStore
-from onbeat.testing.build import DAY, NOW, a_job
-from onbeat.testing.store_contract.acts import FAILURE, claimed, end, ended, running, stored
+from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.values import instant, micros
+from onbeat.testing.build import DAY, HOUR, NOW, a_job
+from onbeat.testing.store_contract.acts import FAILURE, WORKER, claimed, end, ended, running, stored
 from stores.postgres import server
 
 
@@ -32,6 +39,7 @@ async def ask(database: str, sql: str, *values: object) -> Any:
 
 OPENER = """
 import asyncio, sys
+from onbeat.stores.postgres.sending import send_from, sending
 from onbeat.stores.postgres.store import PostgresStore
 
 async def main():
@@ -56,14 +64,45 @@ async def test_many_processes_may_open_a_new_schema_at_once(database: str) -> No
     assert [
         (process.returncode, output[1]) for process, output in zip(processes, outputs, strict=True)
     ] == [(0, b"")] * 4
-    assert await ask(database, "SELECT count(*) FROM many.migrations") == 1
+    assert await ask(database, "SELECT count(*) FROM many.migrations") == len(migrations())
 
 
 async def test_many_stores_may_open_a_new_schema_at_once(database: str) -> None:
     stores = [PostgresStore(server.with_schema(database, "several")) for _ in range(8)]
     await asyncio.gather(*(store.open() for store in stores))
     await asyncio.gather(*(store.close() for store in stores))
-    assert await ask(database, "SELECT count(*) FROM several.migrations") == 1
+    assert await ask(database, "SELECT count(*) FROM several.migrations") == len(migrations())
+
+
+OLD_JOBS = """
+    INSERT INTO old.jobs (id, created_at, due_at, queue, priority, lane, spec, running, token,
+                          attempt, started_at, worker)
+    SELECT gen_random_uuid(), 0, 0, 'default', 0, 'work', '{}', running, running::integer,
+           running::integer, CASE WHEN running THEN 0 END, CASE WHEN running THEN 'worker-1' END
+    FROM unnest(ARRAY[FALSE, FALSE, TRUE]) AS made (running);
+    INSERT INTO old.queues (name, paused) VALUES ('shut', TRUE);
+    -- It started in time, failed and waits to be tried again.
+    INSERT INTO old.jobs (id, created_at, due_at, start_by, queue, priority, lane, spec, token, attempt)
+    VALUES (gen_random_uuid(), 0, 0, 1, 'default', 0, 'work', '{}', 1, 1);
+"""
+
+
+async def test_a_store_of_the_first_schema_goes_on(store: PostgresStore, database: str) -> None:
+    db = await asyncpg.connect(database)
+    await db.execute("CREATE SCHEMA old; SET search_path = old")
+    await db.execute("CREATE TABLE migrations (version integer, at timestamptz DEFAULT now())")
+    await db.execute(migrations()[0] + "; INSERT INTO migrations VALUES (1);" + OLD_JOBS)
+    await db.close()
+    old = PostgresStore(server.with_schema(database, "old"))
+    await old.open()
+    (held,) = await old.held(WORKER)
+    before = await old.job(held.job_id)
+    assert before is not None
+    assert len(await claimed(old)) == 3
+    await end(old, before)
+    assert (await old.stats(NOW)).jobs["succeeded"] == 1
+    assert [(queue.name, queue.paused) for queue in await old.queues(NOW)][1:] == [("shut", True)]
+    await old.close()
 
 
 async def test_a_newer_schema_is_refused(store: PostgresStore, database: str) -> None:
@@ -105,14 +144,14 @@ def test_a_schema_that_would_need_quotes_is_refused(schema: str) -> None:
         PostgresStore(f"postgresql://host/db?schema={schema}")
 
 
-async def rows_read(database: str, lanes: Sequence[str]) -> tuple[int, int]:
+async def rows_read(database: str, lanes: Sequence[str], *, alone: bool) -> tuple[int, int]:
     """Pages touched, and rows looked at, by one claim of ten."""
     db: Any = await connect(read_place(database))
     try:
         await db.execute("BEGIN")
         plan = await db.fetchval(
-            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {CLAIM}",
-            "worker", micros(NOW), 10, sorted(lanes), None, 60, 1_000,
+            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {CLAIM_FROM_ALL}",
+            "worker", micros(NOW), None, sorted(lanes), None, 60, 10, alone,
         )  # fmt: skip
         await db.execute("ROLLBACK")
     finally:
@@ -145,18 +184,47 @@ CROWD = """
 """
 
 
+@pytest.mark.parametrize("alone", [True, False])
 async def test_what_may_not_be_taken_costs_a_claim_nothing(
-    store: PostgresStore, database: str
+    store: PostgresStore, database: str, *, alone: bool
 ) -> None:
     await store.pause_queue("paused", paused=True)
     await store.enqueue([a_job() for _ in range(100)])
     await ask(database, CROWD, 1_000)
-    few = await rows_read(database, ["work"])
+    few = await rows_read(database, ["work"], alone=alone)
     await ask(database, CROWD, 99_000)
-    many = await rows_read(database, ["work"])
+    many = await rows_read(database, ["work"], alone=alone)
     # A deeper tree has some more pages on the way down; nothing else may grow.
     assert many[1] <= few[1] + 30
     assert many[0] <= few[0] * 2
+
+
+BY_ID: dict[str, str] = {
+    "succeed": settle.SUCCEED,
+    "end": settle.END,
+    "start": leases.START,
+    "started before": leases.STARTED_BEFORE,
+    "renew": leases.RENEW,
+}
+
+
+@pytest.mark.parametrize("statement", BY_ID)
+async def test_rows_of_leases_are_found_by_their_ids_whatever_statistics_say(
+    store: PostgresStore, database: str, statement: str
+) -> None:
+    await store.enqueue([a_job() for _ in range(500)])
+    # Taken while nothing runs: by them, looking through all that runs costs nothing.
+    await ask(database, "ANALYZE onbeat.jobs")
+    db: Any = await connect(read_place(database))
+    try:
+        sql = BY_ID[statement]
+        nulls = ", ".join("NULL" for _ in set(re.findall(r"\$\d+", sql)))
+        await db.execute(f"PREPARE asked AS {sql}")
+        plan = await db.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE asked({nulls})")
+    finally:
+        await db.close()
+    used = {node.get("Index Name") for node in nodes(json.loads(plan)[0]["Plan"])} - {None}
+    assert used - {"queues_not_open"} == {"jobs_pkey"}
 
 
 def an_id_of(day: int, number: int) -> str:
@@ -164,6 +232,34 @@ def an_id_of(day: int, number: int) -> str:
     milliseconds = int((time.time() // 86_400 + day) * 86_400_000) + 3_600_000 + number
     digits = f"{milliseconds:012x}"
     return f"{digits[:8]}-{digits[8:]}-7000-8000-{number:012x}"
+
+
+async def changes_in_place(database: str, work: Callable[[Transaction], Awaitable[object]]) -> bool:
+    """Whether all that it changes of jobs stays in its page, so that no index is written."""
+    db: Any = await connect(read_place(database))
+    try:
+        await db.execute("BEGIN")
+        await work(Transaction(db))
+        changed, in_place = await db.fetchrow(
+            """
+            SELECT pg_stat_get_xact_tuples_updated('jobs'::regclass),
+                   pg_stat_get_xact_tuples_hot_updated('jobs'::regclass)
+            """
+        )
+        await db.execute("ROLLBACK")
+    finally:
+        await db.close()
+    assert changed > 0
+    return bool(changed == in_place)
+
+
+async def test_renewals_and_cursors_touch_no_index(store: PostgresStore, database: str) -> None:
+    job = await running(store, a_job(), lease=HOUR)
+    assert await changes_in_place(
+        database, lambda transaction: leases.renew(transaction, [(job.id, job.token, 1)])
+    )
+    sent = sending(Sent(sender=job.id, token=job.token, jobs=(), cursor=msgspec.Raw(b"7")))
+    assert await changes_in_place(database, lambda transaction: send_from(transaction, [sent]))
 
 
 async def partitions(database: str) -> list[str]:
@@ -233,7 +329,7 @@ async def test_the_doctor_looks_at_what_durability_rests_on(store: PostgresStore
     found = {finding.name: finding for finding in await store.doctor()}
     assert {
         "server version", "fsync", "full page writes", "synchronous commit", "autovacuum",
-        "encoding", "oldest snapshot", "clock offset", "connections", "schema",
+        "encoding", "oldest snapshot", "clock offset", "connections", "schema", "commit",
     } == set(found)  # fmt: skip
     assert found["schema"].ok
     assert found["clock offset"].ok

@@ -78,7 +78,7 @@ async def test_a_newer_schema_is_refused(path: str) -> None:
     await (await opened(path)).close()
     with raw(path) as db:
         db.execute("PRAGMA user_version = 99")
-    with pytest.raises(Misconfigured, match="has schema 99, and this program knows up to 1"):
+    with pytest.raises(Misconfigured, match="has schema 99, and this program knows up to 2"):
         await SqliteStore(path).open()
 
 

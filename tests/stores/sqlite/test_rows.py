@@ -8,7 +8,7 @@ from onbeat.stores.sqlite.schedules import ScheduleSpec
 IN_COLUMNS_OF_JOBS = {
     *("id", "due_at", "start_by", "state", "reason", "blocked_by", "token", "worker", "attempt"),
     *("lost", "released", "started_at", "finished_at", "cancel_reason", "result", "error"),
-    "progress",
+    *("progress", "lease_until", "cursor"),
 }
 IN_COLUMNS_OF_SCHEDULES = {"planned_through", "plan_at", "status", "version"}
 

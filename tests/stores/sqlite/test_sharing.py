@@ -2,10 +2,14 @@
 
 import asyncio
 import threading
+from collections import Counter
 
+from onbeat.model.ids import WorkerId
+from onbeat.model.queue import Limits, Rate
+from onbeat.model.worker import carrier_id
 from onbeat.ports.store import Hint
 from onbeat.stores.sqlite.store import SqliteStore
-from onbeat.testing.build import NOW, a_job
+from onbeat.testing.build import HOUR, NOW, a_job
 from onbeat.testing.store_contract.acts import a_request, a_settlement
 
 
@@ -24,6 +28,56 @@ async def test_two_stores_give_each_job_out_once(store: SqliteStore, other: Sqli
     )
     claimed = [job.id for answer in answers for job in answer.jobs]
     assert sorted(claimed) == sorted(job.id for job in jobs)
+
+
+async def test_two_stores_hold_to_one_limit(store: SqliteStore, other: SqliteStore) -> None:
+    await store.limit_queue("default", Limits(concurrency=5, group_rate=Rate(2, HOUR)))
+    await other.enqueue([a_job(group=f"{number % 3}") for number in range(30)])
+    answers = await asyncio.gather(*(one.claim(a_request(limit=2)) for one in (store, other) * 20))
+    groups = Counter(job.group for answer in answers for job in answer.jobs)
+    assert groups.total() == 5
+    assert max(groups.values()) == 2
+
+
+async def test_of_two_workers_who_start_one_lease_one_gets_it(
+    store: SqliteStore, other: SqliteStore
+) -> None:
+    await store.enqueue([a_job() for _ in range(20)])
+    jobs = (await store.claim(a_request(worker=carrier_id("1")))).jobs
+    leases = [(job.id, job.token) for job in jobs]
+    one, two = WorkerId("one"), WorkerId("two")
+    answers = await asyncio.gather(
+        *(
+            start
+            for lease in leases
+            for start in (
+                store.start(one, [lease], NOW),
+                store.start(two, [lease], NOW),
+                other.start(one, [lease], NOW),
+            )
+        )
+    )
+    told = Counter((job.id, job.worker) for (job,) in answers if job is not None)
+    assert len(told) == len(jobs)
+    assert len(await store.held(one)) + len(await store.held(two)) == len(jobs)
+
+
+async def test_the_end_of_a_limited_job_in_one_store_is_heard_in_the_other(
+    store: SqliteStore, other: SqliteStore
+) -> None:
+    loop = asyncio.get_running_loop()
+    heard: asyncio.Queue[Hint] = asyncio.Queue()
+    await store.limit_queue("default", Limits(concurrency=1))
+    await store.enqueue([a_job(), a_job()])
+    (job,) = (await store.claim(a_request())).jobs
+    stop = store.listen(lambda hint: loop.call_soon_threadsafe(heard.put_nowait, hint))
+    await store.ping()
+    assert list(await other.settle([a_settlement(job)])) == [True]
+    async with asyncio.timeout(5):
+        while await heard.get() is not Hint.JOBS:
+            continue
+    stop()
+    assert len((await store.claim(a_request())).jobs) == 1
 
 
 async def test_one_of_many_threads_gets_a_unique_key(store: SqliteStore) -> None:

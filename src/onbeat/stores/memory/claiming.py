@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -9,7 +10,9 @@ from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, JobState
 from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Claimed, ClaimRequest
+from onbeat.stores.memory.admission import Admission
 from onbeat.stores.memory.ending import ask_to_stop, cancel, cancel_waiting
+from onbeat.stores.memory.heads import Heads
 from onbeat.stores.memory.tables import Line, Tables, has_lapsed, has_started
 
 OVERLAPPED = "overlap: an earlier job of the schedule had not ended"
@@ -18,16 +21,24 @@ REPLACED = "overlap: replaced by a later job of the schedule"
 
 def claim(tables: Tables, request: ClaimRequest) -> Claimed:
     tables.move_edge(request.now)
+    admission = Admission(tables, request.now)
     lines = [line for line in tables.lines if can_take(tables, request, line)]
     ids: list[JobId] = []
-    while len(ids) < request.limit and (job := first_due(tables, lines, request.now)) is not None:
+    heads = Heads(admission, lines)
+    while len(ids) < request.limit and (job := heads.first()) is not None:
         if comes_now(tables, job, request.now):
+            admission.take(job)
             tables.put_job(claimed(job, request))
             ids.append(job.id)
+        if job.overlap is not Overlap.ALLOW:
+            # The end of one job may have freed another.
+            heads.look_anew()
+    admission.keep()
+    # A later job of this very claim may have asked an earlier one to stop.
+    jobs = sorted((tables.jobs[id] for id in ids), key=attrgetter("priority", "due_at", "id"))
     return Claimed(
-        # A later job of this very claim may have asked an earlier one to stop.
-        jobs=tuple(tables.jobs[id] for id in ids),
-        next_due_at=next_due_at(tables, lines, request.now),
+        jobs=tuple(jobs),
+        next_due_at=next_due_at(admission, lines),
     )
 
 
@@ -39,19 +50,6 @@ def can_take(tables: Tables, request: ClaimRequest, line: Line) -> bool:
     )
 
 
-def first_due(tables: Tables, lines: Sequence[Line], now: datetime) -> Job | None:
-    """The job to be given out next: by priority, then due time, then id."""
-    heads = (
-        (line.priority, *head)
-        for line in lines
-        if line in tables.lines
-        and (head := tables.lines[line].first()) is not None
-        and head[0] <= now
-    )
-    first = min(heads, default=None)
-    return None if first is None else tables.jobs[first[2]]
-
-
 def claimed(job: Job, request: ClaimRequest) -> Job:
     return replace(
         job,
@@ -60,17 +58,25 @@ def claimed(job: Job, request: ClaimRequest) -> Job:
         worker=request.worker,
         attempt=job.attempt + 1,
         started_at=request.now,
+        lease_until=None if request.lease is None else request.now + request.lease,
         progress=None,
     )
 
 
-def next_due_at(tables: Tables, lines: Sequence[Line], now: datetime) -> datetime | None:
-    """The earliest time after `now` at which a job in one of these lines is due."""
-    latest_now = (now, JobId(chr(0x10FFFF)))
-    heads = (
-        next(tables.lines[line].after(latest_now), None) for line in lines if line in tables.lines
-    )
-    return min((head[0] for head in heads if head is not None), default=None)
+def next_due_at(admission: Admission, lines: Sequence[Line]) -> datetime | None:
+    """The earliest later time at which a job in one of these lines is due and may start."""
+    times = (next_due_in(admission, line) for line in lines if line in admission.tables.lines)
+    return min((time for time in times if time is not None), default=None)
+
+
+def next_due_in(admission: Admission, line: Line) -> datetime | None:
+    keys = admission.tables.lines[line]
+    again_at, first = admission.again_at(line), keys.first()
+    if again_at is not None and first is not None:
+        return max(again_at, first[0])
+    latest_now = (admission.now, JobId(chr(0x10FFFF)))
+    head = next(keys.after(latest_now), None)
+    return None if head is None else head[0]
 
 
 def comes_now(tables: Tables, job: Job, now: datetime) -> bool:

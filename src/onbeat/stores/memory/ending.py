@@ -55,6 +55,8 @@ def cancelled(job: Job, reason: str, at: datetime) -> Job:
         start_by=None,
         blocked_by=0,
         worker=None,
+        lease_until=None,
+        cursor=None,
     )
 
 
@@ -83,8 +85,8 @@ def ask_to_stop(tables: Tables, job: Job, reason: str, at: datetime) -> None:
 
 
 def never_started(tables: Tables, id: JobId) -> Job | None:
-    """The job, if it still waits for its first attempt."""
+    """The job, if it still waits for its first attempt; one that came back unstarted is bounded."""
     job = tables.jobs.get(id)
-    if job is None or job.state is not JobState.WAITING or job.started_at is not None:
+    if job is None or job.state is not JobState.WAITING:
         return None
-    return job
+    return job if job.started_at is None or job.start_by is not None else None

@@ -36,11 +36,16 @@ def enqueue_one(tables: Tables, job: Job) -> Enqueued:
     if job.id in tables.jobs:
         # A repeated call: the first one was heard, only its answer was not.
         return Enqueued(job.id, created=True)
-    holder = None if job.unique is None else tables.holders.get(job.unique)
+    holder = holder_of(tables, job)
     if holder is not None:
         return Enqueued(holder, created=False)
     add_new(tables, job)
     return Enqueued(job.id, created=True)
+
+
+def holder_of(tables: Tables, job: Job) -> JobId | None:
+    """The live job that has the same unique key."""
+    return None if job.unique is None else tables.holders.get(job.unique)
 
 
 def add_new(tables: Tables, job: Job) -> None:
@@ -102,6 +107,7 @@ def afresh(job: Job, now: datetime) -> Job:
         result=None,
         error=None,
         progress=None,
+        cursor=None,
         reason=None,
         cancel_reason=None,
     )

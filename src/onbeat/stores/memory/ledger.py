@@ -1,7 +1,7 @@
 """What became of every occurrence: at most one disposition for each schedule and instant."""
 
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -40,6 +40,18 @@ class Ledger:
         return tuple(
             row for row in self.pages.get(id, []) if row.first <= last and row.last >= first
         )
+
+    def beyond(
+        self, after: tuple[ScheduleId, datetime] | None
+    ) -> Iterator[tuple[ScheduleId, Disposition]]:
+        """Those of all schedules beyond one, by schedule and first instant."""
+        for id in sorted(self.pages):
+            page = self.pages[id]
+            if after is None or id > after[0]:
+                yield from ((id, row) for row in page)
+            elif id == after[0]:
+                start = bisect_right(page, after[1], key=first_of)
+                yield from ((id, row) for row in page[start:])
 
     def add(self, id: ScheduleId, row: Disposition) -> bool:
         """False, and nothing changes, where its first instant has a disposition already."""
@@ -92,10 +104,20 @@ class Ledger:
             if row.first <= now:
                 self.add(id, replace(row, last=now))
 
-    def prune(self, before: datetime) -> None:
-        """Forget what lies wholly before this instant."""
+    def keep_started(self, id: ScheduleId, has_started: Callable[[JobId], bool]) -> None:
+        """Forget all but the instants whose jobs have started."""
+        for row in tuple(self.pages.get(id, ())):
+            if row.job_id is None or not has_started(row.job_id):
+                self.remove(id, row)
+
+    def prune(self, before: datetime, is_live: Callable[[JobId], bool]) -> None:
+        """Forget what lies wholly before this instant, but for jobs that have still to end."""
         for id, page in tuple(self.pages.items()):
-            kept = [row for row in page if row.last >= before]
+            kept = [
+                row
+                for row in page
+                if row.last >= before or (row.job_id is not None and is_live(row.job_id))
+            ]
             if kept:
                 self.pages[id] = kept
             else:

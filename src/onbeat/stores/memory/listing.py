@@ -9,7 +9,7 @@ from onbeat.model.event import Stats
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.model.page import JobFilter, OccurrenceFilter, Page, ScheduleFilter
-from onbeat.model.queue import Queue
+from onbeat.model.queue import NO_LIMITS, Queue
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.target import lane_of
 from onbeat.stores.memory.tables import ByTime, Tables
@@ -63,21 +63,19 @@ def occurrences_page(tables: Tables, filter: OccurrenceFilter) -> Page[Job]:
 
 
 def queues(tables: Tables, now: datetime) -> Sequence[Queue]:
-    by_name: dict[str, list[Job]] = {name: [] for name in tables.paused_queues}
+    by_name: dict[str, list[Job]] = {name: [] for name in (*tables.paused_queues, *tables.limits)}
     for job in tables.jobs.values():
         if not job.is_final:
             by_name.setdefault(job.queue, []).append(job)
-    return tuple(
-        queue_of(name, jobs, now, paused=name in tables.paused_queues)
-        for name, jobs in sorted(by_name.items())
-    )
+    return tuple(queue_of(tables, name, jobs, now) for name, jobs in sorted(by_name.items()))
 
 
-def queue_of(name: str, jobs: Sequence[Job], now: datetime, *, paused: bool) -> Queue:
+def queue_of(tables: Tables, name: str, jobs: Sequence[Job], now: datetime) -> Queue:
     due = [job.due_at for job in jobs if is_due(job, now)]
     return Queue(
         name=name,
-        paused=paused,
+        paused=name in tables.paused_queues,
+        limits=tables.limits.get(name, NO_LIMITS),
         waiting=sum(job.state is JobState.WAITING for job in jobs),
         due=len(due),
         running=sum(job.state is JobState.RUNNING for job in jobs),

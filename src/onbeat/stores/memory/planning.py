@@ -137,14 +137,16 @@ def following(job: Job, schedule: Schedule) -> Job:
 
 def forget_future(tables: Tables, id: ScheduleId, now: datetime) -> None:
     """Occurrences later than `now` that never started shall be planned anew."""
-    for job in tables.waiting_jobs(id):
-        if is_later(job, now) and not has_started(job):
-            cancel_waiting(tables, job, CHANGED, now)
-    tables.ledger.cut_after(id, now, started_later(tables, id, now))
+    later = [job.id for job in tables.waiting_jobs(id) if is_later(job, now)]
+    void = [job for one in later if (job := never_started(tables, one))]
+    for job in void:
+        cancel_waiting(tables, job, CHANGED, now)
+    started = started_later(tables, id, now).difference(job.id for job in void)
+    tables.ledger.cut_after(id, now, started)
 
 
 def started_later(tables: Tables, id: ScheduleId, now: datetime) -> set[JobId]:
-    """Jobs that have started although their occurrence is later than `now`."""
+    """Jobs that were given out although their occurrence is later than `now`."""
     rows = tables.ledger.between(id, now, datetime.max.replace(tzinfo=now.tzinfo))
     known = (tables.jobs.get(row.job_id) for row in rows if row.job_id is not None)
     return {job.id for job in known if job is not None and has_started(job)}

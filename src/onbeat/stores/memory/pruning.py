@@ -18,9 +18,24 @@ def prune(tables: Tables, finished_before: datetime, failed_before: datetime, li
     )
     for _, id in past[:limit]:
         tables.remove_job(id)
-    tables.ledger.prune(failed_before)
+    tables.ledger.prune(failed_before, tables.is_live)
+    forget_letters(tables, failed_before)
+    forget_full_meters(tables, finished_before)
     return len(past[:limit])
 
 
 def ended_before(tables: Tables, state: JobState, bound: datetime) -> list[tuple[datetime, JobId]]:
     return list(tables.ended[state].before((bound, JobId(""))))
+
+
+def forget_letters(tables: Tables, before: datetime) -> None:
+    for letter in tuple(tables.letters.values()):
+        if letter.at < before:
+            del tables.letters[letter.id]
+
+
+def forget_full_meters(tables: Tables, before: datetime) -> None:
+    """A bucket that is full is as one that was never used."""
+    for place, full_at in tuple(tables.meters.items()):
+        if full_at <= before:
+            del tables.meters[place]

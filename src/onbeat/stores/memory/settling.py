@@ -4,9 +4,10 @@ from msgspec.structs import replace
 
 from onbeat.model.attempt import Attempt
 from onbeat.model.ids import JobId, Token
-from onbeat.model.job import Job, JobState, Progress
+from onbeat.model.job import Job, Progress
 from onbeat.ports.store import Settlement
 from onbeat.stores.memory.ending import cancelled, end
+from onbeat.stores.memory.leasing import leased, runs_under
 from onbeat.stores.memory.tables import Tables
 
 
@@ -27,11 +28,7 @@ def settle_one(tables: Tables, settlement: Settlement) -> bool:
 
 
 def holds_lease(stored: Job, attempt: Attempt) -> bool:
-    return (
-        stored.state is JobState.RUNNING
-        and stored.token == attempt.token
-        and stored.worker == attempt.worker
-    )
+    return runs_under(stored, attempt.token) and stored.worker == attempt.worker
 
 
 def kept_apart(stored: Job, settlement: Settlement) -> Job:
@@ -39,20 +36,22 @@ def kept_apart(stored: Job, settlement: Settlement) -> Job:
     job = replace(
         settlement.job,
         worker=None,
+        lease_until=None,
         token=stored.token,
         blocked_by=0,
         cancel_reason=stored.cancel_reason,
+        cursor=stored.cursor,
     )
     if job.is_final:
-        return replace(job, progress=stored.progress)
+        return replace(job, progress=stored.progress, cursor=None)
     if stored.cancel_reason is not None:
         return cancelled(job, stored.cancel_reason, settlement.attempt.finished_at)
     return job
 
 
 def note_progress(tables: Tables, id: JobId, token: Token, progress: Progress) -> bool:
-    stored = tables.jobs.get(id)
-    if stored is None or stored.state is not JobState.RUNNING or stored.token != token:
+    stored = leased(tables, id, token)
+    if stored is None:
         return False
     tables.put_job(replace(stored, progress=progress))
     return True

@@ -11,14 +11,16 @@ from msgspec.structs import replace
 
 from onbeat.model.attempt import Attempt
 from onbeat.model.event import Stats, Transition
-from onbeat.model.ids import JobId, ScheduleId, Token, WorkerId
+from onbeat.model.ids import JobId, LetterId, ScheduleId, Token, WorkerId
 from onbeat.model.job import Job, Progress
+from onbeat.model.letter import DeadLetter
 from onbeat.model.page import JobFilter, OccurrenceFilter, Page, ScheduleFilter
 from onbeat.model.plan import Plan, Skip
-from onbeat.model.queue import Queue
+from onbeat.model.queue import Limits, Queue
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.worker import Worker
 from onbeat.ports.store import (
+    Carton,
     Claimed,
     ClaimRequest,
     Disposition,
@@ -26,15 +28,21 @@ from onbeat.ports.store import (
     Finding,
     Held,
     Hint,
+    Sent,
     Settlement,
+    Traced,
 )
 from onbeat.stores.memory import (
+    burying,
     claiming,
+    copying,
     ending,
     enqueueing,
+    leasing,
     listing,
     planning,
     pruning,
+    sending,
     settling,
 )
 from onbeat.stores.memory.tables import AT_FIRST, Tables
@@ -91,6 +99,9 @@ class MemoryStore:
 
     async def ping(self) -> None:
         """It always answers."""
+
+    async def now(self) -> datetime | None:
+        """It has no clock of its own."""
 
     async def doctor(self) -> Sequence[Finding]:
         return (
@@ -158,6 +169,26 @@ class MemoryStore:
         with self.locked() as tables:
             return claiming.claim(tables, request)
 
+    async def name_queues(self, names: Collection[str]) -> None:
+        with self.locked() as tables:
+            tables.known_queues.update(names)
+
+    async def queue_names(self) -> Sequence[str]:
+        with self.locked() as tables:
+            return tuple(sorted(tables.known_queues))
+
+    async def start(
+        self, worker: WorkerId, leases: Sequence[tuple[JobId, Token]], now: datetime
+    ) -> Sequence[Job | None]:
+        with self.locked() as tables:
+            return tuple(leasing.start(tables, worker, *lease, now) for lease in leases)
+
+    async def send_from(self, sent: Sequence[Sent]) -> Sequence[bool]:
+        with self.locked() as tables:
+            for each in sent:
+                sending.refuse_unknown(tables, each)
+            return tuple(sending.send_one(tables, each) for each in sent)
+
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
         with self.locked() as tables:
             return tuple(settling.settle_one(tables, settlement) for settlement in settlements)
@@ -171,8 +202,17 @@ class MemoryStore:
     async def beat(self, worker: Worker) -> Sequence[Held]:
         with self.locked() as tables:
             tables.workers[worker.id] = worker
-            jobs = (tables.jobs[id] for id in sorted(tables.leases.get(worker.id, ())))
-            return tuple(Held(job.id, job.token, job.cancel_reason) for job in jobs)
+            return leasing.held(tables, worker.id)
+
+    async def held(self, worker: WorkerId) -> Sequence[Held]:
+        with self.locked() as tables:
+            return leasing.held(tables, worker)
+
+    async def renew(
+        self, leases: Sequence[tuple[JobId, Token]], until: datetime
+    ) -> Sequence[Held | None]:
+        with self.locked() as tables:
+            return tuple(leasing.renew(tables, *lease, until) for lease in leases)
 
     async def workers(self) -> Sequence[Worker]:
         with self.locked() as tables:
@@ -181,22 +221,17 @@ class MemoryStore:
                 for id, worker in sorted(tables.workers.items())
             )
 
-    async def abandoned(self, dead: Collection[WorkerId], limit: int) -> Sequence[Job]:
+    async def abandoned(
+        self, dead: Collection[WorkerId], now: datetime, limit: int
+    ) -> Sequence[Job]:
         with self.locked() as tables:
-            lost = (
-                id
-                for worker, ids in tables.leases.items()
-                if worker in dead or worker not in tables.workers
-                for id in ids
-            )
-            return tuple(tables.jobs[id] for id in sorted(lost)[:limit])
+            return leasing.abandoned(tables, dead, now, limit)
 
     async def forget_workers(self, ids: Collection[WorkerId]) -> int:
         with self.locked() as tables:
             gone = [id for id in set(ids) if id in tables.workers and not tables.leases.get(id)]
             for id in gone:
                 del tables.workers[id]
-                tables.leases.pop(id, None)
             return len(gone)
 
     async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
@@ -287,12 +322,65 @@ class MemoryStore:
 
     async def pause_queue(self, name: str, *, paused: bool) -> None:
         with self.locked() as tables:
+            tables.known_queues.add(name)
             if paused:
                 tables.paused_queues.add(name)
             else:
                 tables.paused_queues.discard(name)
                 tables.hints.add(Hint.JOBS)
 
+    async def limit_queue(self, name: str, limits: Limits) -> None:
+        with self.locked() as tables:
+            tables.known_queues.add(name)
+            tables.put_limits(name, limits)
+            tables.hints.add(Hint.JOBS)
+
+    async def bury(self, letters: Sequence[DeadLetter]) -> None:
+        with self.locked() as tables:
+            burying.bury(tables, letters)
+
+    async def dead_letters(
+        self, before: LetterId | None, limit: int, source: str | None = None
+    ) -> Sequence[DeadLetter]:
+        with self.locked() as tables:
+            return burying.newest(tables, before, limit, source)
+
+    async def dead_letters_by_id(self, ids: Collection[LetterId]) -> Sequence[DeadLetter]:
+        with self.locked() as tables:
+            return burying.by_id(tables, ids)
+
+    async def exhume(self, ids: Collection[LetterId]) -> int:
+        with self.locked() as tables:
+            return burying.exhume(tables, ids)
+
     async def stats(self, now: datetime) -> Stats:
         with self.locked() as tables:
             return listing.stats(tables, now)
+
+    # Copying.
+
+    async def export_schedules(self, after: ScheduleId | None, limit: int) -> Sequence[Schedule]:
+        with self.locked() as tables:
+            return copying.schedules_after(tables, after, limit)
+
+    async def export_dispositions(
+        self, after: tuple[ScheduleId, datetime] | None, limit: int
+    ) -> Sequence[Traced]:
+        with self.locked() as tables:
+            return tuple(Traced(*row) for row in islice(tables.ledger.beyond(after), limit))
+
+    async def export_jobs(self, after: JobId | None, limit: int) -> Sequence[Carton]:
+        with self.locked() as tables:
+            return copying.cartons_after(tables, after, limit)
+
+    async def restore_schedules(self, schedules: Sequence[Schedule]) -> int:
+        with self.locked() as tables:
+            return copying.restore_schedules(tables, schedules)
+
+    async def restore_dispositions(self, traced: Sequence[Traced]) -> int:
+        with self.locked() as tables:
+            return sum(tables.ledger.add(each.schedule_id, each.disposition) for each in traced)
+
+    async def restore_jobs(self, cartons: Sequence[Carton]) -> int:
+        with self.locked() as tables:
+            return copying.restore_jobs(tables, cartons)

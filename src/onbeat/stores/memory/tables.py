@@ -9,12 +9,15 @@ from msgspec.structs import replace
 
 from onbeat.model.attempt import Attempt
 from onbeat.model.event import Transition
-from onbeat.model.ids import JobId, ScheduleId, WorkerId
+from onbeat.model.ids import JobId, LetterId, ScheduleId, WorkerId
 from onbeat.model.job import Job, JobState
+from onbeat.model.letter import DeadLetter
+from onbeat.model.queue import NO_LIMITS, Limits
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.target import lane_of
 from onbeat.model.worker import Worker
 from onbeat.ports.store import Hint
+from onbeat.rules.turns import KEPT, Seat
 from onbeat.stores.memory.ledger import Ledger
 from onbeat.stores.memory.sorted_keys import SortedKeys
 
@@ -29,10 +32,20 @@ class Line(NamedTuple):
     queue: str
     priority: int
     lane: str
+    group: str | None
 
 
-def line_of(job: Job) -> Line:
-    return Line(job.queue, job.priority, lane_of(job.target))
+class Place(NamedTuple):
+    """Where running jobs are counted: a queue, or one group of it."""
+
+    queue: str
+    group: str | None
+
+
+def places_of(queue: str, group: str | None) -> Iterator[Place]:
+    yield Place(queue, None)
+    if group is not None:
+        yield Place(queue, group)
 
 
 def has_started(job: Job) -> bool:
@@ -40,8 +53,8 @@ def has_started(job: Job) -> bool:
 
 
 def has_lapsed(job: Job, now: datetime) -> bool:
-    """Whether it may not start any more, having never started."""
-    return job.start_by is not None and job.start_by < now and not has_started(job)
+    """Whether a waiting job may not start any more. After an attempt nothing bounds its start."""
+    return job.start_by is not None and job.start_by < now
 
 
 class Tables:
@@ -58,6 +71,14 @@ class Tables:
         self.ledger = Ledger()
         self.workers: dict[WorkerId, Worker] = {}
         self.paused_queues: set[str] = set()
+        self.limits: dict[str, Limits] = {}
+        # When the bucket of a rate will be full again; it is full where nothing is kept.
+        self.meters: dict[Place, datetime] = {}
+        # By queue, the last turns of groups where these take turns, the latest at the end.
+        self.turns: dict[str, dict[Seat, int]] = {}
+        self.running: Counter[Place] = Counter()
+        self.known_queues: set[str] = set()
+        self.letters: dict[LetterId, DeadLetter] = {}
 
         # What may be claimed once it is due, as of `edge`: what had lapsed by then is not in it.
         self.lines: dict[Line, ByTime] = {}
@@ -80,6 +101,7 @@ class Tables:
         old = self.jobs.get(job.id)
         if old is not None:
             self.unindex(old)
+            self.tell_of_freed_place(old, job)
         self.jobs[job.id] = job
         self.ids.add(job.id)
         self.counts[job.state] += 1
@@ -93,6 +115,12 @@ class Tables:
         self.ids.discard(id)
         self.attempts.pop(id, None)
         self.transitions.pop(id, None)
+
+    def tell_of_freed_place(self, old: Job, new: Job) -> None:
+        """A job that ends in a limited queue lets another start."""
+        has_stopped = old.state is JobState.RUNNING and new.state is not JobState.RUNNING
+        if has_stopped and old.queue in self.limits:
+            self.hints.add(Hint.JOBS)
 
     def index_ended(self, job: Job) -> None:
         assert job.finished_at is not None, "an ended job says when it ended"
@@ -110,7 +138,9 @@ class Tables:
                 self.busy[job.schedule_id].add(job.id)
         if job.worker is not None:
             self.leases[job.worker].add(job.id)
-        if job.start_by is not None and not has_started(job):
+        if job.state is JobState.RUNNING:
+            self.running.update(places_of(job.queue, job.group))
+        if job.start_by is not None and job.state is JobState.WAITING:
             self.bounded.add((job.start_by, job.id))
         self.place(job)
 
@@ -126,18 +156,34 @@ class Tables:
             del self.holders[job.unique]
         if job.worker is not None:
             self.leases[job.worker].discard(job.id)
+            if not self.leases[job.worker]:
+                del self.leases[job.worker]
+        if job.state is JobState.RUNNING:
+            self.count_out(job)
         if job.start_by is not None:
             self.bounded.discard((job.start_by, job.id))
         self.displace(job)
 
+    def count_out(self, job: Job) -> None:
+        for place in places_of(job.queue, job.group):
+            self.running[place] -= 1
+            if not self.running[place]:
+                del self.running[place]
+
+    def line_of(self, job: Job) -> Line:
+        """Groups stand in lines of their own where a claim tells them apart, and only there."""
+        limits = self.limits.get(job.queue, NO_LIMITS)
+        group = job.group if limits.by_group else None
+        return Line(job.queue, job.priority, lane_of(job.target), group)
+
     def place(self, job: Job) -> None:
         """Put the job into its line, if it may be claimed once it is due."""
         if self.is_claimable(job):
-            self.lines.setdefault(line_of(job), SortedKeys()).add((job.due_at, job.id))
+            self.lines.setdefault(self.line_of(job), SortedKeys()).add((job.due_at, job.id))
             self.hints.add(Hint.JOBS)
 
     def displace(self, job: Job) -> None:
-        line = line_of(job)
+        line = self.line_of(job)
         keys = self.lines.get(line)
         if keys is None:
             return
@@ -152,6 +198,10 @@ class Tables:
             and not self.is_paused(job.schedule_id)
             and not has_lapsed(job, self.edge)
         )
+
+    def is_live(self, id: JobId) -> bool:
+        job = self.jobs.get(id)
+        return job is not None and not job.is_final
 
     def is_paused(self, id: ScheduleId | None) -> bool:
         schedule = None if id is None else self.schedules.get(id)
@@ -174,6 +224,41 @@ class Tables:
             if start_by >= high:
                 return
             yield id
+
+    def put_limits(self, name: str, limits: Limits) -> None:
+        """Limit the queue anew; its live jobs change their lines where groups come in or go."""
+        old = self.limits.get(name, NO_LIMITS)
+        live = [job for job in self.jobs.values() if job.queue == name and not job.is_final]
+        for job in live:
+            self.displace(job)
+        if limits == NO_LIMITS:
+            self.limits.pop(name, None)
+        else:
+            self.limits[name] = limits
+        for job in live:
+            self.place(job)
+        self.refill(name, old, limits)
+        if not limits.fair:
+            self.turns.pop(name, None)
+
+    def put_turn(self, seat: Seat) -> None:
+        """The group has given out a job; the others come first now."""
+        turns = self.turns.setdefault(seat.queue, {})
+        newest = 1 + next(reversed(turns.values()), 0)
+        turns.pop(seat, None)
+        turns[seat] = newest
+        forgotten = next(iter(turns))
+        if turns[forgotten] <= newest - KEPT:
+            del turns[forgotten]
+
+    def refill(self, name: str, old: Limits, new: Limits) -> None:
+        """A new rate begins with a full bucket: what was taken at another rate says nothing."""
+        for place in tuple(self.meters):
+            rates = (
+                (old.rate, new.rate) if place.group is None else (old.group_rate, new.group_rate)
+            )
+            if place.queue == name and rates[0] != rates[1]:
+                del self.meters[place]
 
     def put_schedule(self, schedule: Schedule) -> None:
         old = self.schedules.get(schedule.id)

@@ -6,82 +6,98 @@ they are long, and locks the heads of those that it may take: a lock on more, as
 would keep other claimants from all that was sorted.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
 
-from onbeat.model.ids import JobId, ScheduleId, Token
-from onbeat.model.job import Job, JobState
+from onbeat.model.job import Job
+from onbeat.model.queue import NO_LIMITS, Limits, Queue
 from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Claimed, ClaimRequest
+from onbeat.stores.mysql.admission import take_admitted
 from onbeat.stores.mysql.jobs import jobs_by_id
-from onbeat.stores.mysql.lines import Line, each, find_lines, later_heads
-from onbeat.stores.mysql.overlap import admit
-from onbeat.stores.mysql.planning import lock_schedules
-from onbeat.stores.mysql.rows import LIVE_COLUMNS, instant, micros, read_jobs
+from onbeat.stores.mysql.lines import LINE, Line, find_groups, find_lines, later_heads
+from onbeat.stores.mysql.queues import APART, read_rules
+from onbeat.stores.mysql.rows import LIVE_COLUMNS, read_jobs
 from onbeat.stores.mysql.site import Site
+from onbeat.stores.mysql.starting import (
+    STILL_STARTS,
+    Bite,
+    Wanted,
+    candidate_of,
+    find_candidates,
+    is_ruled,
+    lock_candidates,
+    start,
+    start_admitted,
+    started,
+)
 from onbeat.stores.mysql.transaction import Row, Transaction
+from onbeat.stores.sql.values import instant, micros
 
 LAPSED_MAX = 5_000  # set aside by one transaction; more would hold up the others
 ROUNDS_MAX = 20
-SPARE_MIN = 50  # candidates beyond the limit, for those that another claimant has just locked
-
-STILL_STARTS = "(start_by IS NULL OR start_by >= %(now)s OR token > 0)"
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """What a claim finds before it locks anything."""
+    """What a claim finds before it locks anything. `rules`: of queues paused or limited."""
 
     lines: Sequence[Line]
-    paused: Collection[str]
+    rules: Mapping[str, Queue]
 
-
-class Bite(msgspec.Struct, frozen=True):
-    """What one transaction took. `ruled`: due, but an overlap rule has to be asked.
-
-    `is_cut`: there may be more that is due than was looked at.
-    """
-
-    jobs: Sequence[Job]
-    ruled: Sequence[JobId]
-    is_cut: bool
+    def may_take(self, line: Line, request: ClaimRequest) -> bool:
+        return (
+            line.lane in request.lanes
+            and (request.queues is None or line.queue in request.queues)
+            and not (line.queue in self.rules and self.rules[line.queue].paused)
+        )
 
 
 async def claim(site: Site, request: ClaimRequest) -> Claimed:
     now = micros(request.now)
     sight = await site.ask(look, (now, site.lines))
-    site.lines = frozenset(line.text for line in sight.lines)
-    lines = [line for line in sight.lines if may_take(line, request, sight.paused)]
+    site.remember_lines(sight.lines)
+    lines = [line for line in sight.lines if sight.may_take(line, request)]
     taken: list[Job] = []
+    again: list[datetime] = []
     due = sorted((line for line in lines if line.due_at <= now), key=attrgetter("priority"))
     for _, same in groupby(due, key=attrgetter("priority")):
-        taken += await take_all(site, request, list(same), request.limit - len(taken))
+        part = list(same)
+        wanted = Wanted(
+            request=request,
+            lines=part,
+            limit=request.limit - len(taken),
+            limited=limits_of(part, sight.rules),
+        )
+        jobs, again_at = await take_all(site, wanted)
+        taken += jobs
         if len(taken) >= request.limit:
             return Claimed(jobs=tuple(taken), next_due_at=None)
+        if again_at is not None:
+            again.append(again_at)
     following = await site.ask(find_next_due, (lines, now))
-    return Claimed(jobs=tuple(taken), next_due_at=None if following is None else instant(following))
+    if following is not None:
+        again.append(instant(following))
+    return Claimed(jobs=tuple(taken), next_due_at=min(again, default=None))
 
 
-def may_take(line: Line, request: ClaimRequest, paused: Collection[str]) -> bool:
-    return (
-        line.lane in request.lanes
-        and line.queue not in paused
-        and (request.queues is None or line.queue in request.queues)
-    )
+def limits_of(lines: Sequence[Line], rules: Mapping[str, Queue]) -> Mapping[str, Limits]:
+    """Those of the queues of these lines that have any."""
+    limits = {line.queue: rules[line.queue].limits for line in lines if line.queue in rules}
+    return {queue: one for queue, one in limits.items() if one != NO_LIMITS}
 
 
 async def look(transaction: Transaction, asked: tuple[int, Collection[str]]) -> Sight:
     """Which lines there are, once what has lapsed is out of them."""
     now, known = asked
-    lapsed, paused = await transaction.tables(
-        (LOOK_FOR_LAPSED, "SELECT name FROM queues WHERE paused = 1"), {"now": now}
-    )
+    lapsed, apart = await transaction.tables((LOOK_FOR_LAPSED, APART), {"now": now})
     if any(lapsed[0]):
         await set_lapsed_aside(transaction, now)
-    return Sight(await find_lines(transaction, known), frozenset(name for (name,) in paused))
+    return Sight(await find_lines(transaction, known), read_rules(apart))
 
 
 LOOK_FOR_LAPSED = """
@@ -118,45 +134,58 @@ async def set_lapsed_aside(transaction: Transaction, now: int) -> None:
             await transaction.run(update, {"ids": tuple(ids), "now": now})
 
 
-async def take_all(
-    site: Site, request: ClaimRequest, lines: Sequence[Line], limit: int
-) -> list[Job]:
-    """Start due jobs of lines of one priority until the limit or until none is left."""
+async def take_all(site: Site, wanted: Wanted) -> tuple[list[Job], datetime | None]:
+    """Start due jobs until the limit or until none is left; says when a rate lets more start."""
     taken: list[Job] = []
-    spare = SPARE_MIN
+    again_at: datetime | None = None
     for _ in range(ROUNDS_MAX):
-        bite = await site.transact(take, (request, lines, limit - len(taken), spare))
+        bite = await take_some(site, wanted)
         taken += bite.jobs
+        again_at = bite.again_at
         if bite.ruled:
-            taken += await site.transact(start_admitted, (request, bite.ruled))
-        if len(taken) >= limit or not (bite.is_cut or bite.ruled):
+            taken += await site.transact(start_admitted, (wanted.request, bite.ruled))
+        room = wanted.limit - len(taken)
+        if room <= 0 or not (bite.is_cut or bite.ruled):
             break
-        spare *= 4
+        wanted = replace(wanted, limit=room, spare=wanted.spare * 4)
     ids = [job.id for job in taken if job.overlap is not Overlap.ALLOW]
     if ids:
         # A later job of a claim may have asked an earlier one to stop.
         now_as = await site.ask(jobs_by_id, ids)
         taken = [now_as.get(job.id, job) for job in taken]
-    return sorted(taken, key=attrgetter("due_at", "id"))
+    return sorted(taken, key=attrgetter("due_at", "id")), again_at
 
 
-async def take(
-    transaction: Transaction, asked: tuple[ClaimRequest, Sequence[Line], int, int]
-) -> Bite:
-    request, lines, limit, spare = asked
+async def take_some(site: Site, wanted: Wanted) -> Bite:
+    """Nothing is counted where no queue is limited."""
+    if not wanted.limited:
+        return await site.transact(take, wanted)
+    lines = [line for line in wanted.lines if line.grouped and wanted.limits_groups(line.queue)]
+    if not lines:
+        return await site.transact(take_admitted, wanted)
+    groups = await site.ask(find_groups, (lines, site.starts_of(lines)))
+    site.remember_starts(lines, groups.starts)
+    return await site.transact(take_admitted, replace(wanted, groups=groups.found))
+
+
+async def take(transaction: Transaction, wanted: Wanted) -> Bite:
+    request, limit = wanted.request, wanted.limit
     now = micros(request.now)
-    if len(lines) == 1:
-        rows = await lock_heads(transaction, lines[0], now, limit)
+    if len(wanted.lines) == 1:
+        rows = await lock_heads(transaction, wanted.lines[0], now, limit)
         is_cut = False
     else:
-        candidates = await find_candidates(transaction, lines, now, limit + spare)
-        rows = await lock_candidates(transaction, candidates, now, limit)
-        is_cut = len(rows) < limit and len(candidates) >= limit + spare
+        seen = limit + wanted.spare
+        asked = [(line.text, seen) for line in wanted.lines]
+        candidates = (await find_candidates(transaction, LINE, asked, now))[:seen]
+        rows = await lock_candidates(transaction, [one.id for one in candidates], now, limit)
+        is_cut = len(rows) < limit and len(candidates) >= seen
     due = read_jobs(rows)
-    free = [job for job in due if job.overlap is Overlap.ALLOW or job.schedule_id is None]
+    free = [job for job in due if not is_ruled(job)]
     await start(transaction, request, [job.id for job in free])
-    ruled = sorted((job for job in due if job not in free), key=attrgetter("due_at", "id"))
-    return Bite([started(job, request) for job in free], [job.id for job in ruled], is_cut)
+    ruled = [candidate_of(job) for job in due if is_ruled(job)]
+    ruled.sort(key=attrgetter("due_at", "id"))
+    return Bite(jobs=[started(job, request) for job in free], ruled=ruled, is_cut=is_cut)
 
 
 async def lock_heads(transaction: Transaction, line: Line, now: int, limit: int) -> Sequence[Row]:
@@ -170,98 +199,6 @@ async def lock_heads(transaction: Transaction, line: Line, now: int, limit: int)
         FOR UPDATE SKIP LOCKED
     """  # noqa: S608  values are bound
     return await transaction.rows(sql, {"line": line.text, "now": now, "limit": limit})
-
-
-async def find_candidates(
-    transaction: Transaction, lines: Sequence[Line], now: int, limit: int
-) -> list[JobId]:
-    """The first due jobs of several lines, in order, not locked yet."""
-    sql = """
-        (SELECT id, due_at
-         FROM jobs FORCE INDEX (jobs_due)
-         WHERE line = %s AND due_at <= %s AND (start_by IS NULL OR start_by >= %s OR token > 0)
-         ORDER BY due_at, id
-         LIMIT %s)
-    """
-    found = await each(transaction, sql, [(line.text, now, now, limit) for line in lines])
-    return [id for id, _ in sorted(found, key=lambda row: (row[1], row[0]))[:limit]]
-
-
-async def lock_candidates(
-    transaction: Transaction, ids: Sequence[JobId], now: int, limit: int
-) -> list[Row]:
-    """Those that nobody else has taken, as many as the limit leaves room for in each go."""
-    sql = f"""
-        SELECT {LIVE_COLUMNS}
-        FROM jobs FORCE INDEX (PRIMARY)
-        WHERE id IN %(ids)s AND line IS NOT NULL AND due_at <= %(now)s AND {STILL_STARTS}
-        FOR UPDATE SKIP LOCKED
-    """  # noqa: S608  values are bound
-    rows: list[Row] = []
-    place = 0
-    while len(rows) < limit and place < len(ids):
-        part = tuple(ids[place : place + limit - len(rows)])
-        rows += await transaction.rows(sql, {"ids": part, "now": now})
-        place += len(part)
-    return rows
-
-
-async def start_admitted(
-    transaction: Transaction, asked: tuple[ClaimRequest, Sequence[JobId]]
-) -> list[Job]:
-    """Start what no overlap rule holds back; each sees those before it running."""
-    request, ids = asked
-    await lock_schedules_of(transaction, ids)
-    admitted: list[Job] = []
-    for id in ids:
-        job = await still_ready(transaction, id, micros(request.now))
-        if job is not None and await admit(transaction, job, micros(request.now)):
-            await start(transaction, request, [id])
-            admitted.append(job)
-    return [started(job, request) for job in admitted]
-
-
-async def lock_schedules_of(transaction: Transaction, ids: Sequence[JobId]) -> None:
-    """One claimant at a time decides about a schedule, also about one that is gone."""
-    sql = "SELECT DISTINCT schedule_id FROM jobs WHERE id IN %s AND schedule_id IS NOT NULL"
-    asked: set[ScheduleId] = set(await transaction.column(sql, (tuple(ids),)))
-    if asked - (await lock_schedules(transaction, asked)).keys():
-        await transaction.run("SELECT 1 FROM marks WHERE name = 'gone' FOR UPDATE")
-
-
-async def still_ready(transaction: Transaction, id: JobId, now: int) -> Job | None:
-    sql = f"""
-        SELECT {LIVE_COLUMNS}
-        FROM jobs FORCE INDEX (PRIMARY)
-        WHERE id = %(id)s AND line IS NOT NULL AND due_at <= %(now)s AND {STILL_STARTS}
-        FOR UPDATE
-    """  # noqa: S608  values are bound
-    return next(iter(read_jobs(await transaction.rows(sql, {"id": id, "now": now}))), None)
-
-
-async def start(transaction: Transaction, request: ClaimRequest, ids: Sequence[JobId]) -> None:
-    if ids:
-        await transaction.run(
-            """
-            UPDATE jobs FORCE INDEX (PRIMARY)
-            SET running = 1, worker = %s, token = token + 1, attempt = attempt + 1,
-                started_at = %s, progress = NULL
-            WHERE id IN %s
-            """,
-            (request.worker, micros(request.now), tuple(ids)),
-        )
-
-
-def started(job: Job, request: ClaimRequest) -> Job:
-    return replace(
-        job,
-        state=JobState.RUNNING,
-        worker=request.worker,
-        token=Token(job.token + 1),
-        attempt=job.attempt + 1,
-        started_at=request.now,
-        progress=None,
-    )
 
 
 async def find_next_due(transaction: Transaction, asked: tuple[Sequence[Line], int]) -> int | None:

@@ -1,5 +1,6 @@
 """A connection with the settings that the promises rest on."""
 
+import asyncio
 import ssl
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
@@ -11,7 +12,6 @@ from onbeat.stores.mysql.place import Place
 CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 30
 LOCK_SECONDS = 10
-ANSWER_SECONDS = 40.0  # longer than any statement may take: only a dead connection is so silent
 
 # READ COMMITTED: the default locks the gaps between rows as well, and still loses updates.
 SETTINGS = (
@@ -69,7 +69,29 @@ def is_mariadb(db: Database) -> bool:
 
 
 async def connect(place: Place) -> Database:
-    """Raises what the driver raises."""
+    """Raises what the driver raises, or `TimeoutError`.
+
+    In a task of its own: the driver waits by `asyncio.wait_for`, which before Python 3.12 forgets
+    that it was cancelled where that happens just as it is answered.
+    """
+    connecting = asyncio.get_running_loop().create_task(make_connection(place))
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await asyncio.wait([connecting])
+    except BaseException:
+        connecting.add_done_callback(throw_away)
+        connecting.cancel()
+        raise
+    return connecting.result()
+
+
+def throw_away(connected: "asyncio.Task[Database]") -> None:
+    """Nobody waits for it any more."""
+    if not connected.cancelled() and connected.exception() is None:
+        connected.result().close()
+
+
+async def make_connection(place: Place) -> Database:
     # The driver's stubs leave most parameters untyped.
     db: Database = await cast("Any", asyncmy).connect(
         user=place.user,
@@ -81,7 +103,6 @@ async def connect(place: Place) -> Database:
         charset="utf8mb4",
         autocommit=True,
         connect_timeout=CONNECT_SECONDS,
-        read_timeout=ANSWER_SECONDS,
         ssl=ssl.create_default_context() if place.ssl else None,
         program_name="onbeat",
     )

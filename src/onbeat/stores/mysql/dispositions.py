@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.model.plan import Plan, Skip
-from onbeat.stores.mysql.rows import micros
 from onbeat.stores.mysql.transaction import Transaction
+from onbeat.stores.sql.values import micros
 
 DispositionRow = tuple[ScheduleId, int, int, JobId | None, str | None]
 
-PLANS_MAX = 200  # looked up by one statement
+Stretch = tuple[ScheduleId, int, int]
+"""From an instant to another, both included."""
+
+STRETCHES_MAX = 200  # looked up by one statement
 
 
 class Runs:
@@ -31,32 +34,31 @@ class Runs:
         """Whether the job's occurrence had no disposition yet; it is then the job's."""
         assert job.occurrence is not None, "a planned job has an occurrence"
         at = micros(job.occurrence)
-        return self._take((id, at, at, job.id, None))
+        return self.take((id, at, at, job.id, None))
 
     def take_skip(self, id: ScheduleId, skip: Skip) -> None:
         """Unless its first instant has a disposition already."""
-        self._take((id, micros(skip.first), micros(skip.last), None, skip.reason))
+        self.take((id, micros(skip.first), micros(skip.last), None, skip.reason))
 
-    def _take(self, row: DispositionRow) -> bool:
-        id, first, last, *_ = row
-        if self._covers(id, first):
+    def take(self, row: DispositionRow) -> bool:
+        """False where its first instant has one already. It ends where the next one begins."""
+        id, first, last, job_id, reason = row
+        ends = self._ends.get(id, [])
+        place = bisect_left(ends, (first, -(2**63)))
+        if place < len(ends):
+            last = min(last, ends[place][1] - 1)
+        if last < first:
             return False
         self.add(id, first, last)
-        self.new.append(row)
+        self.new.append((id, first, last, job_id, reason))
         return True
 
-    def _covers(self, id: ScheduleId, at: int) -> bool:
-        ends = self._ends.get(id, [])
-        place = bisect_left(ends, (at, -(2**63)))
-        return place < len(ends) and ends[place][1] <= at
 
-
-async def read_runs(transaction: Transaction, plans: Sequence[Plan]) -> Runs:
-    """Those stored that any job or skip of the plans might touch."""
+async def read_runs(transaction: Transaction, stretches: Sequence[Stretch]) -> Runs:
+    """Those stored that touch any of the stretches."""
     runs = Runs()
-    stretches = [stretch for plan in plans if (stretch := stretch_of(plan))]
-    for start in range(0, len(stretches), PLANS_MAX):
-        part = stretches[start : start + PLANS_MAX]
+    for start in range(0, len(stretches), STRETCHES_MAX):
+        part = stretches[start : start + STRETCHES_MAX]
         sql = " UNION ALL ".join(
             [
                 """
@@ -72,7 +74,8 @@ async def read_runs(transaction: Transaction, plans: Sequence[Plan]) -> Runs:
     return runs
 
 
-def stretch_of(plan: Plan) -> tuple[ScheduleId, int, int] | None:
+def stretch_of(plan: Plan) -> Stretch | None:
+    """Around all its jobs and skips."""
     instants = [job.occurrence for job in plan.jobs if job.occurrence is not None]
     for skip in plan.skips:
         instants += [skip.first, skip.last]

@@ -1,6 +1,7 @@
 """What can be found out about the server."""
 
 import time
+from datetime import UTC, datetime
 
 from onbeat.model.errors import Unavailable
 from onbeat.ports.store import Finding
@@ -22,6 +23,11 @@ async def ping(transaction: Transaction, _: None) -> None:
     """A write with its commit: nothing less shows that the server takes one."""
     if not await transaction.run("UPDATE marks SET count = count + 1 WHERE name = 'ping'"):
         raise Unavailable("the row for `ping` is gone; was the database altered?")
+
+
+async def present(transaction: Transaction, _: None) -> datetime:
+    read: datetime = await transaction.value("SELECT UTC_TIMESTAMP(6)")
+    return read.replace(tzinfo=UTC)
 
 
 async def doctor(transaction: Transaction, _: None) -> list[Finding]:
@@ -116,5 +122,7 @@ async def clock(transaction: Transaction) -> Finding:
         name="clock offset",
         ok=ok,
         value=f"{offset * 1_000:+.0f} ms",
-        remedy=None if ok else "let both machines follow the same time server",
+        remedy=None
+        if ok
+        else "jobs go by the server's clock, ids and logs by this machine's; synchronise them",
     )

@@ -24,13 +24,16 @@ async def cancel_waiting(
     *,
     started_too: bool = True,
 ) -> list[JobId]:
-    """End those of the jobs that wait, with each its reason; answers with which did."""
+    """End those of the jobs that wait, with each its reason; answers with which did.
+
+    Without `started_too` only those that never started: one that came back unstarted is bounded.
+    """
     if not reasons:
         return []
     sql = f"""
         SELECT {SHARED}
         FROM jobs FORCE INDEX (PRIMARY)
-        WHERE id IN %s AND running = 0 AND (token = 0 OR %s)
+        WHERE id IN %s AND running = 0 AND (token = 0 OR start_by IS NOT NULL OR %s)
         ORDER BY id
         FOR UPDATE
     """  # noqa: S608  values are bound

@@ -18,8 +18,9 @@ from onbeat.stores.mysql.ends import (
     leave,
     lock_jobs,
 )
-from onbeat.stores.mysql.rows import job_row, micros
+from onbeat.stores.mysql.rows import NEW_COLUMNS, job_row
 from onbeat.stores.mysql.transaction import Row, Transaction
+from onbeat.stores.sql.values import micros
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
@@ -44,9 +45,7 @@ async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
 
     None where a live job held the unique key and ended before it could be named.
     """
-    paused = await hold_schedules(transaction, {one.schedule_id for one in jobs if one.schedule_id})
-    rows = [(*one.row, one.schedule_id in paused) for one in in_key_order(jobs)]
-    if await insert(transaction, rows) == len(jobs):
+    if await insert_new(transaction, jobs) == len(jobs):
         answers: list[Enqueued | None] = [Enqueued(one.id, created=True) for one in jobs]
     else:
         answers = await find_holders(transaction, jobs)
@@ -54,6 +53,12 @@ async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
         created = {answer.id for answer in answers if answer is not None and answer.created}
         await wait_for_others(transaction, jobs, created)
     return answers
+
+
+async def insert_new(transaction: Transaction, jobs: Sequence[NewJob]) -> int:
+    paused = await hold_schedules(transaction, {one.schedule_id for one in jobs if one.schedule_id})
+    rows = [(*one.row, one.schedule_id in paused) for one in in_key_order(jobs)]
+    return await insert(transaction, rows)
 
 
 def in_key_order(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
@@ -87,12 +92,11 @@ async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
     if not rows:
         return 0
     inserted = await transaction.insert(
-        """
-        INSERT INTO jobs (id, queue, priority, lane, due_at, start_by, unique_key, schedule_id,
-                          occurrence, overlap, spec, held)
-        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+        f"""
+        INSERT INTO jobs ({NEW_COLUMNS}, held)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
         ON DUPLICATE KEY UPDATE id = id
-        """,
+        """,  # noqa: S608  values are bound
         rows,
     )
     ids = (tuple(row[0] for row in rows),)
@@ -106,10 +110,8 @@ async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
 
 async def find_holders(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued | None]:
     """Who has each job's place: itself, or the live job with its unique key."""
-    ids = (tuple(job.id for job in jobs),)
     hashes = tuple(hash_of(job.unique) for job in jobs if job.unique is not None)
-    stored = set(await transaction.column("SELECT id FROM jobs WHERE id IN %s", ids))
-    stored.update(await transaction.column("SELECT id FROM finished WHERE id IN %s", ids))
+    stored = await find_stored(transaction, [job.id for job in jobs])
     by_key = "SELECT unique_key, id FROM jobs FORCE INDEX (jobs_unique) WHERE unique_hash IN %s"
     found = await transaction.rows(by_key, (hashes,)) if hashes else ()
     holders: dict[str | None, JobId] = dict(found)
@@ -121,6 +123,18 @@ async def find_holders(transaction: Transaction, jobs: Sequence[NewJob]) -> list
         else None
         for job in jobs
     ]
+
+
+async def find_stored(transaction: Transaction, ids: Sequence[JobId]) -> set[JobId]:
+    """Which of the jobs there are, live or ended."""
+    if not ids:
+        return set()
+    asked = {"ids": tuple(ids)}
+    live, ended = await transaction.tables(
+        ("SELECT id FROM jobs WHERE id IN %(ids)s", "SELECT id FROM finished WHERE id IN %(ids)s"),
+        asked,
+    )
+    return {id for (id,) in (*live, *ended)}
 
 
 def hash_of(key: str) -> str:

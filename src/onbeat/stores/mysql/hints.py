@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import threading
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
@@ -10,15 +9,12 @@ from onbeat.ports.store import Hint
 from onbeat.stores.mysql.connection import Database, connect
 from onbeat.stores.mysql.place import Place
 from onbeat.stores.mysql.transaction import Transaction
-
-log = logging.getLogger(__name__)
+from onbeat.stores.sql.listeners import Heard, Listeners
 
 LOOK_SECONDS = 0.04  # how often to look for other processes' changes while someone listens
 LOST_SECONDS_MAX = 1.0
 CLOSE_SECONDS = 2.0
 RING_SECONDS = 0.01  # between two words to other processes
-
-Heard = Callable[[Hint], None]
 
 
 class Hints:
@@ -27,28 +23,18 @@ class Hints:
     def __init__(self, place: Place) -> None:
         self._place = place
         self._lock = threading.Lock()
-        self._heard: tuple[Heard, ...] = ()
+        self._listeners = Listeners()
         self._opened = False
         self._thread: threading.Thread | None = None
 
     def listen(self, heard: Heard) -> Callable[[], None]:
-        # A bound method is another object each time it is named, so that the same one added twice
-        # and removed once would be ambiguous without this wrapper.
-        def tell(hint: Hint) -> None:
-            heard(hint)
-
         with self._lock:
-            self._heard = (*self._heard, tell)
+            stop = self._listeners.add(heard)
             self._start()
-        return lambda: self._remove(tell)
+        return stop
 
     def tell(self, hints: Iterable[Hint]) -> None:
-        for hint in hints:
-            for heard in self._heard:
-                try:
-                    heard(hint)
-                except Exception:  # a listener's fault must not stop who tells
-                    log.exception("store.listener_failed")
+        self._listeners.tell(hints)
 
     def open(self) -> None:
         with self._lock:
@@ -63,12 +49,8 @@ class Hints:
         if thread is not None and thread is not threading.current_thread():
             thread.join(CLOSE_SECONDS)
 
-    def _remove(self, tell: Heard) -> None:
-        with self._lock:
-            self._heard = tuple(one for one in self._heard if one is not tell)
-
     def _start(self) -> None:
-        if self._opened and self._heard and self._thread is None:
+        if self._opened and self._listeners and self._thread is None:
             self._thread = threading.Thread(
                 target=self._work, name="onbeat-mysql-listener", daemon=True
             )
@@ -88,7 +70,7 @@ class Hints:
 
     def _goes_on(self) -> bool:
         with self._lock:
-            goes_on = self._opened and bool(self._heard)
+            goes_on = self._opened and bool(self._listeners)
             if not goes_on:
                 self._thread = None
             return goes_on
@@ -150,21 +132,28 @@ class Bell:
         self._pending |= set(hints)
         if self._pending and self._ringing is None:
             self._ringing = asyncio.get_running_loop().create_task(self._go_on())
+            self._ringing.add_done_callback(self._stop)
 
     async def landed(self) -> None:
-        """Returns once all was rung, or could not be."""
-        while self._ringing is not None:
+        """Returns once all was rung, or could not be in a short time: a hint may be lost."""
+        if self._ringing is not None:
+            await asyncio.wait([self._ringing], timeout=CLOSE_SECONDS)
+        if self._ringing is not None:
+            self._ringing.cancel()
             await asyncio.wait([self._ringing])
 
     async def _go_on(self) -> None:
-        try:
-            while self._pending:
-                pending, self._pending = self._pending, set()
-                with contextlib.suppress(Exception):  # a hint may be lost
-                    await self._ring(pending)
-                await asyncio.sleep(RING_SECONDS)
-        finally:
-            self._ringing = None
+        while self._pending:
+            pending, self._pending = self._pending, set()
+            with contextlib.suppress(Exception):  # a hint may be lost
+                await self._ring(pending)
+            await asyncio.sleep(RING_SECONDS)
+
+    def _stop(self, ringing: "asyncio.Task[None]") -> None:
+        """Not at the end of the work itself: one that is cancelled before it begins has no end."""
+        self._ringing = None
+        if not ringing.cancelled():
+            self.ring(())
 
 
 async def count_changes(transaction: Transaction, hints: Collection[Hint]) -> None:

@@ -7,8 +7,8 @@ import msgspec
 from onbeat.model.attempt import Attempt
 from onbeat.model.event import Transition
 from onbeat.model.ids import JobId
-from onbeat.stores.mysql.rows import instant
 from onbeat.stores.mysql.transaction import Row, Transaction
+from onbeat.stores.sql.values import instant
 
 ATTEMPT = msgspec.json.Decoder(Attempt)
 
@@ -38,12 +38,19 @@ async def keep_attempts(transaction: Transaction, rows: Sequence[Row]) -> None:
 
 async def transitions(transaction: Transaction, id: JobId) -> Sequence[Transition]:
     sql = """
-        SELECT at, went, cause, attempt, worker FROM transitions WHERE job_id = %s ORDER BY seq
+        SELECT job_id, at, went, cause, attempt, worker
+        FROM transitions
+        WHERE job_id = %s
+        ORDER BY seq
     """
-    return [
-        Transition(job_id=id, at=instant(at), to=went, cause=cause, attempt=attempt, worker=worker)
-        for at, went, cause, attempt, worker in await transaction.rows(sql, (id,))
-    ]
+    return list(map(transition_of, await transaction.rows(sql, (id,))))
+
+
+def transition_of(row: Row) -> Transition:
+    id, at, went, cause, attempt, worker = row
+    return Transition(
+        job_id=id, at=instant(at), to=went, cause=cause, attempt=attempt, worker=worker
+    )
 
 
 async def attempts(transaction: Transaction, id: JobId) -> Sequence[Attempt]:

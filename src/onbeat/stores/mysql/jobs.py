@@ -19,13 +19,13 @@ from onbeat.stores.mysql.overlap import ask_to_stop
 from onbeat.stores.mysql.rows import (
     ENDED_COLUMNS,
     LIVE_COLUMNS,
-    instant,
+    NEW_COLUMNS,
     job_row,
-    micros_or_none,
     read_job,
     read_jobs,
 )
 from onbeat.stores.mysql.transaction import Row, Transaction
+from onbeat.stores.sql.values import instant, micros_or_none
 
 BY_ID = f"""
     SELECT {LIVE_COLUMNS} FROM jobs FORCE INDEX (PRIMARY) WHERE id IN %(ids)s
@@ -179,11 +179,10 @@ async def move_back(
     rows = [row_again(one, now, held=one.schedule_id in paused) for one in again]
     try:
         await transaction.insert(
-            """
-            INSERT INTO jobs (id, queue, priority, lane, due_at, start_by, unique_key, schedule_id,
-                              occurrence, overlap, spec, token, started_at, held)
-            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-            """,
+            f"""
+            INSERT INTO jobs ({NEW_COLUMNS}, token, started_at, held)
+            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+            """,  # noqa: S608  values are bound
             rows,
         )
     except errors.IntegrityError as error:

@@ -1,7 +1,8 @@
 """Bringing the schema up to date, and refusing what is not ours.
 
 A change of the schema commits by itself here, so that no transaction holds a migration together:
-each of its statements may be run again, and its number is written down once all have run.
+each of its statements may be run again, and its number is written down once all have run. A
+statement that changes a table adds columns to it, and so is refused where it was run before.
 """
 
 import hashlib
@@ -9,11 +10,15 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from asyncmy import errors
+
 from onbeat.model.errors import Misconfigured, Unavailable
-from onbeat.stores.mysql.connection import is_mariadb
+from onbeat.stores.mysql.connection import STATEMENT_SECONDS, is_mariadb
+from onbeat.stores.mysql.faults import code_of
 from onbeat.stores.mysql.place import Place
 from onbeat.stores.mysql.transaction import Transaction
 
+DUPLICATE_COLUMN = 1060
 LOCK_SECONDS = 25  # less than any statement may take
 MARIADB_MIN = (10, 6)  # SKIP LOCKED
 MYSQL_MIN = (8, 0, 16)  # constraints that are checked
@@ -32,9 +37,20 @@ async def migrate(transaction: Transaction, place: Place) -> None:
     if await transaction.value("SELECT GET_LOCK(%s, %s)", (name, LOCK_SECONDS)) != 1:
         raise Unavailable(f"MySQL {place.url}: another process is migrating it; try again")
     try:
+        await bound_statements(transaction, 0)  # a table with many rows takes its time
         await upgrade(transaction, place)
     finally:
-        await transaction.value("SELECT RELEASE_LOCK(%s)", (name,))
+        # Cancelled in the middle of an answer, it is closed, and with it went both; to ask all the
+        # same would fail, and that failure would hide that it was cancelled.
+        if transaction.db.connected:
+            await bound_statements(transaction, STATEMENT_SECONDS)
+            await transaction.value("SELECT RELEASE_LOCK(%s)", (name,))
+
+
+async def bound_statements(transaction: Transaction, seconds: int) -> None:
+    """0 stands for no bound. MySQL bounds nothing but what only reads."""
+    if is_mariadb(transaction.db):
+        await transaction.run(f"SET SESSION max_statement_time = {seconds}")
 
 
 def lock_name(place: Place) -> str:
@@ -79,8 +95,16 @@ async def upgrade(transaction: Transaction, place: Place) -> None:
     exact = MARIADB_EXACT if is_mariadb(transaction.db) else MYSQL_EXACT
     for number, script in enumerate(migrations()[found or 0 :], (found or 0) + 1):
         for statement in statements(script):
-            await transaction.run(statement.replace(":exact", exact))
+            await run_once(transaction, statement.replace(":exact", exact))
         await transaction.run("INSERT INTO onbeat_schema (version) VALUES (%s)", (number,))
+
+
+async def run_once(transaction: Transaction, statement: str) -> None:
+    try:
+        await transaction.alter(statement)
+    except errors.MySQLError as error:
+        if code_of(error) != DUPLICATE_COLUMN:
+            raise
 
 
 async def version(transaction: Transaction) -> int | None:
@@ -93,7 +117,7 @@ async def version(transaction: Transaction) -> int | None:
 
 async def refuse_others(transaction: Transaction, place: Place) -> None:
     """Tables of somebody else may be there too, but not under our names."""
-    names = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", migrations()[0])
+    names = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", "".join(migrations()))
     if taken := await exists(transaction, names):
         raise Misconfigured(
             f"MySQL {place.url} has a table {taken[0]!r} of another program; name another database",

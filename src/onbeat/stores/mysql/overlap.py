@@ -1,93 +1,59 @@
-"""May this job of a schedule start while earlier ones are unfinished?"""
+"""The other jobs of a schedule, as its overlap rule sees them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
-from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Hint
 from onbeat.stores.mysql.ends import block, cancel_waiting, lock_jobs
 from onbeat.stores.mysql.history import note
-from onbeat.stores.mysql.rows import micros
 from onbeat.stores.mysql.transaction import Transaction
-
-SKIPPED = "overlap: an earlier job of the schedule had not ended"
-REPLACED = "overlap: replaced by a later job of the schedule"
-
-
-class Earlier(msgspec.Struct, frozen=True):
-    id: JobId
-    running: bool
+from onbeat.stores.sql.overlap import Earlier
+from onbeat.stores.sql.values import micros
 
 
-async def admit(transaction: Transaction, job: Job, now: int) -> bool:
-    """Apply the overlap rule of a job that is ours to start. False when it may not start now.
+class Neighbours(msgspec.Struct, frozen=True):
+    """Within a transaction that holds the schedule's lock; see `sql.overlap.Neighbours`."""
 
-    The caller holds the schedule's lock, so nobody else admits a job of it meanwhile.
-    """
-    while earlier := await find_earlier(transaction, job, now):
-        match job.overlap:
-            case Overlap.SKIP:
-                await cancel_waiting(transaction, {job.id: SKIPPED}, now)
-                return False
-            case Overlap.WAIT:
-                # Waiting for the last of them makes a chain, so that each end frees one job.
-                if await wait_for(transaction, job.id, [earlier[-1].id]):
-                    return False
-            case Overlap.REPLACE:
-                if await replace(transaction, job, earlier, now):
-                    return False
-            case Overlap.ALLOW:
-                return True
-    return True
+    transaction: Transaction
+    now: int
 
+    async def earlier(self, job: Job) -> list[Earlier]:
+        sql = """
+            SELECT id, running
+            FROM jobs FORCE INDEX (jobs_of_schedule)
+            WHERE schedule_id = %(schedule)s
+              AND id <> %(id)s
+              AND (running = 1
+                   OR %(token)s = 0 AND token > 0
+                   OR %(token)s = 0
+                      AND (due_at < %(due_at)s OR due_at = %(due_at)s AND id < %(id)s)
+                      AND (start_by IS NULL OR start_by >= %(now)s))
+            ORDER BY running, due_at, id
+        """
+        bindings = {
+            "schedule": job.schedule_id,
+            "id": job.id,
+            "token": job.token,
+            "due_at": micros(job.due_at),
+            "now": self.now,
+        }
+        rows = await self.transaction.rows(sql, bindings)
+        return [Earlier(id, bool(running)) for id, running in rows]
 
-async def find_earlier(transaction: Transaction, job: Job, now: int) -> list[Earlier]:
-    """Unfinished jobs that come first, the running ones last.
+    async def cancel(self, reasons: Mapping[JobId, str]) -> None:
+        await cancel_waiting(self.transaction, reasons, self.now)
 
-    A job that was tried has had its turn: only a running one comes before it. Otherwise two that
-    are both tried could wait for each other for ever. What has lapsed is in nobody's way.
-    """
-    sql = """
-        SELECT id, running
-        FROM jobs FORCE INDEX (jobs_of_schedule)
-        WHERE schedule_id = %(schedule)s
-          AND id <> %(id)s
-          AND (running = 1
-               OR %(token)s = 0 AND token > 0
-               OR %(token)s = 0
-                  AND (due_at < %(due_at)s OR due_at = %(due_at)s AND id < %(id)s)
-                  AND (start_by IS NULL OR start_by >= %(now)s))
-        ORDER BY running, due_at, id
-    """
-    bindings = {
-        "schedule": job.schedule_id,
-        "id": job.id,
-        "token": job.token,
-        "due_at": micros(job.due_at),
-        "now": now,
-    }
-    return [Earlier(id, bool(running)) for id, running in await transaction.rows(sql, bindings)]
+    async def ask_to_stop(self, ids: Sequence[JobId], reason: str) -> None:
+        await ask_to_stop(self.transaction, ids, reason, self.now)
 
-
-async def wait_for(transaction: Transaction, id: JobId, others: Sequence[JobId]) -> bool:
-    """False where all of the others have just ended."""
-    live = await lock_jobs(transaction, others)
-    await block(transaction, [(id, other) for other in others if other in live], any_end=True)
-    return bool(live)
-
-
-async def replace(transaction: Transaction, job: Job, earlier: Sequence[Earlier], now: int) -> bool:
-    """True where the job has to wait for the end of running ones."""
-    running = [one.id for one in earlier if one.running]
-    waiting = [one.id for one in earlier if not one.running]
-    await cancel_waiting(transaction, dict.fromkeys(waiting, REPLACED), now)
-    if not running:
-        return False
-    await ask_to_stop(transaction, running, REPLACED, now)
-    return await wait_for(transaction, job.id, running)
+    async def wait_for(self, id: JobId, others: Sequence[JobId]) -> bool:
+        live = await lock_jobs(self.transaction, others)
+        pairs = [(id, other) for other in others if other in live]
+        await block(self.transaction, pairs, any_end=True)
+        return bool(live)
 
 
 async def ask_to_stop(

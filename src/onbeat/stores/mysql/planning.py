@@ -15,12 +15,14 @@ from onbeat.stores.mysql.dispositions import (
     Runs,
     add_dispositions,
     read_runs,
+    stretch_of,
 )
 from onbeat.stores.mysql.ends import cancel_waiting
 from onbeat.stores.mysql.enqueue import insert
 from onbeat.stores.mysql.history import note
-from onbeat.stores.mysql.rows import instant, job_row, micros, micros_or_none
+from onbeat.stores.mysql.rows import job_row
 from onbeat.stores.mysql.transaction import Transaction
+from onbeat.stores.sql.values import instant, micros, micros_or_none
 
 Locked = dict[ScheduleId, tuple[int, str]]
 """The version and the status of each schedule that there is."""
@@ -61,7 +63,8 @@ async def store_plans(
     """Whatever the versions; their callers have looked at them and hold the locks."""
     if not plans:
         return
-    runs = await read_runs(transaction, plans)
+    stretches = [stretch for plan in plans if (stretch := stretch_of(plan))]
+    runs = await read_runs(transaction, stretches)
     jobs = [job for plan in plans for job in plan.jobs if runs.take_job(plan.schedule_id, job)]
     await insert(transaction, [(*job_row(job), job.schedule_id in paused) for job in jobs])
     for plan in plans:
@@ -126,7 +129,7 @@ async def excuse(transaction: Transaction, ids: Sequence[JobId]) -> None:
     sql = """
         SELECT id, start_by
         FROM jobs FORCE INDEX (PRIMARY)
-        WHERE id IN %s AND running = 0 AND token = 0 AND start_by IS NOT NULL
+        WHERE id IN %s AND running = 0 AND start_by IS NOT NULL
         ORDER BY id
         FOR UPDATE
     """

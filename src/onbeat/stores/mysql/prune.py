@@ -7,6 +7,7 @@ import msgspec
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.stores.mysql.ends import cancel_waiting
+from onbeat.stores.mysql.letters import exhume
 from onbeat.stores.mysql.rows import LIVE_COLUMNS, read_jobs
 from onbeat.stores.mysql.transaction import Transaction
 
@@ -36,6 +37,8 @@ async def prune(transaction: Transaction, request: Prune) -> int:
     ids = await transaction.column(sql, msgspec.structs.asdict(request))
     gone = await delete_jobs(transaction, ids) if ids else 0
     await prune_dispositions(transaction, request)
+    await prune_letters(transaction, request)
+    await prune_meters(transaction, request)
     return gone
 
 
@@ -67,6 +70,34 @@ async def prune_dispositions(transaction: Transaction, request: Prune) -> None:
     old = await transaction.rows(sql, (request.failed_before, request.limit))
     await transaction.run_each(
         "DELETE FROM dispositions WHERE schedule_id = %s AND last = %s", sorted(old)
+    )
+
+
+async def prune_letters(transaction: Transaction, request: Prune) -> None:
+    sql = """
+        SELECT id
+        FROM dead_letters FORCE INDEX (dead_letters_by_age)
+        WHERE at < %s
+        ORDER BY at, id
+        LIMIT %s
+    """
+    await exhume(transaction, await transaction.column(sql, (request.failed_before, request.limit)))
+
+
+async def prune_meters(transaction: Transaction, request: Prune) -> None:
+    """A bucket that is full is as one that was never drawn on."""
+    sql = """
+        SELECT queue, grp
+        FROM meters FORCE INDEX (meters_full)
+        WHERE full_at < %s
+        ORDER BY full_at, queue, grp
+        LIMIT %s
+    """
+    before = request.finished_before
+    full = await transaction.rows(sql, (before, request.limit))
+    await transaction.run_each(
+        "DELETE FROM meters WHERE queue = %s AND grp = %s AND full_at < %s",
+        [(*place, before) for place in sorted(full)],
     )
 
 

@@ -1,19 +1,30 @@
 """Records and the rows that keep them."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from onbeat.model.ids import JobId, ScheduleId, Token
-from onbeat.model.job import Job, JobState, Progress
+from onbeat.model.job import Job, Progress
 from onbeat.model.retry import RetryPolicy
-from onbeat.model.schedule import Overlap
 from onbeat.model.target import Target, lane_of
 from onbeat.stores.mysql.transaction import Row
+from onbeat.stores.sql.values import (
+    OVERLAPS,
+    STATES,
+    instant,
+    instant_or_none,
+    micros,
+    micros_or_none,
+    overlap_text,
+    raw_or_none,
+    to_json,
+)
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+GROUP_CHARS_MAX = 200  # as wide as the column
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -26,15 +37,11 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     expires_at: datetime | None = None
     after: tuple[JobId, ...] = ()
     labels: dict[str, str] = {}
+    group: str | None = None
 
 
 SPEC = msgspec.json.Decoder(Spec)
 PROGRESS = msgspec.json.Decoder(Progress)
-STATES = {state.value: state for state in JobState}
-OVERLAPS: dict[str | None, Overlap] = {
-    None: Overlap.ALLOW,
-    **{overlap.value: overlap for overlap in Overlap},
-}
 
 # What both tables of jobs have, in the order in which all statements name them.
 SHARED = (
@@ -45,32 +52,14 @@ SHARED = (
 NAMES = tuple(SHARED.split(", "))
 
 LIVE_COLUMNS = (
-    f"{SHARED}, IF(running, 'running', 'waiting') AS state, blocked_by, worker, NULL AS finished_at"
+    f"{SHARED}, IF(running, 'running', 'waiting') AS state, blocked_by, worker, lease_until, "
+    "cursor_text, NULL AS finished_at"
 )
-ENDED_COLUMNS = f"{SHARED}, state, 0 AS blocked_by, NULL AS worker, finished_at"
+ENDED_COLUMNS = (
+    f"{SHARED}, state, 0 AS blocked_by, NULL AS worker, NULL AS lease_until, NULL AS cursor_text, "
+    "finished_at"
+)
 """What `read_job` takes, from `jobs` and from `finished`."""
-
-
-def micros(instant: datetime) -> int:
-    """Exactly; a float would lose the last digits."""
-    span = instant - EPOCH
-    return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
-
-
-def micros_or_none(instant: datetime | None) -> int | None:
-    return None if instant is None else micros(instant)
-
-
-def instant(value: int) -> datetime:
-    return EPOCH + timedelta(microseconds=value)
-
-
-def instant_or_none(value: int | None) -> datetime | None:
-    return None if value is None else EPOCH + timedelta(microseconds=value)
-
-
-def to_json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def spec_of(job: Job) -> str:
@@ -83,12 +72,20 @@ def spec_of(job: Job) -> str:
             expires_at=job.expires_at,
             after=job.after,
             labels=job.labels,
+            group=job.group,
         )
     )
 
 
+NEW_COLUMNS = (
+    "id, queue, priority, lane, due_at, start_by, unique_key, schedule_id, occurrence, overlap, "
+    "grp, spec"
+)
+"""What `job_row` gives."""
+
+
 def job_row(job: Job) -> Row:
-    """A new job, as `enqueue.insert` takes it but for `held`."""
+    """A new job."""
     return (
         job.id,
         job.queue,
@@ -100,13 +97,16 @@ def job_row(job: Job) -> Row:
         job.schedule_id,
         micros_or_none(job.occurrence),
         overlap_text(job.overlap),
+        group_key(job.group),
         spec_of(job),
     )
 
 
-def overlap_text(overlap: Overlap) -> str | None:
-    """None for the usual rule, which then takes no room."""
-    return None if overlap is Overlap.ALLOW else overlap.value
+def group_key(group: str | None) -> str | None:
+    """What stands for the group in indexes, which take no text of any length."""
+    if group is None or len(group) <= GROUP_CHARS_MAX:
+        return group or None
+    return group[:100] + hashlib.sha256(group.encode()).hexdigest()
 
 
 def named(row: Row) -> dict[str, Any]:
@@ -140,6 +140,8 @@ def read_job(row: Sequence[Any]) -> Job:
         state,
         blocked_by,
         worker,
+        lease_until,
+        cursor,
         finished_at,
     ) = row
     spec = SPEC.decode(spec_text)
@@ -160,20 +162,23 @@ def read_job(row: Sequence[Any]) -> Job:
         schedule_id=None if schedule_id is None else ScheduleId(schedule_id),
         occurrence=instant_or_none(occurrence),
         overlap=OVERLAPS[overlap],
+        group=spec.group,
         state=STATES[state],
         reason=reason,
         blocked_by=blocked_by,
         token=Token(token),
         worker=worker,
+        lease_until=instant_or_none(lease_until),
         attempt=attempt,
         lost=lost,
         released=released,
         started_at=instant_or_none(started_at),
         finished_at=instant_or_none(finished_at),
         cancel_reason=cancel_reason,
-        result=None if result is None else msgspec.Raw(result.encode()),
+        result=raw_or_none(result),
         error=error,
         progress=None if progress is None else PROGRESS.decode(progress),
+        cursor=raw_or_none(cursor),
     )
 
 

@@ -19,18 +19,16 @@ from onbeat.ports.store import Hint
 from onbeat.stores.mysql.ends import cancel_waiting
 from onbeat.stores.mysql.overlap import ask_to_stop
 from onbeat.stores.mysql.planning import lock_schedules, store_plans
-from onbeat.stores.mysql.rows import (
-    LIVE_COLUMNS,
+from onbeat.stores.mysql.rows import LIVE_COLUMNS, read_jobs, spec_of
+from onbeat.stores.mysql.transaction import Row, Transaction
+from onbeat.stores.sql.values import (
     instant,
     instant_or_none,
     micros,
     micros_or_none,
     overlap_text,
-    read_jobs,
-    spec_of,
     to_json,
 )
-from onbeat.stores.mysql.transaction import Row, Transaction
 
 CHANGED = "schedule changed"
 DELETED = "schedule deleted"
@@ -56,6 +54,7 @@ class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     timeout: timedelta | None = None
     expires_after: timedelta | None = None
     labels: dict[str, str] = {}
+    zone_data: str = ""
 
 
 SPEC = msgspec.json.Decoder(ScheduleSpec)
@@ -97,21 +96,20 @@ def search_text(*parts: str) -> str:
     return "\n".join(parts).casefold()
 
 
+INSERT_SCHEDULE = """
+    INSERT INTO schedules (id, name_key, search, status, planned_through, plan_at, version, spec)
+    VALUES (%(id)s, %(key)s, %(search)s, %(status)s, %(planned_through)s, %(plan_at)s, %(version)s,
+            %(spec)s)
+"""
+
+
 async def add_schedule(transaction: Transaction, asked: tuple[Schedule, Plan]) -> None:
     """Adding the same schedule again, because the first answer was lost, changes nothing."""
     new, plan = asked
     if await transaction.value("SELECT 1 FROM schedules WHERE id = %s", (new.id,)):
         return
     await refuse_taken_key(transaction, new)
-    await transaction.run(
-        """
-        INSERT INTO schedules (id, name_key, search, status, planned_through, plan_at, version,
-                               spec)
-        VALUES (%(id)s, %(key)s, %(search)s, %(status)s, %(planned_through)s, %(plan_at)s,
-                %(version)s, %(spec)s)
-        """,
-        bindings_of(new),
-    )
+    await transaction.run(INSERT_SCHEDULE, bindings_of(new))
     await store_plans(transaction, [plan], paused_if(new))
     transaction.hints.add(Hint.SCHEDULES)
 
@@ -204,7 +202,8 @@ async def forget_after(transaction: Transaction, id: ScheduleId, now: int) -> No
     sql = """
         SELECT id
         FROM jobs
-        WHERE schedule_id = %s AND occurrence > %s AND running = 0 AND token = 0
+        WHERE schedule_id = %s AND occurrence > %s AND running = 0
+          AND (token = 0 OR start_by IS NOT NULL)
     """
     void: list[JobId] = await transaction.column(sql, (id, now))
     # One that a claim has taken since runs on, and keeps its disposition.

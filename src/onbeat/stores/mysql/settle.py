@@ -11,16 +11,14 @@ from onbeat.model.job import Job, Progress
 from onbeat.ports.store import Hint, Settlement
 from onbeat.stores.mysql.ends import cancel_waiting, free_waiting, leave
 from onbeat.stores.mysql.history import keep_attempts
-from onbeat.stores.mysql.rows import (
-    INSERT_FINISHED,
-    SHARED,
-    finished_row,
-    micros,
-    micros_or_none,
-    named,
-    to_json,
-)
+from onbeat.stores.mysql.rows import INSERT_FINISHED, SHARED, finished_row, named
 from onbeat.stores.mysql.transaction import Transaction
+from onbeat.stores.sql.values import micros, micros_or_none, text_or_none, to_json
+
+HAS_LIMITS = """
+    SELECT EXISTS (SELECT 1 FROM queues FORCE INDEX (queues_apart)
+                   WHERE apart = 1 AND limits IS NOT NULL)
+"""
 
 Note = tuple[JobId, Token, Progress]
 Pair = tuple["Settled", Mapping[str, Any]]
@@ -62,7 +60,7 @@ def changes_of(job: Job, attempt: Attempt) -> dict[str, Any]:
         "lost": job.lost,
         "released": job.released,
         "started_at": micros_or_none(job.started_at),
-        "result": None if job.result is None else bytes(job.result).decode(),
+        "result": text_or_none(job.result),
         "error": job.error,
         "progress": None if job.progress is None else to_json(job.progress),
         "finished_at": micros(job.finished_at or attempt.finished_at),
@@ -74,7 +72,7 @@ async def settle(transaction: Transaction, settlements: Sequence[Settled]) -> li
     first: dict[tuple[JobId, Token], Settled] = {}
     for one in settlements:
         first.setdefault((one.id, one.token), one)
-    leases = await lock_leases(transaction, [id for id, _ in first])
+    leases, has_limits = await lock_leases(transaction, [id for id, _ in first])
     valid = [
         (one, leases[one.id])
         for one in first.values()
@@ -82,6 +80,8 @@ async def settle(transaction: Transaction, settlements: Sequence[Settled]) -> li
     ]
     await end(transaction, [pair for pair in valid if pair[0].ends])
     await send_back(transaction, [pair for pair in valid if not pair[0].ends])
+    if valid and has_limits:
+        transaction.hints.add(Hint.JOBS)
     if len(valid) == len(settlements):
         return [True] * len(settlements)
     return await find_written(transaction, settlements)
@@ -89,7 +89,10 @@ async def settle(transaction: Transaction, settlements: Sequence[Settled]) -> li
 
 async def lock_leases(
     transaction: Transaction, ids: Sequence[JobId]
-) -> dict[JobId, dict[str, Any]]:
+) -> tuple[dict[JobId, dict[str, Any]], bool]:
+    """Those of the jobs that run; and whether any queue has limits, so that ends let others go."""
+    if not ids:
+        return {}, False
     sql = f"""
         SELECT {SHARED}, worker
         FROM jobs FORCE INDEX (PRIMARY)
@@ -97,8 +100,8 @@ async def lock_leases(
         ORDER BY id
         FOR UPDATE
     """  # noqa: S608  values are bound
-    found = await transaction.rows(sql, (tuple(ids),)) if ids else ()
-    return {row[0]: {**named(row), "worker": row[-1]} for row in found}
+    (found, [(has_limits,)]) = await transaction.tables((sql, HAS_LIMITS), (tuple(ids),))
+    return {row[0]: {**named(row), "worker": row[-1]} for row in found}, bool(has_limits)
 
 
 def is_valid(settled: Settled, lease: Mapping[str, Any]) -> bool:
@@ -136,8 +139,8 @@ async def send_back(transaction: Transaction, pairs: Sequence[Pair]) -> None:
     await transaction.run_each(
         """
         UPDATE jobs
-        SET running = 0, worker = NULL, reason = %(reason)s, due_at = %(due_at)s,
-            attempt = %(attempt)s, lost = %(lost)s, released = %(released)s,
+        SET running = 0, worker = NULL, lease_until = NULL, reason = %(reason)s,
+            due_at = %(due_at)s, attempt = %(attempt)s, lost = %(lost)s, released = %(released)s,
             started_at = %(started_at)s, result = %(result)s, error = %(error)s,
             progress = %(progress)s, start_by = %(start_by)s
         WHERE id = %(id)s AND token = %(token)s AND running = 1

@@ -9,14 +9,16 @@ from weakref import WeakKeyDictionary
 from onbeat.model.attempt import Attempt
 from onbeat.model.errors import Misconfigured, Unavailable
 from onbeat.model.event import Stats, Transition
-from onbeat.model.ids import JobId, ScheduleId, Token, WorkerId
+from onbeat.model.ids import JobId, LetterId, ScheduleId, Token, WorkerId
 from onbeat.model.job import Job, Progress
+from onbeat.model.letter import DeadLetter
 from onbeat.model.page import JobFilter, OccurrenceFilter, Page, ScheduleFilter
 from onbeat.model.plan import Plan, Skip
-from onbeat.model.queue import Queue
+from onbeat.model.queue import Limits, Queue
 from onbeat.model.schedule import Schedule
 from onbeat.model.worker import Worker
 from onbeat.ports.store import (
+    Carton,
     Claimed,
     ClaimRequest,
     Disposition,
@@ -24,27 +26,36 @@ from onbeat.ports.store import (
     Finding,
     Held,
     Hint,
+    Sent,
     Settlement,
+    Traced,
 )
 from onbeat.stores.mysql import (
     claim,
     doctor,
     enqueue,
+    exporting,
     history,
     jobs,
     planning,
     prune,
     queues,
+    restoring,
     schedules,
+    sending,
     settle,
     workers,
 )
 from onbeat.stores.mysql.faults import is_setting
 from onbeat.stores.mysql.hints import Hints
+from onbeat.stores.mysql.leases import Abandoned, Renewal, Takeover, abandoned, held, renew
+from onbeat.stores.mysql.letters import Listing, bury, dead_letters, dead_letters_by_id, exhume
 from onbeat.stores.mysql.migrate import migrate
 from onbeat.stores.mysql.place import read_place
-from onbeat.stores.mysql.rows import instant, micros
 from onbeat.stores.mysql.site import Site
+from onbeat.stores.mysql.unpacking import restore_jobs, unpacked
+from onbeat.stores.sql.commits import commit_time
+from onbeat.stores.sql.values import instant, micros
 
 POOL_MAX = 8
 
@@ -103,8 +114,12 @@ class MysqlStore:
     async def ping(self) -> None:
         await self._site.ask(doctor.ping, None)
 
+    async def now(self) -> datetime | None:
+        return await self._site.ask(doctor.present, None)
+
     async def doctor(self) -> Sequence[Finding]:
-        return await self._site.ask(doctor.doctor, None)
+        found = await self._site.ask(doctor.doctor, None)
+        return [*found, await commit_time(self.ping)]
 
     def listen(self, heard: Callable[[Hint], None]) -> Callable[[], None]:
         return self._hints.listen(heard)
@@ -131,10 +146,26 @@ class MysqlStore:
         request = prune.CancelLapsed(ids, reason, micros(now))
         return await self._site.transact(prune.cancel_lapsed, request)
 
-    # Dispatcher, worker, renewer
+    # Dispatcher
 
     async def claim(self, request: ClaimRequest) -> Claimed:
         return await claim.claim(self._site, request)
+
+    async def name_queues(self, names: Collection[str]) -> None:
+        await self._site.ask(queues.name_queues, names)
+
+    async def queue_names(self) -> Sequence[str]:
+        return await self._site.ask(queues.queue_names, None)
+
+    # Worker, renewer
+
+    async def start(
+        self, worker: WorkerId, leases: Sequence[tuple[JobId, Token]], now: datetime
+    ) -> Sequence[Job | None]:
+        return await self._site.start.put([Takeover(worker, *lease, now) for lease in leases])
+
+    async def send_from(self, sent: Sequence[Sent]) -> Sequence[bool]:
+        return await self._site.transact(sending.send_from, list(map(sending.sending, sent)))
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
         return await self._site.settle.put(list(map(settle.settled, settlements)))
@@ -145,13 +176,23 @@ class MysqlStore:
     async def beat(self, worker: Worker) -> Sequence[Held]:
         return await self._site.beat(workers.beat, worker)
 
+    async def held(self, worker: WorkerId) -> Sequence[Held]:
+        return await self._site.beat(held, worker)
+
+    async def renew(
+        self, leases: Sequence[tuple[JobId, Token]], until: datetime
+    ) -> Sequence[Held | None]:
+        return await self._site.transact(renew, Renewal(leases, micros(until)))
+
     # Rescuer, pruner
 
     async def workers(self) -> Sequence[Worker]:
         return await self._site.ask(workers.workers, None)
 
-    async def abandoned(self, dead: Collection[WorkerId], limit: int) -> Sequence[Job]:
-        return await self._site.ask(workers.abandoned, (dead, limit))
+    async def abandoned(
+        self, dead: Collection[WorkerId], now: datetime, limit: int
+    ) -> Sequence[Job]:
+        return await self._site.ask(abandoned, Abandoned(dead, micros(now), limit))
 
     async def forget_workers(self, ids: Collection[WorkerId]) -> int:
         return await self._site.ask(workers.forget_workers, ids)
@@ -224,5 +265,46 @@ class MysqlStore:
     async def pause_queue(self, name: str, *, paused: bool) -> None:
         await self._site.ask(queues.pause_queue, queues.Pause(name, paused))
 
+    async def limit_queue(self, name: str, limits: Limits) -> None:
+        await self._site.transact(queues.limit_queue, queues.Limit(name, limits))
+
     async def stats(self, now: datetime) -> Stats:
         return await self._site.ask(queues.stats, micros(now))
+
+    # Dead letters
+
+    async def bury(self, letters: Sequence[DeadLetter]) -> None:
+        await self._site.transact(bury, letters)
+
+    async def dead_letters(
+        self, before: LetterId | None, limit: int, source: str | None = None
+    ) -> Sequence[DeadLetter]:
+        return await self._site.ask(dead_letters, Listing(before, limit, source))
+
+    async def dead_letters_by_id(self, ids: Collection[LetterId]) -> Sequence[DeadLetter]:
+        return await self._site.ask(dead_letters_by_id, ids)
+
+    async def exhume(self, ids: Collection[LetterId]) -> int:
+        return await self._site.ask(exhume, ids)
+
+    # Copies
+
+    async def export_schedules(self, after: ScheduleId | None, limit: int) -> Sequence[Schedule]:
+        return await self._site.ask(exporting.export_schedules, (after, limit))
+
+    async def export_dispositions(
+        self, after: tuple[ScheduleId, datetime] | None, limit: int
+    ) -> Sequence[Traced]:
+        return await self._site.ask(exporting.export_dispositions, (after, limit))
+
+    async def export_jobs(self, after: JobId | None, limit: int) -> Sequence[Carton]:
+        return await self._site.view(exporting.export_jobs, (after, limit))
+
+    async def restore_schedules(self, schedules: Sequence[Schedule]) -> int:
+        return await self._site.transact(restoring.restore_schedules, schedules)
+
+    async def restore_dispositions(self, traced: Sequence[Traced]) -> int:
+        return await self._site.transact(restoring.restore_dispositions, traced)
+
+    async def restore_jobs(self, cartons: Sequence[Carton]) -> int:
+        return await self._site.transact(restore_jobs, list(map(unpacked, cartons)))

@@ -1,15 +1,15 @@
-"""Workers as others see them: their beats, their leases, and what the dead left behind."""
+"""Workers as others see them: their beats, and what each runs."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import msgspec
 
 from onbeat.model.ids import WorkerId
-from onbeat.model.job import Job
 from onbeat.model.worker import Worker
 from onbeat.ports.store import Held
-from onbeat.stores.mysql.rows import LIVE_COLUMNS, read_jobs, to_json
+from onbeat.stores.mysql.leases import held
 from onbeat.stores.mysql.transaction import Transaction
+from onbeat.stores.sql.values import to_json
 
 WORKER = msgspec.json.Decoder(Worker)
 
@@ -22,16 +22,7 @@ async def beat(transaction: Transaction, worker: Worker) -> list[Held]:
         """,
         {"id": worker.id, "record": to_json(msgspec.structs.replace(worker, running=0))},
     )
-    sql = """
-        SELECT id, token, cancel_reason
-        FROM jobs FORCE INDEX (jobs_running)
-        WHERE worker = %s
-        ORDER BY id
-    """
-    return [
-        Held(job_id=id, token=token, cancel_reason=reason)
-        for id, token, reason in await transaction.rows(sql, (worker.id,))
-    ]
+    return await held(transaction, worker.id)
 
 
 RUNNING = """
@@ -48,26 +39,6 @@ async def workers(transaction: Transaction, _: None) -> list[Worker]:
     counts: dict[WorkerId, int] = dict(running)
     found = [WORKER.decode(record) for (record,) in records]
     return [msgspec.structs.replace(one, running=counts.get(one.id, 0)) for one in found]
-
-
-async def abandoned(
-    transaction: Transaction, asked: tuple[Collection[WorkerId], int]
-) -> Sequence[Job]:
-    """By distinct worker first, so that the jobs of the living cost little."""
-    dead, limit = asked
-    holders, known = await transaction.tables((RUNNING, "SELECT id FROM workers"), ())
-    living = {id for (id,) in known} - set(dead)
-    lost = tuple(holder for holder, _ in holders if holder not in living)
-    if not lost:
-        return []
-    sql = f"""
-        SELECT {LIVE_COLUMNS}
-        FROM jobs FORCE INDEX (jobs_running)
-        WHERE worker IN %s
-        ORDER BY id
-        LIMIT %s
-    """  # noqa: S608  values are bound
-    return read_jobs(await transaction.rows(sql, (lost, limit)))
 
 
 async def forget_workers(transaction: Transaction, ids: Collection[WorkerId]) -> int:

@@ -1,6 +1,6 @@
 """A connection with the settings that the promises rest on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Protocol, cast
 
 import asyncpg
@@ -45,6 +45,10 @@ class Database(Protocol):
     async def fetchval(self, query: str, *args: object) -> Any: ...
 
     async def execute(self, query: str, *args: object) -> str: ...
+
+    async def copy_to_table(
+        self, table_name: str, *, source: AsyncIterator[bytes], columns: Sequence[str], format: str
+    ) -> str: ...
 
     async def add_listener(self, channel: str, callback: Callable[..., None]) -> None: ...
 

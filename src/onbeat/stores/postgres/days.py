@@ -9,8 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 import asyncpg
 import msgspec
 
-from onbeat.stores.postgres.rows import micros
 from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.values import micros
 
 DAYS_AHEAD = 7
 DAYS_BACK = 1

@@ -1,6 +1,7 @@
 """What can be found out about the server."""
 
 import time
+from datetime import datetime
 from typing import Any
 
 from onbeat.ports.store import Finding
@@ -21,6 +22,12 @@ async def ping(transaction: Transaction, _: None) -> None:
         ON CONFLICT (id) DO UPDATE SET count = pings.count + 1
         """
     )
+
+
+async def present(transaction: Transaction, _: None) -> datetime:
+    """Not `now()`, which stands still while a transaction lasts."""
+    read: datetime = await transaction.value("SELECT clock_timestamp()")
+    return read
 
 
 async def doctor(transaction: Transaction, _: None) -> list[Finding]:
@@ -103,7 +110,7 @@ async def clock(transaction: Transaction) -> Finding:
     before = time.time()
     server: Any = await transaction.value("SELECT extract(epoch FROM clock_timestamp())::float8")
     offset = server - (before + time.time()) / 2
-    remedy = "the clocks differ, so that jobs start early or late; synchronise them"
+    remedy = "jobs go by the server's clock, ids and logs by this machine's; synchronise them"
     return judged("clock offset", f"{offset:+.3f} s", remedy, ok=abs(offset) <= CLOCK_SECONDS_MAX)
 
 

@@ -50,7 +50,7 @@ async def move_cancelled(
           USING asked
           WHERE jobs.id = asked.id
             AND NOT jobs.running
-            AND (jobs.token = 0 OR $4)
+            AND (jobs.token = 0 OR jobs.start_by IS NOT NULL OR $4)
           RETURNING jobs.*, asked.reason AS cancelled_for
         )
         INSERT INTO finished (

@@ -11,8 +11,9 @@ from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
 from onbeat.stores.postgres.ends import ENDED_BADLY, block, cancel_waiting, cause, keep_alive
-from onbeat.stores.postgres.rows import Row, columns, job_row, micros
+from onbeat.stores.postgres.rows import Row, columns, job_row
 from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.values import micros
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
@@ -41,14 +42,15 @@ def new_job(job: Job) -> NewJob:
 # took a third more of the server's time.
 INSERT = """
     INSERT INTO jobs (id, queue, priority, lane, due_at, start_by, unique_key,
-                      schedule_id, occurrence, overlap, spec, created_at, held)
+                      schedule_id, occurrence, overlap, grp, spec, created_at, held)
     SELECT new.*,
            new.schedule_id IS NOT NULL AND EXISTS (
              SELECT 1 FROM schedules WHERE schedules.id = new.schedule_id AND status = 'paused')
     FROM unnest($1::uuid[], $2::text[], $3::smallint[], $4::text[], $5::bigint[], $6::bigint[],
-                $7::text[], $8::uuid[], $9::bigint[], $10::text[], $11::text[], $12::bigint[])
+                $7::text[], $8::uuid[], $9::bigint[], $10::text[], $11::text[], $12::text[],
+                $13::bigint[])
          AS new (id, queue, priority, lane, due_at, start_by, unique_key,
-                 schedule_id, occurrence, overlap, spec, created_at)
+                 schedule_id, occurrence, overlap, grp, spec, created_at)
     WHERE (SELECT 1 FROM finished WHERE finished.id = new.id) IS NULL
 """
 
@@ -58,13 +60,17 @@ async def enqueue_new(transaction: Transaction, jobs: Sequence[NewJob]) -> int:
 
     Rows that may meet a conflict are written twice over to the WAL, and that is seldom needed.
     """
-    sql, values = INSERT, columns([job.row for job in jobs])
-    if is_alike(values):
-        sql, values = INSERT_ALIKE, alike(values)
+    sql, values = insertion([job.row for job in jobs])
     inserted = await transaction.run(sql, *values)
     if inserted:
         transaction.hints.add(Hint.JOBS)
     return inserted
+
+
+def insertion(rows: Sequence[Row]) -> tuple[str, Sequence[Any]]:
+    """The statement that adds these jobs, unless they have ended, and what is bound in it."""
+    values = columns(rows)
+    return (INSERT_ALIKE, alike(values)) if is_alike(values) else (INSERT, values)
 
 
 INSERT_ALIKE = """
@@ -75,7 +81,7 @@ INSERT_ALIKE = """
     WHERE (SELECT 1 FROM finished WHERE finished.id = new.id) IS NULL
 """
 LINE = slice(1, 4)  # queue, priority and lane
-RARE = slice(5, 10)  # start_by, unique_key, schedule_id, occurrence, overlap
+RARE = slice(5, 11)  # start_by, unique_key, schedule_id, occurrence, overlap, grp
 
 
 def is_alike(values: Sequence[Sequence[Any]]) -> bool:

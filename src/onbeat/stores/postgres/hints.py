@@ -10,13 +10,13 @@ import contextlib
 import logging
 import random
 import secrets
-import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 
 from onbeat.model.errors import Unavailable
 from onbeat.ports.store import Hint
 from onbeat.stores.postgres.connection import Database, connect
 from onbeat.stores.postgres.place import Place
+from onbeat.stores.sql.listeners import Heard, Listeners
 
 log = logging.getLogger(__name__)
 
@@ -27,39 +27,6 @@ PAUSE_SECONDS_MAX = 2.0
 
 LETTERS = {Hint.JOBS: "J", Hint.SCHEDULES: "S", Hint.CANCELS: "C", Hint.ENDED: "E"}
 HINTS = {letter: hint for hint, letter in LETTERS.items()}
-
-
-class Listeners:
-    """Called from the store's loops; added and removed from any thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._heard: tuple[Callable[[Hint], None], ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self._heard)
-
-    def add(self, heard: Callable[[Hint], None]) -> Callable[[], None]:
-        # A bound method is another object each time it is named, so that the same one added twice
-        # and removed once would be ambiguous without this wrapper.
-        def tell(hint: Hint) -> None:
-            heard(hint)
-
-        with self._lock:
-            self._heard = (*self._heard, tell)
-        return lambda: self._remove(tell)
-
-    def _remove(self, tell: Callable[[Hint], None]) -> None:
-        with self._lock:
-            self._heard = tuple(one for one in self._heard if one is not tell)
-
-    def tell(self, hints: Iterable[Hint]) -> None:
-        for hint in hints:
-            for heard in self._heard:
-                try:
-                    heard(hint)
-                except Exception:  # a listener's fault must not stop the store
-                    log.exception("store.listener_failed")
 
 
 class Hints:
@@ -92,7 +59,7 @@ class Hints:
         if tasks:
             await asyncio.wait(tasks)
 
-    def listen(self, heard: Callable[[Hint], None]) -> Callable[[], None]:
+    def listen(self, heard: Heard) -> Callable[[], None]:
         stop = self.listeners.add(heard)
         self._in_loop(self._wanted.set)
         return stop

@@ -8,8 +8,8 @@ import msgspec
 from onbeat.model.attempt import Attempt, OutcomeName
 from onbeat.model.event import Transition
 from onbeat.model.ids import JobId, Token
-from onbeat.stores.postgres.rows import instant
 from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.values import instant
 
 ATTEMPT = msgspec.json.Decoder(Attempt)
 
@@ -31,7 +31,7 @@ async def note(transaction: Transaction, causes: Mapping[JobId, str], at: int, w
         CROSS JOIN LATERAL (
           SELECT attempt, worker FROM jobs WHERE jobs.id = noted.id
           UNION ALL
-          SELECT attempt, NULL FROM finished WHERE finished.id = noted.id
+          SELECT coalesce(attempt, token), NULL FROM finished WHERE finished.id = noted.id
         ) AS job
         """,
         list(causes),
@@ -42,11 +42,28 @@ async def note(transaction: Transaction, causes: Mapping[JobId, str], at: int, w
 
 
 async def transitions(transaction: Transaction, id: JobId) -> Sequence[Transition]:
-    sql = "SELECT at, went, cause, attempt, worker FROM transitions WHERE job_id = $1 ORDER BY seq"
-    return [
-        Transition(job_id=id, at=instant(at), to=went, cause=cause, attempt=attempt, worker=worker)
-        for at, went, cause, attempt, worker in await transaction.rows(sql, id)
-    ]
+    return (await transitions_of(transaction, [id])).get(id, [])
+
+
+async def transitions_of(
+    transaction: Transaction, ids: Collection[JobId]
+) -> dict[JobId, list[Transition]]:
+    """In the order in which they came about."""
+    sql = """
+        SELECT job_id, at, went, cause, attempt, worker
+        FROM transitions
+        WHERE job_id = ANY($1::uuid[])
+        ORDER BY seq
+    """
+    found: dict[JobId, list[Transition]] = {}
+    for id, at, went, cause, attempt, worker in await transaction.rows(sql, list(ids)):
+        job = JobId(str(id))
+        found.setdefault(job, []).append(
+            Transition(
+                job_id=job, at=instant(at), to=went, cause=cause, attempt=attempt, worker=worker
+            )
+        )
+    return found
 
 
 async def attempts(transaction: Transaction, id: JobId) -> Sequence[Attempt]:
@@ -64,7 +81,8 @@ async def attempts_of(
         FROM attempts
         WHERE job_id = ANY($1::uuid[])
         UNION ALL
-        SELECT id, token, last_attempt, last_worker, state, attempt, started_at, finished_at, error
+        SELECT id, token, last_attempt, last_worker, state, coalesce(attempt, token), started_at,
+               finished_at, error
         FROM finished
         WHERE id = ANY($1::uuid[])
           AND (last_attempt IS NOT NULL OR last_worker IS NOT NULL)

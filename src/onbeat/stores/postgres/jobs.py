@@ -20,9 +20,9 @@ from onbeat.stores.postgres.rows import (
     LIVE_COLUMNS,
     read_jobs,
     spec_of,
-    to_json,
 )
 from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.values import to_json
 
 
 async def job(transaction: Transaction, id: JobId) -> Job | None:
@@ -159,16 +159,16 @@ async def move_back(transaction: Transaction, chosen: Sequence[Job], now: int) -
             """
             WITH back AS (
               DELETE FROM finished
-              USING unnest($1::uuid[], $2::text[]) AS again (id, spec)
+              USING unnest($1::uuid[], $2::text[], $4::text[]) AS again (id, spec, grp)
               WHERE finished.id = again.id
               RETURNING finished.id, queue, priority, lane, unique_key, schedule_id, occurrence,
-                        overlap, token, started_at, again.spec, created_at
+                        overlap, token, started_at, again.grp, again.spec, created_at
             )
             INSERT INTO jobs (id, queue, priority, lane, due_at, unique_key, schedule_id,
-                              occurrence, overlap, token, started_at, spec, created_at,
+                              occurrence, overlap, token, started_at, grp, spec, created_at,
                               held)
             SELECT id, queue, priority, lane, $3, unique_key, schedule_id,
-                   occurrence, overlap, token, started_at, spec, created_at,
+                   occurrence, overlap, token, started_at, grp, spec, created_at,
                    EXISTS (SELECT 1 FROM schedules
                            WHERE schedules.id = schedule_id AND status = 'paused')
             FROM back
@@ -176,6 +176,7 @@ async def move_back(transaction: Transaction, chosen: Sequence[Job], now: int) -
             [one.id for one in chosen],
             [spec_of(replace(one, expires_at=None)) for one in chosen],
             now,
+            [one.group or None for one in chosen],
         )
     except asyncpg.UniqueViolationError as error:
         raise Conflict("a live job has the same unique key; cancel it or let it end") from error

@@ -16,8 +16,9 @@ from onbeat.ports.store import Disposition, Hint
 from onbeat.stores.postgres.ends import cancel_waiting
 from onbeat.stores.postgres.enqueue import insert
 from onbeat.stores.postgres.history import note
-from onbeat.stores.postgres.rows import columns, instant, job_row, micros, micros_or_none
+from onbeat.stores.postgres.rows import columns, job_row
 from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.values import instant, micros, micros_or_none
 
 DispositionRow = tuple[ScheduleId, int, int, JobId | None, str | None]
 
@@ -59,18 +60,25 @@ async def without_disposition(transaction: Transaction, jobs: Sequence[Job]) -> 
     """Those whose occurrence is not settled yet; of two for one occurrence the first."""
     if not jobs:
         return []
-    sql = f"""
-        SELECT {COVERED}
-        FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS new (schedule_id, first, place)
-        ORDER BY place
-    """  # noqa: S608  no value in it
     occurrences = [(job.schedule_id, micros_or_none(job.occurrence)) for job in jobs]
-    taken = await transaction.column(sql, *columns(occurrences))
+    taken = await covered(transaction, occurrences)
     fresh: dict[tuple[ScheduleId | None, int | None], Job] = {}
     for occurrence, is_taken, job in zip(occurrences, taken, jobs, strict=True):
         if not is_taken:
             fresh.setdefault(occurrence, job)
     return list(fresh.values())
+
+
+async def covered(
+    transaction: Transaction, occurrences: Sequence[tuple[ScheduleId | None, int | None]]
+) -> list[bool]:
+    """For each of these instants whether it has a disposition, be it within a run of skips."""
+    sql = f"""
+        SELECT {COVERED}
+        FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS new (schedule_id, first, place)
+        ORDER BY place
+    """  # noqa: S608  no value in it
+    return await transaction.column(sql, *columns(occurrences))
 
 
 def row_of_job(job: Job) -> DispositionRow:
@@ -84,20 +92,21 @@ def row_of_skip(id: ScheduleId, skip: Skip) -> DispositionRow:
     return (id, micros(skip.first), micros(skip.last), None, skip.reason)
 
 
-async def add_dispositions(transaction: Transaction, rows: Sequence[DispositionRow]) -> None:
-    """Those whose first instant has none yet."""
-    if rows:
-        await transaction.run(
-            f"""
-            INSERT INTO dispositions (schedule_id, first, last, job_id, reason)
-            SELECT new.*
-            FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::uuid[], $5::text[])
-                 AS new (schedule_id, first, last, job_id, reason)
-            WHERE NOT {COVERED}
-            ON CONFLICT DO NOTHING
-            """,  # noqa: S608  no value in it
-            *columns(rows),
-        )
+async def add_dispositions(transaction: Transaction, rows: Sequence[DispositionRow]) -> int:
+    """Those whose first instant has none yet. Answers with how many were added."""
+    if not rows:
+        return 0
+    return await transaction.run(
+        f"""
+        INSERT INTO dispositions (schedule_id, first, last, job_id, reason)
+        SELECT new.*
+        FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::uuid[], $5::text[])
+             AS new (schedule_id, first, last, job_id, reason)
+        WHERE NOT {COVERED}
+        ON CONFLICT DO NOTHING
+        """,  # noqa: S608  no value in it
+        *columns(rows),
+    )
 
 
 async def raise_watermarks(transaction: Transaction, plans: Sequence[Plan]) -> None:
@@ -163,7 +172,7 @@ async def excuse(transaction: Transaction, ids: Sequence[JobId]) -> None:
           SELECT id, start_by
           FROM jobs
           WHERE id = ANY($1::uuid[])
-            AND NOT running AND token = 0 AND start_by IS NOT NULL
+            AND NOT running AND start_by IS NOT NULL
           ORDER BY id
           FOR UPDATE
         )
@@ -192,15 +201,17 @@ async def dispositions(
                                  ORDER BY first DESC LIMIT 1), $2)
         ORDER BY first
     """
-    return [
-        Disposition(
-            first=instant(first),
-            last=instant(last),
-            job_id=None if job_id is None else JobId(str(job_id)),
-            reason=reason,
-        )
-        for first, last, job_id, reason in await transaction.rows(sql, *asked)
-    ]
+    return [read_disposition(row) for row in await transaction.rows(sql, *asked)]
+
+
+def read_disposition(row: Sequence[Any]) -> Disposition:
+    first, last, job_id, reason = row
+    return Disposition(
+        first=instant(first),
+        last=instant(last),
+        job_id=None if job_id is None else JobId(str(job_id)),
+        reason=reason,
+    )
 
 
 class Backfill(msgspec.Struct, frozen=True):

@@ -40,6 +40,8 @@ async def prune_rest(transaction: Transaction, bounds: Bounds) -> int:
             gone,
         )
     await prune_dispositions(transaction, bounds)
+    await prune_letters(transaction, bounds)
+    await prune_meters(transaction, bounds)
     return len(gone)
 
 
@@ -64,17 +66,46 @@ async def prune_dispositions(transaction: Transaction, bounds: Bounds) -> None:
     )
 
 
+async def prune_letters(transaction: Transaction, bounds: Bounds) -> None:
+    await transaction.run(
+        """
+        DELETE FROM dead_letters
+        WHERE id = ANY(ARRAY(SELECT id FROM dead_letters WHERE at < $1 ORDER BY at LIMIT $2))
+        """,
+        bounds.failed_before,
+        bounds.limit,
+    )
+
+
+async def prune_meters(transaction: Transaction, bounds: Bounds) -> None:
+    """Buckets that have long been full. A claim may be about to draw from one: that is left."""
+    await transaction.run(
+        """
+        WITH full_ones AS MATERIALIZED (
+          SELECT queue, grp FROM meters WHERE full_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
+        )
+        DELETE FROM meters
+        USING full_ones
+        WHERE meters.queue = full_ones.queue
+          AND meters.grp = full_ones.grp
+        """,
+        bounds.finished_before,
+        bounds.limit,
+    )
+
+
 async def lapsed(transaction: Transaction, asked: tuple[int, int]) -> Sequence[Job]:
     """Those that claims have set aside, and those that they have not met yet."""
     sql = f"""
         SELECT {LIVE_COLUMNS}
         FROM (
           (SELECT id FROM jobs
-           WHERE lapsed AND start_by < $1 AND start_by IS NOT NULL AND NOT running AND token = 0
+           WHERE lapsed IS TRUE AND start_by < $1
+             AND start_by IS NOT NULL AND NOT running
            ORDER BY start_by LIMIT $2)
           UNION ALL
           (SELECT id FROM jobs
-           WHERE NOT lapsed AND start_by < $1 AND start_by IS NOT NULL AND NOT running AND token = 0
+           WHERE NOT lapsed AND start_by < $1 AND start_by IS NOT NULL AND NOT running
            ORDER BY start_by LIMIT $2)
         ) AS found
         JOIN jobs ON jobs.id = found.id

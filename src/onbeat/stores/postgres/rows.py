@@ -1,21 +1,34 @@
 """Records and the rows that keep them."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 import msgspec
 
 from onbeat.model.ids import JobId, ScheduleId, Token
-from onbeat.model.job import Job, JobState, Progress
+from onbeat.model.job import Job, Progress
 from onbeat.model.retry import RetryPolicy
-from onbeat.model.schedule import Overlap
-from onbeat.model.target import NO_ARGS, NO_KWARGS, HandlerTarget, HttpTarget, lane_of
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
+from onbeat.model.target import (
+    NO_ARGS,
+    NO_KWARGS,
+    HandlerTarget,
+    HttpTarget,
+    MessageTarget,
+    lane_of,
+)
+from onbeat.stores.sql.values import (
+    OVERLAPS,
+    STATES,
+    instant,
+    instant_or_none,
+    micros,
+    micros_or_none,
+    overlap_text,
+)
 
 Row = tuple[Any, ...]
+Value = TypeVar("Value")
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -24,79 +37,77 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     args: msgspec.Raw = NO_ARGS
     kwargs: msgspec.Raw = NO_KWARGS
     http: HttpTarget | None = None
+    message: MessageTarget | None = None
     retry: RetryPolicy = RetryPolicy()
     timeout: timedelta | None = None
     expires_at: datetime | None = None
     after: tuple[JobId, ...] = ()
     labels: dict[str, str] = {}
+    group: str | None = None
 
 
+ENCODER = msgspec.json.Encoder()
 SPEC = msgspec.json.Decoder(Spec)
 PLAIN = "{}"
 PLAIN_SPEC = Spec()
 PROGRESS = msgspec.json.Decoder(Progress)
-STATES = {state.value: state for state in JobState}
-OVERLAPS: dict[str | None, Overlap] = {overlap.value: overlap for overlap in Overlap}
-OVERLAPS[None] = Overlap.ALLOW
 
 WHAT_COLUMNS = """
     queue, priority, lane, created_at, due_at, start_by, unique_key, schedule_id, occurrence,
     overlap, token, attempt, lost, released, reason, result, error, spec
 """
-CLAIMED_COLUMNS = f"jobs.id, {WHAT_COLUMNS}"
+CLAIMED_COLUMNS = f"jobs.id, {WHAT_COLUMNS}, cursor, cancel_reason"
 LIVE_COLUMNS = f"""
-    jobs.id, {WHAT_COLUMNS}, CASE WHEN running THEN 'running' ELSE 'waiting' END AS state,
-    started_at, cancel_reason, progress, blocked_by, worker, NULL::bigint AS finished_at
+    jobs.id, {WHAT_COLUMNS}, cursor, CASE WHEN running THEN 'running' ELSE 'waiting' END AS state,
+    started_at, cancel_reason, progress, blocked_by, worker, lease_until,
+    NULL::bigint AS finished_at
 """
-ENDED_COLUMNS = f"""
-    finished.id, {WHAT_COLUMNS}, state,
-    started_at, cancel_reason, progress, 0 AS blocked_by, NULL::text AS worker, finished_at
+ENDED_COLUMNS = """
+    finished.id, queue, priority, lane, coalesce(created_at, due_at) AS created_at, due_at,
+    start_by, unique_key, schedule_id, occurrence, overlap, token,
+    coalesce(attempt, token) AS attempt, coalesce(lost, 0::smallint) AS lost,
+    coalesce(released, 0::smallint) AS released, reason, result, error, spec,
+    NULL::text AS cursor, state,
+    started_at, cancel_reason, progress, 0 AS blocked_by, NULL::text AS worker,
+    NULL::bigint AS lease_until, finished_at
 """
 """What `read_job` takes, from `jobs` and from `finished`; a claim knows the rest by itself."""
 
 
-def micros(instant: datetime) -> int:
-    """Exactly; a float would lose the last digits."""
-    span = instant - EPOCH
-    return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
-
-
-def micros_or_none(instant: datetime | None) -> int | None:
-    return None if instant is None else micros(instant)
-
-
-def instant(value: int) -> datetime:
-    return EPOCH + timedelta(microseconds=value)
-
-
-def instant_or_none(value: int | None) -> datetime | None:
-    return None if value is None else EPOCH + timedelta(microseconds=value)
-
-
-def to_json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
-
-
 def spec_of(job: Job) -> str:
+    return spec_json(job).decode()
+
+
+def spec_json(job: Job) -> bytes:
     target = job.target
-    args, kwargs, http = NO_ARGS, NO_KWARGS, None
+    args, kwargs, http, message = NO_ARGS, NO_KWARGS, None, None
     match target:
         case HandlerTarget():
-            args, kwargs = target.args, target.kwargs
+            args = or_default(target.args, NO_ARGS)
+            kwargs = or_default(target.kwargs, NO_KWARGS)
         case HttpTarget():
             http = target
-    return to_json(
+        case MessageTarget():
+            message = target
+    return ENCODER.encode(
         Spec(
             args=args,
             kwargs=kwargs,
             http=http,
-            retry=job.retry,
+            message=message,
+            retry=or_default(job.retry, PLAIN_SPEC.retry),
             timeout=job.timeout,
             expires_at=job.expires_at,
             after=job.after,
             labels=job.labels,
+            group=job.group,
         )
     )
+
+
+def or_default(value: Value, default: Value) -> Value:
+    """What is left out as a default is told by identity."""
+    return default if value == default else value
 
 
 def job_row(job: Job) -> Row:
@@ -112,14 +123,10 @@ def job_row(job: Job) -> Row:
         job.schedule_id,
         micros_or_none(job.occurrence),
         overlap_text(job.overlap),
+        job.group or None,
         spec_of(job),
         micros(job.created_at),
     )
-
-
-def overlap_text(overlap: Overlap) -> str | None:
-    """None for the usual rule, which then takes no room."""
-    return None if overlap is Overlap.ALLOW else overlap.value
 
 
 def columns(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
@@ -127,9 +134,10 @@ def columns(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
     return list(zip(*rows, strict=True))
 
 
-def read_claimed(row: Sequence[Any], worker: str, now: int) -> Job:
+def read_claimed(row: Sequence[Any], worker: str, now: int, lease_until: int | None) -> Job:
     """A job from what the claim gave back that has just started it."""
-    return read_job((*row, "running", now, None, None, 0, worker, None))
+    *what, reason = row
+    return read_job((*what, "running", now, reason, None, 0, worker, lease_until, None))
 
 
 def read_job(row: Sequence[Any]) -> Job:
@@ -153,18 +161,20 @@ def read_job(row: Sequence[Any]) -> Job:
         result,
         error,
         text,
+        cursor,
         state,
         started_at,
         cancel_reason,
         progress,
         blocked_by,
         worker,
+        lease_until,
         finished_at,
     ) = row
     spec = PLAIN_SPEC if text == PLAIN else SPEC.decode(text)
     return Job(
         id=JobId(str(id)),
-        target=spec.http or HandlerTarget(lane, spec.args, spec.kwargs),
+        target=spec.http or spec.message or HandlerTarget(lane, spec.args, spec.kwargs),
         created_at=instant(created_at),
         due_at=instant(due_at),
         queue=queue,
@@ -179,11 +189,13 @@ def read_job(row: Sequence[Any]) -> Job:
         schedule_id=None if schedule_id is None else ScheduleId(str(schedule_id)),
         occurrence=instant_or_none(occurrence),
         overlap=OVERLAPS[overlap],
+        group=spec.group,
         state=STATES[state],
         reason=reason,
         blocked_by=blocked_by,
         token=Token(token),
         worker=worker,
+        lease_until=None if lease_until is None else instant(lease_until),
         attempt=attempt,
         lost=lost,
         released=released,
@@ -193,6 +205,7 @@ def read_job(row: Sequence[Any]) -> Job:
         result=None if result is None else msgspec.Raw(result.encode()),
         error=error,
         progress=None if progress is None else PROGRESS.decode(progress),
+        cursor=None if cursor is None else msgspec.Raw(cursor.encode()),
     )
 
 

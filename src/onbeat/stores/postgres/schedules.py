@@ -19,18 +19,16 @@ from onbeat.ports.store import Hint
 from onbeat.stores.postgres.ends import cancel_waiting
 from onbeat.stores.postgres.overlap import ask_to_stop
 from onbeat.stores.postgres.planning import store_plans
-from onbeat.stores.postgres.rows import (
-    LIVE_COLUMNS,
+from onbeat.stores.postgres.rows import LIVE_COLUMNS, read_jobs, spec_of
+from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.values import (
     instant,
     instant_or_none,
     micros,
     micros_or_none,
     overlap_text,
-    read_jobs,
-    spec_of,
     to_json,
 )
-from onbeat.stores.postgres.transaction import Transaction
 
 CHANGED = "schedule changed"
 DELETED = "schedule deleted"
@@ -56,6 +54,7 @@ class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     timeout: timedelta | None = None
     expires_after: timedelta | None = None
     labels: dict[str, str] = {}
+    zone_data: str = ""
 
 
 SPEC = msgspec.json.Decoder(ScheduleSpec)
@@ -206,7 +205,8 @@ async def forget_after(transaction: Transaction, id: ScheduleId, now: int) -> No
     """The rule changed: what was planned past this instant and never started is void."""
     sql = """
         SELECT id FROM jobs
-        WHERE schedule_id = $1 AND occurrence > $2 AND NOT running AND token = 0
+        WHERE schedule_id = $1 AND occurrence > $2 AND NOT running
+          AND (token = 0 OR start_by IS NOT NULL)
     """
     found = [JobId(str(one)) for one in await transaction.column(sql, id, now)]
     reasons = dict.fromkeys(found, CHANGED)

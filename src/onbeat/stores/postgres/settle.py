@@ -11,8 +11,9 @@ from onbeat.model.job import Job, JobState, Progress
 from onbeat.ports.store import Hint, Settlement
 from onbeat.stores.postgres.ends import cancel_waiting, free_waiting
 from onbeat.stores.postgres.history import OUTCOMES, attempts_of
-from onbeat.stores.postgres.rows import Row, columns, micros, micros_or_none, to_json
+from onbeat.stores.postgres.rows import Row, columns
 from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.values import micros, micros_or_none, to_json
 
 Note = tuple[JobId, Token, Progress]
 
@@ -77,8 +78,9 @@ def is_told_by(job: Job, attempt: Attempt) -> bool:
     )
 
 
-# The worker is compared in words that no index answers: the planner would else look through all
-# that the worker runs for each row that it settles.
+# Worker and running are compared in words that no index answers: the planner, who may know the
+# table from a moment when nothing ran, would else look through all that runs for each row that it
+# settles.
 ARRAYS = """
     unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::bigint[],
            $7::integer[], $8::smallint[], $9::smallint[], $10::bigint[], $11::bigint[],
@@ -94,7 +96,7 @@ MOVE = """
       WHERE jobs.id = ended.id
         AND jobs.token = ended.token
         AND jobs.worker IS NOT DISTINCT FROM ended.worker
-        AND jobs.running
+        AND jobs.running IS NOT DISTINCT FROM TRUE
         {unless}
       RETURNING jobs.id, ended.state, queue, priority, lane, ended.due_at, ended.start_by,
                 unique_key, schedule_id, occurrence, overlap, jobs.token, ended.attempt, ended.lost,
@@ -109,11 +111,13 @@ MOVE = """
       result, error, progress, last_worker, last_attempt, spec, created_at)
     SELECT * FROM gone
 """
-END_PLAIN = MOVE.format(arrays=ARRAYS, unless="AND NOT jobs.awaited")
-END = MOVE.format(arrays=ARRAYS, unless="") + "RETURNING id"
+MOVED = "RETURNING id, EXISTS (SELECT 1 FROM queues WHERE limits IS NOT NULL)"
+"""Where queues have limits, the end of a job may let another one start."""
+END_PLAIN = MOVE.format(arrays=ARRAYS, unless="AND NOT jobs.awaited") + MOVED
+END = MOVE.format(arrays=ARRAYS, unless="") + MOVED
 
 
-SUCCEED = """
+SUCCEED = f"""
     WITH gone AS (
       DELETE FROM jobs
       USING unnest($1::uuid[], $2::integer[], $3::bigint[], $4::text[])
@@ -121,19 +125,20 @@ SUCCEED = """
       WHERE jobs.id = ended.id
         AND jobs.token = ended.token
         AND jobs.worker IS NOT DISTINCT FROM $5
-        AND jobs.running
+        AND jobs.running IS NOT DISTINCT FROM TRUE
         AND NOT jobs.awaited
       RETURNING jobs.id, 'succeeded', queue, priority, lane, due_at, start_by, unique_key,
-                schedule_id, occurrence, overlap, jobs.token, attempt, lost, released, started_at,
-                ended.finished_at, cancel_reason, ended.result, progress, worker, spec, created_at
+                schedule_id, occurrence, overlap, jobs.token, nullif(attempt, jobs.token),
+                nullif(lost, 0), nullif(released, 0), started_at, ended.finished_at, cancel_reason,
+                ended.result, progress, worker, spec, nullif(created_at, due_at)
     )
     INSERT INTO finished (
       id, state, queue, priority, lane, due_at, start_by, unique_key, schedule_id, occurrence,
       overlap, token, attempt, lost, released, started_at, finished_at, cancel_reason, result,
       progress, last_worker, spec, created_at)
     SELECT * FROM gone
-    RETURNING id
-"""
+    {MOVED}
+"""  # noqa: S608  no value in it
 
 
 async def end_plain(transaction: Transaction, settlements: Sequence[Settled]) -> list[bool]:
@@ -149,8 +154,8 @@ async def end_plain(transaction: Transaction, settlements: Sequence[Settled]) ->
         moved.update(await succeed(transaction, worker, succeeded))
     others = [one.row for one in ending if one.row is not None]
     if others:
-        found = await transaction.column(END_PLAIN + "RETURNING id", *columns(others))
-        moved.update(JobId(str(id)) for id in found)
+        found = await moved_by(transaction, END_PLAIN, *columns(others))
+        moved.update(JobId(str(row[0])) for row in found)
     if len(moved) == len(settlements):
         return [True] * len(settlements)
     words = {id(one) for one in ending}
@@ -161,7 +166,8 @@ async def succeed(
     transaction: Transaction, worker: str | None, settlements: Sequence[Settled]
 ) -> list[JobId]:
     """The fence says that the row is as it was claimed, so only what is new is sent."""
-    found = await transaction.rows(
+    found = await moved_by(
+        transaction,
         SUCCEED,
         [one.id for one in settlements],
         [one.attempt.token for one in settlements],
@@ -172,6 +178,13 @@ async def succeed(
     if len(found) == len(settlements):
         return [one.id for one in settlements]
     return [JobId(str(row[0])) for row in found]
+
+
+async def moved_by(transaction: Transaction, sql: str, *values: object) -> Sequence[Any]:
+    found = await transaction.rows(sql, *values)
+    if found and found[0][1]:
+        transaction.hints.add(Hint.JOBS)
+    return found
 
 
 def first_words(settlements: Sequence[Settled]) -> list[Settled]:
@@ -207,7 +220,7 @@ def full_row(one: Settled) -> Row:
 async def end(transaction: Transaction, settlements: Sequence[Settled]) -> None:
     if settlements:
         rows = columns([full_row(one) for one in settlements])
-        moved = [JobId(str(id)) for id in await transaction.column(END, *rows)]
+        moved = [JobId(str(row[0])) for row in await moved_by(transaction, END, *rows)]
         if moved:
             await free_waiting(transaction, moved, max(one.at for one in settlements))
 
@@ -222,7 +235,8 @@ async def send_back(transaction: Transaction, settlements: Sequence[Settled]) ->
     sql = """
         WITH back AS (
           UPDATE jobs
-          SET running = FALSE, worker = NULL, reason = ended.reason, due_at = ended.due_at,
+          SET running = FALSE, worker = NULL, timed = NULL, lease_until = NULL,
+              reason = ended.reason, due_at = ended.due_at,
               attempt = ended.attempt, lost = ended.lost, released = ended.released,
               started_at = ended.started_at, result = ended.result, error = ended.error,
               progress = ended.progress, start_by = ended.start_by
@@ -230,7 +244,7 @@ async def send_back(transaction: Transaction, settlements: Sequence[Settled]) ->
           WHERE jobs.id = ended.id
             AND jobs.token = ended.token
             AND jobs.worker IS NOT DISTINCT FROM ended.worker
-            AND jobs.running
+            AND jobs.running IS NOT DISTINCT FROM TRUE
           RETURNING jobs.id, jobs.token, ended.record, cancel_reason
         ),
         kept AS (
@@ -266,7 +280,7 @@ async def note_progress(transaction: Transaction, notes: Sequence[Note]) -> list
         FROM unnest($1::uuid[], $2::integer[], $3::text[]) AS noted (id, token, progress)
         WHERE jobs.id = noted.id
           AND jobs.token = noted.token
-          AND jobs.running
+          AND jobs.running IS NOT DISTINCT FROM TRUE
         RETURNING jobs.id, jobs.token
     """
     keys = sorted(last)

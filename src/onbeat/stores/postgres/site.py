@@ -6,18 +6,20 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from onbeat.model.errors import Conflict, Unavailable
+from onbeat.model.job import Job
 from onbeat.model.plan import Plan
-from onbeat.ports.store import Enqueued
-from onbeat.stores.postgres import enqueue, planning, settle
+from onbeat.ports.store import Enqueued, Held
+from onbeat.stores.postgres import bulk, enqueue, leases, planning, sending, settle
 from onbeat.stores.postgres.faults import REPEAT, raise_refusal
-from onbeat.stores.postgres.gatherer import Gatherer
 from onbeat.stores.postgres.hints import Hints
 from onbeat.stores.postgres.place import Place
-from onbeat.stores.postgres.pool import Pool
+from onbeat.stores.postgres.pool import Pool, pool_of
 from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.gatherer import Gatherer
 
 TRIES_MAX = 6
 PAUSE_SECONDS = 0.02
+SENDERS_MAX = 50  # in one transaction: each may send thousands of jobs
 
 Argument = TypeVar("Argument")
 Answer = TypeVar("Answer")
@@ -28,10 +30,15 @@ class Site:
     def __init__(self, place: Place, hints: Hints, pool_max: int) -> None:
         self._place = place
         self._hints = hints
-        self._pool = Pool(place, pool_max)
-        self._beats = Pool(place, 1)
+        self._pool = pool_of(place, pool_max)
+        self._beats = pool_of(place, 1)
+        self.is_apart = False  # whether the last claim met jobs that need `admission`
+        self.crowded_claims = 0  # how many more claims shall reckon with other claimants
         self.enqueue = Gatherer(self._enqueue)
+        self.start = Gatherer(self._start)
         self.settle = Gatherer(self._settle)
+        self.renew = Gatherer(self._renew)
+        self.send_from = Gatherer(self._send_from, batch_max=SENDERS_MAX)
         self.note_progress = Gatherer(self._note_progress)
         self.apply_plans = Gatherer(self._apply_plans, flights_max=1)
 
@@ -52,8 +59,13 @@ class Site:
         await self.ask(notify, (channel, payload))
 
     async def close(self) -> None:
-        for gatherer in (self.enqueue, self.settle, self.note_progress, self.apply_plans):
-            await gatherer.landed()
+        await self.enqueue.landed()
+        await self.start.landed()
+        await self.settle.landed()
+        await self.renew.landed()
+        await self.send_from.landed()
+        await self.note_progress.landed()
+        await self.apply_plans.landed()
         await self._beats.close()
         await self._pool.close()
 
@@ -100,29 +112,33 @@ class Site:
         self._hints.tell(transaction.hints)
         return answer
 
-    async def _enqueue(self, jobs: Sequence[enqueue.NewJob]) -> Sequence[Enqueued]:
-        """Most jobs need no look at others, so that one statement does."""
-        if any(job.looks_around for job in jobs):
-            return await self.transact(enqueue.enqueue, jobs)
-        if all(job.unique is None for job in jobs) and await self._are_new(jobs):
-            return [Enqueued(job.id, created=True) for job in jobs]
-        answers = await self.ask(enqueue.enqueue_plain, jobs)
+    async def _enqueue(self, jobs: Sequence[Job]) -> Sequence[Enqueued]:
+        """Most jobs are new and need no look at others."""
+        if bulk.may_be_copied(jobs):
+            adding = self.transact(bulk.copy_new, jobs)
+            if await all_are_new(adding, len(jobs)):
+                return [Enqueued(job.id, created=True) for job in jobs]
+            return await self._enqueue_plain(list(map(enqueue.new_job, jobs)))
+        new = list(map(enqueue.new_job, jobs))
+        if any(job.looks_around for job in new):
+            return await self.transact(enqueue.enqueue, new)
+        if all(job.unique is None for job in new):
+            adding = self.ask(enqueue.enqueue_new, new)
+            if await all_are_new(adding, len(jobs)):
+                return [Enqueued(job.id, created=True) for job in jobs]
+        return await self._enqueue_plain(new)
+
+    async def _enqueue_plain(self, new: Sequence[enqueue.NewJob]) -> Sequence[Enqueued]:
+        answers = await self.ask(enqueue.enqueue_plain, new)
         for _ in range(TRIES_MAX):
             if None not in answers:
                 break
             # The job that held a key has ended since; what was stored answers as before.
-            answers = await self.ask(enqueue.enqueue_plain, jobs)
+            answers = await self.ask(enqueue.enqueue_plain, new)
         stored = [answer for answer in answers if answer is not None]
-        if len(stored) < len(jobs):
+        if len(stored) < len(new):
             raise Unavailable("a unique key is taken and freed again too fast; try again")
         return stored
-
-    async def _are_new(self, jobs: Sequence[enqueue.NewJob]) -> bool:
-        """Whether all of them were new, and are stored now."""
-        try:
-            return await self.ask(enqueue.enqueue_new, jobs) == len(jobs)
-        except Conflict:
-            return False
 
     async def _settle(self, settlements: Sequence[settle.Settled]) -> Sequence[bool]:
         answers = await self.ask(settle.end_plain, settlements)
@@ -132,11 +148,28 @@ class Site:
         others = iter(await self.transact(settle.settle, rest))
         return [done or next(others) for done in answers]
 
+    async def _start(self, starts: Sequence[leases.Start]) -> Sequence[Job | None]:
+        return await self.ask(leases.start, starts)
+
+    async def _renew(self, renewals: Sequence[leases.Renewal]) -> Sequence[Held | None]:
+        return await self.ask(leases.renew, renewals)
+
+    async def _send_from(self, sendings: Sequence[sending.Sending]) -> Sequence[bool]:
+        return await self.transact(sending.send_from, sendings)
+
     async def _note_progress(self, notes: Sequence[settle.Note]) -> Sequence[bool]:
         return await self.ask(settle.note_progress, notes)
 
     async def _apply_plans(self, plans: Sequence[Plan]) -> Sequence[bool]:
         return await self.transact(planning.apply_plans, plans)
+
+
+async def all_are_new(adding: Awaitable[int], count: int) -> bool:
+    """Whether so many jobs were added; where some exist already, none were."""
+    try:
+        return await adding == count
+    except Conflict:
+        return False
 
 
 async def notify(transaction: Transaction, asked: tuple[str, str]) -> None:

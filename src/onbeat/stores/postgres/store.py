@@ -8,14 +8,16 @@ from typing import TypeVar
 from onbeat.model.attempt import Attempt
 from onbeat.model.errors import Unavailable
 from onbeat.model.event import Stats, Transition
-from onbeat.model.ids import JobId, ScheduleId, Token, WorkerId
+from onbeat.model.ids import JobId, LetterId, ScheduleId, Token, WorkerId
 from onbeat.model.job import Job, Progress
+from onbeat.model.letter import DeadLetter
 from onbeat.model.page import JobFilter, OccurrenceFilter, Page, ScheduleFilter
 from onbeat.model.plan import Plan, Skip
-from onbeat.model.queue import Queue
+from onbeat.model.queue import Limits, Queue
 from onbeat.model.schedule import Schedule
 from onbeat.model.worker import Worker
 from onbeat.ports.store import (
+    Carton,
     Claimed,
     ClaimRequest,
     Disposition,
@@ -23,20 +25,27 @@ from onbeat.ports.store import (
     Finding,
     Held,
     Hint,
+    Sent,
     Settlement,
+    Traced,
 )
 from onbeat.stores.postgres import (
+    burying,
     claim,
     days,
     doctor,
-    enqueue,
+    exporting,
     history,
     jobs,
     keeping,
+    leases,
     planning,
     prune,
     queues,
+    restoring_jobs,
+    restoring_schedules,
     schedules,
+    sending,
     settle,
     workers,
 )
@@ -46,8 +55,9 @@ from onbeat.stores.postgres.faults import raise_refusal
 from onbeat.stores.postgres.hints import Hints
 from onbeat.stores.postgres.migrate import migrate
 from onbeat.stores.postgres.place import read_place
-from onbeat.stores.postgres.rows import instant, micros
 from onbeat.stores.postgres.site import Site
+from onbeat.stores.sql.commits import commit_time
+from onbeat.stores.sql.values import instant, micros
 
 POOL_MAX = 8
 ANNEX_POOL_MAX = 4
@@ -116,8 +126,12 @@ class PostgresStore:
     async def ping(self) -> None:
         await self._at(lambda site: site.ask(doctor.ping, None))
 
+    async def now(self) -> datetime | None:
+        return await self._at(lambda site: site.ask(doctor.present, None))
+
     async def doctor(self) -> Sequence[Finding]:
-        return await self._at(lambda site: site.ask(doctor.doctor, None))
+        found = await self._at(lambda site: site.ask(doctor.doctor, None))
+        return [*found, await commit_time(self.ping)]
 
     def listen(self, heard: Callable[[Hint], None]) -> Callable[[], None]:
         return self._hints.listen(heard)
@@ -151,6 +165,23 @@ class PostgresStore:
     async def claim(self, request: ClaimRequest) -> Claimed:
         return await self._at(lambda site: claim.claim(site, request))
 
+    async def name_queues(self, names: Collection[str]) -> None:
+        await self._at(lambda site: site.ask(queues.name_queues, names))
+
+    async def queue_names(self) -> Sequence[str]:
+        return await self._at(lambda site: site.ask(queues.queue_names, None))
+
+    async def start(
+        self, worker: WorkerId, leases: Sequence[tuple[JobId, Token]], now: datetime
+    ) -> Sequence[Job | None]:
+        at = micros(now)
+        starts = [(id, token, worker, at) for id, token in leases]
+        return await self._at(lambda site: site.start.put(starts))
+
+    async def send_from(self, sent: Sequence[Sent]) -> Sequence[bool]:
+        sendings = list(map(sending.sending, sent))
+        return await self._at(lambda site: site.send_from.put(sendings))
+
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
         rows = list(map(settle.settled, settlements))
         return await self._at(lambda site: site.settle.put(rows))
@@ -161,13 +192,26 @@ class PostgresStore:
     async def beat(self, worker: Worker) -> Sequence[Held]:
         return await self._at(lambda site: site.beat(workers.beat, worker))
 
+    async def held(self, worker: WorkerId) -> Sequence[Held]:
+        return await self._at(lambda site: site.ask(leases.held, worker))
+
+    async def renew(
+        self, leases: Sequence[tuple[JobId, Token]], until: datetime
+    ) -> Sequence[Held | None]:
+        at = micros(until)
+        renewals = [(id, token, at) for id, token in leases]
+        return await self._at(lambda site: site.renew.put(renewals))
+
     # Rescuer, pruner
 
     async def workers(self) -> Sequence[Worker]:
         return await self._at(lambda site: site.ask(workers.workers, None))
 
-    async def abandoned(self, dead: Collection[WorkerId], limit: int) -> Sequence[Job]:
-        return await self._at(lambda site: site.ask(workers.abandoned, (dead, limit)))
+    async def abandoned(
+        self, dead: Collection[WorkerId], now: datetime, limit: int
+    ) -> Sequence[Job]:
+        asked = workers.Abandoned(dead, micros(now), limit)
+        return await self._at(lambda site: site.ask(workers.abandoned, asked))
 
     async def forget_workers(self, ids: Collection[WorkerId]) -> int:
         return await self._at(lambda site: site.ask(workers.forget_workers, ids))
@@ -216,8 +260,7 @@ class PostgresStore:
     # Operations on jobs
 
     async def enqueue(self, jobs: Sequence[Job]) -> Sequence[Enqueued]:
-        rows = list(map(enqueue.new_job, jobs))
-        return await self._at(lambda site: site.enqueue.put(rows))
+        return await self._at(lambda site: site.enqueue.put(jobs))
 
     async def job(self, id: JobId) -> Job | None:
         return await self._at(lambda site: site.ask(jobs.job, id))
@@ -249,5 +292,53 @@ class PostgresStore:
     async def pause_queue(self, name: str, *, paused: bool) -> None:
         await self._at(lambda site: site.ask(queues.pause_queue, queues.Pause(name, paused)))
 
+    async def limit_queue(self, name: str, limits: Limits) -> None:
+        request = queues.Limiting(name, limits)
+        await self._at(lambda site: site.transact(queues.limit_queue, request))
+
     async def stats(self, now: datetime) -> Stats:
         return await self._at(lambda site: site.transact(queues.stats, micros(now)))
+
+    # Dead letters
+
+    async def bury(self, letters: Sequence[DeadLetter]) -> None:
+        await self._at(lambda site: site.ask(burying.bury, letters))
+
+    async def dead_letters(
+        self, before: LetterId | None, limit: int, source: str | None = None
+    ) -> Sequence[DeadLetter]:
+        asked = burying.Listing(before, limit, source)
+        return await self._at(lambda site: site.ask(burying.dead_letters, asked))
+
+    async def dead_letters_by_id(self, ids: Collection[LetterId]) -> Sequence[DeadLetter]:
+        return await self._at(lambda site: site.ask(burying.dead_letters_by_id, ids))
+
+    async def exhume(self, ids: Collection[LetterId]) -> int:
+        return await self._at(lambda site: site.ask(burying.exhume, ids))
+
+    # Copying
+
+    async def export_schedules(self, after: ScheduleId | None, limit: int) -> Sequence[Schedule]:
+        asked = exporting.SchedulesAfter(after, limit)
+        return await self._at(lambda site: site.ask(exporting.export_schedules, asked))
+
+    async def export_dispositions(
+        self, after: tuple[ScheduleId, datetime] | None, limit: int
+    ) -> Sequence[Traced]:
+        asked = exporting.DispositionsAfter(after, limit)
+        return await self._at(lambda site: site.ask(exporting.export_dispositions, asked))
+
+    async def export_jobs(self, after: JobId | None, limit: int) -> Sequence[Carton]:
+        asked = exporting.JobsAfter(after, limit)
+        return await self._at(lambda site: site.transact(exporting.export_jobs, asked))
+
+    async def restore_schedules(self, schedules: Sequence[Schedule]) -> int:
+        verb = restoring_schedules.restore_schedules
+        return await self._at(lambda site: site.transact(verb, schedules))
+
+    async def restore_dispositions(self, traced: Sequence[Traced]) -> int:
+        verb = restoring_schedules.restore_dispositions
+        return await self._at(lambda site: site.transact(verb, traced))
+
+    async def restore_jobs(self, cartons: Sequence[Carton]) -> int:
+        return await self._at(lambda site: site.transact(restoring_jobs.restore_jobs, cartons))

@@ -1,6 +1,6 @@
 """A connection inside a transaction, with the few ways in which the verbs use it."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from onbeat.ports.store import Hint
@@ -20,6 +20,11 @@ class Transaction:
     async def run(self, sql: str, *values: object) -> int:
         """Answers with the number of rows changed."""
         status = await self.db.execute(sql, *values)
+        return int(status.rpartition(" ")[2])
+
+    async def copy(self, table: str, columns: Sequence[str], source: AsyncIterator[bytes]) -> int:
+        """Add rows that come in the binary form of COPY; answers with their number."""
+        status = await self.db.copy_to_table(table, source=source, columns=columns, format="binary")
         return int(status.rpartition(" ")[2])
 
     async def rows(self, sql: str, *values: object) -> Sequence[Any]:

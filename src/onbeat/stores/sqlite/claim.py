@@ -1,52 +1,58 @@
 """Giving out due jobs.
 
 `jobs_due` keeps, for each queue, priority and lane, the jobs that may be claimed in the order in
-which they are due. A claim hops from one such group to the next, so that it costs nothing that
-other groups are long, and takes the heads of those that it may.
+which they are due. A claim hops from one such line to the next, so that it costs nothing that
+other lines are long, and takes the heads of those that it may.
 """
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 
-import msgspec
-
-from onbeat.model.ids import Token
-from onbeat.model.job import Job, JobState
-from onbeat.model.schedule import Overlap
+from onbeat.model.job import Job
 from onbeat.ports.store import Claimed, ClaimRequest, Hint
+from onbeat.stores.sql.values import micros
+from onbeat.stores.sqlite.admission import Admission
 from onbeat.stores.sqlite.jobs import jobs_by_id
-from onbeat.stores.sqlite.overlap import admit
-from onbeat.stores.sqlite.rows import instant, micros, read_jobs
+from onbeat.stores.sqlite.lines import Line, earliest, find_lines
+from onbeat.stores.sqlite.rows import read_jobs
+from onbeat.stores.sqlite.starting import start_admitted
 from onbeat.stores.sqlite.transaction import Transaction, Value, listed
 
 LAPSED_MAX = 20_000  # set aside by one claim; more would hold up the others
 
 
-class Group(msgspec.Struct, frozen=True, array_like=True):
-    """Jobs of one queue, priority and lane: when the first is due, and the first after now."""
-
-    queue: str
-    priority: int
-    lane: str
-    due_at: int
-    next_due_at: int | None
-
-
 def claim(transaction: Transaction, request: ClaimRequest) -> Claimed:
     now = micros(request.now)
     set_lapsed_aside(transaction, now)
-    groups = find_groups(transaction, request, now)
+    lines = find_lines(transaction, request)
+    due = [line for line in lines if line.due_at <= now]
+    if any(line.limits is not None for line in due):
+        return claim_within_limits(transaction, request, lines, due)
+    jobs = take_by_priority(partial(take, transaction, request), due, request.limit)
+    return Claimed(jobs=as_they_are(transaction, jobs), next_due_at=earliest(lines))
+
+
+def claim_within_limits(
+    transaction: Transaction, request: ClaimRequest, lines: Sequence[Line], due: Sequence[Line]
+) -> Claimed:
+    admission = Admission(transaction, request, due)
+    jobs = take_by_priority(admission.take, due, request.limit)
+    admission.keep_meters()
+    admission.keep_turns()
+    return Claimed(jobs=as_they_are(transaction, jobs), next_due_at=admission.next_due_at(lines))
+
+
+def take_by_priority(
+    take: Callable[[Sequence[Line], int], Iterator[Job]], due: Sequence[Line], limit: int
+) -> list[Job]:
     jobs: list[Job] = []
-    for _, due in groupby(
-        sorted((group for group in groups if group.due_at <= now), key=attrgetter("priority")),
-        key=attrgetter("priority"),
-    ):
-        jobs += take(transaction, request, list(due), request.limit - len(jobs))
-        if len(jobs) >= request.limit:
+    for _, alike in groupby(due, key=attrgetter("priority")):
+        jobs += take(list(alike), limit - len(jobs))
+        if len(jobs) >= limit:
             break
-    return Claimed(jobs=as_they_are(transaction, jobs), next_due_at=earliest(groups))
+    return jobs
 
 
 def as_they_are(transaction: Transaction, jobs: Sequence[Job]) -> tuple[Job, ...]:
@@ -55,11 +61,6 @@ def as_they_are(transaction: Transaction, jobs: Sequence[Job]) -> tuple[Job, ...
         return tuple(jobs)
     found = jobs_by_id(transaction, [job.id for job in jobs])
     return tuple(found[job.id] for job in jobs)
-
-
-def earliest(groups: Sequence[Group]) -> datetime | None:
-    following = [group.next_due_at for group in groups if group.next_due_at is not None]
-    return instant(min(following)) if following else None
 
 
 def set_lapsed_aside(transaction: Transaction, now: int) -> None:
@@ -71,10 +72,10 @@ def set_lapsed_aside(transaction: Transaction, now: int) -> None:
         """
         SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_bounded
                        WHERE lapsed = 0 AND start_by < :now AND start_by IS NOT NULL
-                         AND state = 'waiting' AND token = 0)
+                         AND state = 'waiting')
             OR EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_bounded
                        WHERE lapsed = 1 AND start_by >= :now AND start_by IS NOT NULL
-                         AND state = 'waiting' AND token = 0)
+                         AND state = 'waiting')
         """,
         {"now": now},
     )
@@ -87,71 +88,25 @@ def set_lapsed_aside(transaction: Transaction, now: int) -> None:
               SELECT * FROM (
                 SELECT seq FROM jobs INDEXED BY jobs_bounded
                 WHERE lapsed = 0 AND start_by < :now AND start_by IS NOT NULL
-                  AND state = 'waiting' AND token = 0
+                  AND state = 'waiting'
                 LIMIT :limit)
               UNION ALL
               SELECT * FROM (
                 SELECT seq FROM jobs INDEXED BY jobs_bounded
                 WHERE lapsed = 1 AND start_by >= :now AND start_by IS NOT NULL
-                  AND state = 'waiting' AND token = 0
+                  AND state = 'waiting'
                 LIMIT :limit))
             """,
             {"now": now, "limit": LAPSED_MAX},
         )
 
 
-def find_groups(transaction: Transaction, request: ClaimRequest, now: int) -> list[Group]:
-    sql = """
-        WITH RECURSIVE heads (head) AS (
-          SELECT (SELECT seq FROM jobs INDEXED BY jobs_due WHERE ready
-                  ORDER BY queue, priority, lane, due_at, id LIMIT 1)
-          UNION ALL
-          SELECT coalesce(
-            (SELECT next.seq FROM jobs AS next INDEXED BY jobs_due
-             WHERE next.ready
-               AND next.queue = here.queue
-               AND next.priority = here.priority
-               AND next.lane > here.lane
-             ORDER BY next.lane, next.due_at, next.id LIMIT 1),
-            (SELECT next.seq FROM jobs AS next INDEXED BY jobs_due
-             WHERE next.ready AND next.queue = here.queue AND next.priority > here.priority
-             ORDER BY next.priority, next.lane, next.due_at, next.id LIMIT 1),
-            (SELECT next.seq FROM jobs AS next INDEXED BY jobs_due
-             WHERE next.ready AND next.queue > here.queue
-             ORDER BY next.queue, next.priority, next.lane, next.due_at, next.id LIMIT 1))
-          FROM heads
-          CROSS JOIN jobs AS here ON here.seq = head
-        )
-        SELECT json_group_array(json_array(
-                 queue, priority, lane, due_at,
-                 iif(due_at > :now, due_at,
-                     (SELECT due_at FROM jobs AS later INDEXED BY jobs_due
-                      WHERE later.ready
-                        AND later.queue = jobs.queue
-                        AND later.priority = jobs.priority
-                        AND later.lane = jobs.lane
-                        AND later.due_at > :now
-                      ORDER BY later.due_at LIMIT 1))))
-        FROM heads
-        CROSS JOIN jobs ON jobs.seq = head
-        WHERE lane IN (SELECT value FROM json_each(:lanes))
-          AND (:queues IS NULL OR queue IN (SELECT value FROM json_each(:queues)))
-          AND queue NOT IN (SELECT name FROM queues WHERE paused)
-    """
-    bindings: dict[str, Value] = {
-        "now": now,
-        "lanes": listed(request.lanes),
-        "queues": None if request.queues is None else listed(request.queues),
-    }
-    return msgspec.convert(transaction.values(sql, bindings), list[Group])
-
-
 def take(
-    transaction: Transaction, request: ClaimRequest, groups: Sequence[Group], limit: int
+    transaction: Transaction, request: ClaimRequest, lines: Sequence[Line], limit: int
 ) -> Iterator[Job]:
-    """Start due jobs of groups of one priority, in order, until the limit or until none is left."""
+    """Start due jobs of lines of one priority, in order, until the limit or until none is left."""
     while limit > 0:
-        due = pick(transaction, groups, micros(request.now), limit)
+        due = pick(transaction, lines, micros(request.now), limit)
         admitted = start_admitted(transaction, request, due)
         yield from admitted
         if len(admitted) == len(due):
@@ -160,24 +115,25 @@ def take(
         limit -= len(admitted)
 
 
-def pick(transaction: Transaction, groups: Sequence[Group], now: int, limit: int) -> list[Job]:
-    if len(groups) == 1:
-        return pick_of_one(transaction, groups[0], now, limit)
+def pick(transaction: Transaction, lines: Sequence[Line], now: int, limit: int) -> list[Job]:
+    if len(lines) == 1:
+        return pick_of_one(transaction, lines[0], now, limit)
     sql = """
         SELECT '[' || group_concat(record, ',') || ']'
         FROM (
           SELECT live_jobs.record
-          FROM json_each(:groups) AS groups
+          FROM json_each(:lines) AS lines
           CROSS JOIN json_each((
             SELECT json_group_array(seq)
             FROM (
               SELECT seq FROM jobs INDEXED BY jobs_due
               WHERE ready
-                AND queue = groups.value ->> 0
-                AND priority = groups.value ->> 1
-                AND lane = groups.value ->> 2
+                AND queue = lines.value ->> 0
+                AND priority = lines.value ->> 1
+                AND lane = lines.value ->> 2
+                AND grouped = lines.value ->> 3
                 AND due_at <= :now
-                AND (start_by IS NULL OR start_by >= :now OR token > 0)
+                AND (start_by IS NULL OR start_by >= :now)
               ORDER BY due_at, id
               LIMIT :limit
             )
@@ -187,12 +143,12 @@ def pick(transaction: Transaction, groups: Sequence[Group], now: int, limit: int
           LIMIT :limit
         )
     """
-    bindings: dict[str, Value] = {"groups": listed(groups), "now": now, "limit": limit}
+    bindings: dict[str, Value] = {"lines": listed(lines), "now": now, "limit": limit}
     return read_jobs(transaction.value(sql, bindings))
 
 
-def pick_of_one(transaction: Transaction, group: Group, now: int, limit: int) -> list[Job]:
-    """Most claims find one group, whose index has its jobs in order already."""
+def pick_of_one(transaction: Transaction, line: Line, now: int, limit: int) -> list[Job]:
+    """Most claims find one line, whose index has its jobs in order already."""
     sql = """
         SELECT '[' || group_concat(record, ',') || ']'
         FROM (
@@ -202,64 +158,19 @@ def pick_of_one(transaction: Transaction, group: Group, now: int, limit: int) ->
             AND queue = :queue
             AND priority = :priority
             AND lane = :lane
+            AND grouped = :grouped
             AND due_at <= :now
-            AND (start_by IS NULL OR start_by >= :now OR token > 0)
+            AND (start_by IS NULL OR start_by >= :now)
           ORDER BY due_at, id
           LIMIT :limit
         )
     """
     bindings: dict[str, Value] = {
-        "queue": group.queue,
-        "priority": group.priority,
-        "lane": group.lane,
+        "queue": line.queue,
+        "priority": line.priority,
+        "lane": line.lane,
+        "grouped": line.grouped,
         "now": now,
         "limit": limit,
     }
     return read_jobs(transaction.value(sql, bindings))
-
-
-def start_admitted(
-    transaction: Transaction, request: ClaimRequest, due: Sequence[Job]
-) -> list[Job]:
-    """Start what no overlap rule holds back; each sees those before it running."""
-    admitted: list[Job] = []
-    pending: list[Job] = []
-    for job in due:
-        if job.overlap is not Overlap.ALLOW and job.schedule_id is not None:
-            start(transaction, request, pending)
-            pending = []
-            if not admit(transaction, job, micros(request.now)):
-                continue
-        pending.append(job)
-        admitted.append(job)
-    start(transaction, request, pending)
-    return [started(job, request) for job in admitted]
-
-
-def start(transaction: Transaction, request: ClaimRequest, jobs: Sequence[Job]) -> None:
-    if jobs:
-        transaction.run(
-            """
-            UPDATE jobs
-            SET state = 'running', worker = :worker, token = token + 1, attempt = attempt + 1,
-                started_at = :now, progress = NULL
-            WHERE id IN (SELECT value FROM json_each(:ids))
-            """,
-            {
-                "worker": request.worker,
-                "now": micros(request.now),
-                "ids": listed(job.id for job in jobs),
-            },
-        )
-
-
-def started(job: Job, request: ClaimRequest) -> Job:
-    return msgspec.structs.replace(
-        job,
-        state=JobState.RUNNING,
-        worker=request.worker,
-        token=Token(job.token + 1),
-        attempt=job.attempt + 1,
-        started_at=request.now,
-        progress=None,
-    )

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import apsw
 
+from onbeat.model.limits import DISK_FREE_PERCENT_MIN
 from onbeat.ports.store import Finding
+from onbeat.stores.sqlite.disk import free_percent
 from onbeat.stores.sqlite.transaction import Transaction
 
 SQLITE_MIN = (3, 51, 3)
@@ -33,7 +35,7 @@ def doctor(transaction: Transaction, asked: tuple[str, str]) -> list[Finding]:
         ),
         integrity(transaction),
         file_system(path),
-        free_space(path),
+        free_space(transaction, path),
         fsync_time(path),
     ]
 
@@ -103,15 +105,21 @@ def kind_of_file_system(path: str) -> str:
     return found[1]
 
 
-def free_space(path: str) -> Finding:
+def free_space(transaction: Transaction, path: str) -> Finding:
     free = shutil.disk_usage(Path(path).resolve().parent).free
-    ok = free >= FREE_BYTES_MIN
+    percent = free_percent(transaction, path)
     return Finding(
         name="free space",
-        ok=ok,
-        value=f"{free / 1_048_576:,.0f} MiB",
-        remedy=None if ok else "free some space: a full disk stops every write",
+        ok=free >= FREE_BYTES_MIN and percent >= DISK_FREE_PERCENT_MIN,
+        value=f"{free / 1_048_576:,.0f} MiB, {percent:.1f} %",
+        remedy=remedy_of_space(free, percent),
     )
+
+
+def remedy_of_space(free: int, percent: float) -> str | None:
+    if percent < DISK_FREE_PERCENT_MIN:
+        return f"free some space: below {DISK_FREE_PERCENT_MIN} % the API takes no new work"
+    return "free some space: a full disk stops every write" if free < FREE_BYTES_MIN else None
 
 
 def fsync_time(path: str) -> Finding:

@@ -17,13 +17,16 @@ def cancel_waiting(
     *,
     started_too: bool = True,
 ) -> list[JobId]:
-    """End those of the jobs that wait, with each its reason; answers with which did."""
+    """End those of the jobs that wait, with each its reason; answers with which did.
+
+    Without `started_too` only those that never started: one that came back unstarted is bounded.
+    """
     sql = """
         SELECT json_group_array(id)
         FROM jobs
         WHERE id IN (SELECT value FROM json_each(:ids))
           AND state = 'waiting'
-          AND (token = 0 OR :started_too)
+          AND (token = 0 OR start_by IS NOT NULL OR :started_too)
     """
     ids = transaction.values(sql, {"ids": listed(reasons), "started_too": started_too})
     if ids:
@@ -58,15 +61,32 @@ def move_cancelled(
 
 
 def free_waiting(transaction: Transaction, ended: Sequence[JobId], now: int) -> None:
-    """Free what waited for these jobs, or cancel it where it needed a success that did not come."""
+    """Free what waited for these jobs, or cancel it where it needed a success that did not come.
+
+    Others of a limited queue may start in their place.
+    """
+    # Most stores have no job that waits for another, and no limits, which is cheap to see.
     sql = """
-        SELECT json_group_array(json_array(job_id, awaits, any_end OR state = 'succeeded', state))
-        FROM waits
-        CROSS JOIN finished ON finished.id = awaits
-        WHERE awaits IN (SELECT value FROM json_each(?))
+        SELECT json_array(
+          EXISTS (SELECT 1
+                  FROM queues INDEXED BY queues_limited
+                  CROSS JOIN finished ON queue = name
+                  WHERE limits IS NOT NULL AND id IN (SELECT value FROM json_each(?1))),
+          json((SELECT json_group_array(json_array(
+                         job_id, awaits, any_end OR state = 'succeeded', state))
+                FROM waits
+                CROSS JOIN finished ON finished.id = awaits
+                WHERE awaits IN (SELECT value FROM json_each(?1)))))
+        WHERE EXISTS (SELECT 1 FROM waits)
+           OR EXISTS (SELECT 1 FROM queues INDEXED BY queues_limited WHERE limits IS NOT NULL)
     """
     ids = listed(ended)
-    waiting = transaction.values(sql, (ids,))
+    found = transaction.values(sql, (ids,))
+    if not found:
+        return
+    frees_place, waiting = found
+    if frees_place:
+        transaction.hints.add(Hint.JOBS)
     if not waiting:
         return
     transaction.run("DELETE FROM waits WHERE awaits IN (SELECT value FROM json_each(?))", (ids,))

@@ -1,6 +1,7 @@
 """New jobs."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -8,8 +9,9 @@ from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
+from onbeat.stores.sql.values import micros
 from onbeat.stores.sqlite.ends import ENDED_BADLY, block, cancel_waiting, cause
-from onbeat.stores.sqlite.rows import job_row, micros
+from onbeat.stores.sqlite.rows import job_row
 from onbeat.stores.sqlite.transaction import Row, Transaction, listed
 
 
@@ -20,11 +22,11 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     row: Row
     unique: str | None
     after: tuple[JobId, ...]
-    created_at: int
+    created_at: datetime
 
 
 def new_job(job: Job) -> NewJob:
-    return NewJob(job.id, job_row(job), job.unique, job.after, micros(job.created_at))
+    return NewJob(job.id, job_row(job), job.unique, job.after, job.created_at)
 
 
 def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> Sequence[Enqueued]:
@@ -43,7 +45,7 @@ def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
     """Add those that are new and whose unique key is free; answers with how many."""
     sql = """
         INSERT INTO jobs (id, queue, priority, lane, due_at, start_by, unique_key,
-                          schedule_id, occurrence, overlap, spec, held)
+                          schedule_id, occurrence, overlap, spec, grp, held)
         SELECT *, column8 IS NOT NULL AND EXISTS (
                     SELECT 1 FROM schedules WHERE id = column8 AND status = 'paused')
         FROM :rows
@@ -95,7 +97,7 @@ def wait_for_others(
     doomed = {job: cause(other, state) for job, other, state in others if state in ENDED_BADLY}
     for job in jobs:
         if job.id in doomed and job.id in created:
-            cancel_waiting(transaction, {job.id: doomed[job.id]}, job.created_at)
+            cancel_waiting(transaction, {job.id: doomed[job.id]}, micros(job.created_at))
 
 
 def refuse_unknown(

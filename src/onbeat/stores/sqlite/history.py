@@ -1,16 +1,19 @@
 """What was done to a job by hand or by policy, and its attempts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from onbeat.model.attempt import Attempt
 from onbeat.model.event import Transition
 from onbeat.model.ids import JobId
-from onbeat.stores.sqlite.rows import instant, to_json
+from onbeat.stores.sql.values import instant, to_json
 from onbeat.stores.sqlite.transaction import Transaction, listed
 
 ATTEMPTS = msgspec.json.Decoder(list[Attempt])
+Kept = TypeVar("Kept", Attempt, Transition)
 TRANSITIONS = msgspec.json.Decoder(list[Transition])
 
 
@@ -51,23 +54,47 @@ def note(
 
 
 def transitions(transaction: Transaction, id: JobId) -> Sequence[Transition]:
-    sql = """
-        SELECT '[' || group_concat(record, ',') || ']'
-        FROM (SELECT record FROM transitions WHERE job_id = ? ORDER BY seq)
-    """
-    text = transaction.value(sql, (id,))
-    return TRANSITIONS.decode(text) if text else []
+    return transitions_of(transaction, [id]).get(id, [])
 
 
-def attempts(transaction: Transaction, id: JobId) -> Sequence[Attempt]:
+def transitions_of(
+    transaction: Transaction, ids: Collection[JobId]
+) -> Mapping[JobId, list[Transition]]:
     sql = """
         SELECT '[' || group_concat(record, ',') || ']'
         FROM (
-          SELECT token, record FROM attempts WHERE job_id = :id
+          SELECT record
+          FROM transitions
+          WHERE job_id IN (SELECT value FROM json_each(?))
+          ORDER BY seq
+        )
+    """
+    text = transaction.value(sql, (listed(ids),))
+    return by_job(TRANSITIONS.decode(text) if text else [])
+
+
+def attempts(transaction: Transaction, id: JobId) -> Sequence[Attempt]:
+    return attempts_of(transaction, [id]).get(id, [])
+
+
+def attempts_of(transaction: Transaction, ids: Collection[JobId]) -> Mapping[JobId, list[Attempt]]:
+    sql = """
+        SELECT '[' || group_concat(record, ',') || ']'
+        FROM (
+          SELECT token, record FROM attempts WHERE job_id IN (SELECT value FROM json_each(:ids))
           UNION ALL
-          SELECT token, last_attempt FROM finished WHERE id = :id AND last_attempt IS NOT NULL
+          SELECT token, last_attempt
+          FROM finished
+          WHERE id IN (SELECT value FROM json_each(:ids)) AND last_attempt IS NOT NULL
           ORDER BY token
         )
     """
-    text = transaction.value(sql, {"id": id})
-    return ATTEMPTS.decode(text) if text else []
+    text = transaction.value(sql, {"ids": listed(ids)})
+    return by_job(ATTEMPTS.decode(text) if text else [])
+
+
+def by_job(records: Iterable[Kept]) -> Mapping[JobId, list[Kept]]:
+    found: dict[JobId, list[Kept]] = defaultdict(list)
+    for record in records:
+        found[record.job_id].append(record)
+    return found

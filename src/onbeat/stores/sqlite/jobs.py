@@ -159,14 +159,14 @@ def move_back(transaction: Transaction, chosen: Sequence[Job], now: int) -> None
         transaction.run_rows(
             """
             INSERT INTO jobs (id, queue, priority, lane, due_at, unique_key, schedule_id,
-                              occurrence, overlap, token, started_at, spec, held)
+                              occurrence, overlap, token, started_at, spec, grp, held)
             SELECT id, queue, priority, lane, column2, unique_key, schedule_id,
-                   occurrence, overlap, token, started_at, column3,
+                   occurrence, overlap, token, started_at, column3, column4,
                    EXISTS (SELECT 1 FROM schedules WHERE id = schedule_id AND status = 'paused')
             FROM :rows
             CROSS JOIN finished ON id = column1
             """,
-            [(one.id, now, spec_of(replace(one, expires_at=None))) for one in chosen],
+            [(one.id, now, spec_of(replace(one, expires_at=None)), one.group) for one in chosen],
         )
     except apsw.ConstraintError as error:
         raise Conflict("a live job has the same unique key; cancel it or let it end") from error

@@ -1,15 +1,17 @@
-"""New jobs on a connection of the caller's, in the caller's transaction."""
+"""New jobs and ended ones on a connection of the caller's, in the caller's transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import apsw
 
-from onbeat.model.errors import Invalid, Misconfigured
+from onbeat.model.errors import Invalid, LeaseLost, Misconfigured
 from onbeat.model.job import Job
-from onbeat.ports.store import Enqueued
+from onbeat.ports.store import Enqueued, Settlement
 from onbeat.stores.sqlite import enqueue as new_jobs
+from onbeat.stores.sqlite import settle as ended_jobs
 from onbeat.stores.sqlite.migrate import migrations, recognise
 from onbeat.stores.sqlite.transaction import Bindings, Transaction, Value
 
@@ -51,17 +53,45 @@ def in_order(bindings: Bindings) -> tuple[Value, ...]:
     return tuple(bindings)
 
 
-def enqueue(connection: Connection, url: str, jobs: Sequence[Job]) -> Sequence[Enqueued]:
-    """As the store's own, which neither begins nor commits. Raises `Invalid` for another file."""
+@contextmanager
+def borrowed(connection: Connection, url: str) -> Generator[Borrowed, None, None]:
+    """Raises `Invalid` for another file, `Misconfigured` for other tables.
+
+    The write comes first: once a transaction has read, SQLite does not let it wait for its turn.
+    """
     path = url.removeprefix(SCHEME)
     refuse_other_file(connection, path)
     refuse_second_library(connection, path)
     transaction = Borrowed(connection)
-    # The write comes first: once a transaction has read, SQLite does not let it wait for its turn.
     try:
-        return new_jobs.enqueue(transaction, list(map(new_jobs.new_job, jobs)))
+        yield transaction
     finally:
         refuse_other_schema(transaction, path)
+
+
+def enqueue(connection: Connection, url: str, jobs: Sequence[Job]) -> Sequence[Enqueued]:
+    """As the store's own, which neither begins nor commits. Raises `Invalid` for another file."""
+    with borrowed(connection, url) as transaction:
+        return new_jobs.enqueue(transaction, list(map(new_jobs.new_job, jobs)))
+
+
+def settle(connection: Connection, url: str, settlement: Settlement) -> None:
+    """As the store's own, which neither begins nor commits.
+
+    Raises `LeaseLost`, and `Invalid` for another file or where no transaction is open.
+    """
+    with borrowed(connection, url) as transaction:
+        refuse_no_transaction(transaction)
+        (was_ours,) = ended_jobs.settle(transaction, [ended_jobs.settled(settlement)])
+    if not was_ours:
+        raise LeaseLost
+
+
+def refuse_no_transaction(transaction: Borrowed) -> None:
+    """Some connections begin one by themselves with the first statement that may write."""
+    transaction.run("DELETE FROM waits WHERE FALSE")
+    if not getattr(transaction.connection.driver, "in_transaction", False):
+        raise Invalid("the connection is in no transaction; begin one", field="connection")
 
 
 def refuse_other_schema(transaction: Transaction, path: str) -> None:

@@ -8,9 +8,9 @@ from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Hint
+from onbeat.stores.sql.values import micros
 from onbeat.stores.sqlite.ends import cancel_waiting
 from onbeat.stores.sqlite.history import note
-from onbeat.stores.sqlite.rows import micros
 from onbeat.stores.sqlite.transaction import Transaction, listed
 
 SKIPPED = "overlap: an earlier job of the schedule had not ended"

@@ -6,10 +6,11 @@ from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.model.plan import Dropped, Plan, Skip
 from onbeat.ports.store import Disposition, Hint
+from onbeat.stores.sql.values import instant, micros, micros_or_none
 from onbeat.stores.sqlite.ends import cancel_waiting
 from onbeat.stores.sqlite.enqueue import insert
 from onbeat.stores.sqlite.history import note
-from onbeat.stores.sqlite.rows import instant, job_row, micros, micros_or_none
+from onbeat.stores.sqlite.rows import job_row
 from onbeat.stores.sqlite.transaction import Row, Transaction, listed
 
 DispositionRow = tuple[ScheduleId, int, int, JobId | None, str | None]
@@ -71,22 +72,21 @@ def row_of_skip(id: ScheduleId, skip: Skip) -> DispositionRow:
     return (id, micros(skip.first), micros(skip.last), None, skip.reason)
 
 
-def add_dispositions(transaction: Transaction, rows: Iterable[DispositionRow]) -> None:
-    """Those whose first instant has none yet."""
+def add_dispositions(transaction: Transaction, rows: Iterable[DispositionRow]) -> int:
+    """Those whose first instant has none yet; answers with how many."""
     batch: list[Row] = list(rows)
-    if batch:
-        transaction.run_rows(
-            """
-            INSERT OR IGNORE INTO dispositions (schedule_id, first, last, job_id, reason)
-            SELECT *
-            FROM :rows
-            WHERE column1 IS NOT NULL
-              AND NOT coalesce((SELECT last >= column2 FROM dispositions
-                                WHERE schedule_id = column1 AND first <= column2
-                                ORDER BY first DESC LIMIT 1), 0)
-            """,
-            batch,
-        )
+    return transaction.run_rows(
+        """
+        INSERT OR IGNORE INTO dispositions (schedule_id, first, last, job_id, reason)
+        SELECT *
+        FROM :rows
+        WHERE column1 IS NOT NULL
+          AND NOT coalesce((SELECT last >= column2 FROM dispositions
+                            WHERE schedule_id = column1 AND first <= column2
+                            ORDER BY first DESC LIMIT 1), 0)
+        """,
+        batch,
+    )
 
 
 def raise_watermarks(transaction: Transaction, plans: Sequence[Plan]) -> None:
@@ -141,7 +141,7 @@ def excuse(transaction: Transaction, ids: Sequence[JobId]) -> None:
         SELECT json_group_array(json_array(id, start_by))
         FROM jobs
         WHERE id IN (SELECT value FROM json_each(?))
-          AND state = 'waiting' AND token = 0 AND start_by IS NOT NULL
+          AND state = 'waiting' AND start_by IS NOT NULL
     """
     bounds = transaction.values(sql, (listed(ids),)) if ids else []
     for id, start_by in bounds:

@@ -40,6 +40,8 @@ def prune(transaction: Transaction, request: Prune) -> int:
     if ids:
         delete_jobs(transaction, ids)
     prune_dispositions(transaction, request)
+    prune_letters(transaction, request)
+    prune_meters(transaction, request)
     return len(ids)
 
 
@@ -71,6 +73,27 @@ def prune_dispositions(transaction: Transaction, request: Prune) -> None:
     )
 
 
+def prune_letters(transaction: Transaction, request: Prune) -> None:
+    transaction.run(
+        """
+        DELETE FROM dead_letters
+        WHERE seq IN (SELECT seq FROM dead_letters WHERE at < ? ORDER BY at LIMIT ?)
+        """,
+        (request.failed_before, request.limit),
+    )
+
+
+def prune_meters(transaction: Transaction, request: Prune) -> None:
+    """A bucket that is full is as one that was never used."""
+    transaction.run(
+        """
+        DELETE FROM meters
+        WHERE (queue, grp) IN (SELECT queue, grp FROM meters WHERE full_at <= ? LIMIT ?)
+        """,
+        (request.finished_before, request.limit),
+    )
+
+
 def lapsed(transaction: Transaction, asked: tuple[int, int]) -> Sequence[Job]:
     """Those that claims have set aside, and those that they have not met yet."""
     sql = """
@@ -80,12 +103,12 @@ def lapsed(transaction: Transaction, asked: tuple[int, int]) -> Sequence[Job]:
           FROM (
             SELECT * FROM (SELECT seq, start_by FROM jobs INDEXED BY jobs_bounded
                            WHERE lapsed = 1 AND start_by < ?1 AND start_by IS NOT NULL
-                             AND state = 'waiting' AND token = 0
+                             AND state = 'waiting'
                            ORDER BY start_by LIMIT ?2)
             UNION ALL
             SELECT * FROM (SELECT seq, start_by FROM jobs INDEXED BY jobs_bounded
                            WHERE lapsed = 0 AND start_by < ?1 AND start_by IS NOT NULL
-                             AND state = 'waiting' AND token = 0
+                             AND state = 'waiting'
                            ORDER BY start_by LIMIT ?2)
           ) AS found
           CROSS JOIN live_jobs USING (seq)

@@ -1,14 +1,15 @@
 """Queues, and counts over the whole store."""
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
 from onbeat.model.event import Stats
-from onbeat.model.queue import Queue
+from onbeat.model.queue import NO_LIMITS, Limits, Queue
 from onbeat.ports.store import Hint
-from onbeat.stores.sqlite.rows import instant
-from onbeat.stores.sqlite.transaction import Transaction
+from onbeat.stores.sql.values import instant, to_json
+from onbeat.stores.sqlite.transaction import Transaction, listed
 
 
 def queues(transaction: Transaction, now: int) -> list[Queue]:
@@ -26,13 +27,15 @@ def queues(transaction: Transaction, now: int) -> list[Queue]:
           SELECT queue, 0, 0, NULL, count(*)
           FROM jobs INDEXED BY jobs_running WHERE state = 'running' GROUP BY queue
           UNION ALL
-          SELECT name, 0, 0, NULL, 0 FROM queues WHERE paused
+          SELECT name, 0, 0, NULL, 0 FROM queues WHERE paused OR limits IS NOT NULL
         )
-        SELECT json_group_array(json_array(name, paused, waiting, due, running, oldest))
+        SELECT json_group_array(json_array(
+                 name, paused, json(limits), waiting, due, running, oldest))
         FROM (
           SELECT name,
                  EXISTS (SELECT 1 FROM queues
                          WHERE queues.name = counts.name AND paused) AS paused,
+                 (SELECT limits FROM queues WHERE queues.name = counts.name) AS limits,
                  sum(waiting) AS waiting, sum(due) AS due, sum(running) AS running,
                  min(oldest) FILTER (WHERE oldest <= :now) AS oldest
           FROM counts
@@ -44,13 +47,33 @@ def queues(transaction: Transaction, now: int) -> list[Queue]:
         Queue(
             name=name,
             paused=bool(paused),
+            limits=NO_LIMITS if limits is None else msgspec.convert(limits, Limits),
             waiting=waiting,
             due=due,
             running=running,
             oldest_due_at=None if oldest is None else instant(oldest),
         )
-        for name, paused, waiting, due, running, oldest in transaction.values(sql, {"now": now})
+        for name, paused, limits, waiting, due, running, oldest in transaction.values(
+            sql, {"now": now}
+        )
     ]
+
+
+def name_queues(transaction: Transaction, names: Collection[str]) -> None:
+    transaction.run(
+        "INSERT OR IGNORE INTO queues (name, paused) SELECT value, 0 FROM json_each(?)",
+        (listed(names),),
+    )
+
+
+def are_named(transaction: Transaction, names: Collection[str]) -> bool:
+    """Whether there is nothing to do for `name_queues`, which is asked for often."""
+    sql = "SELECT count(*) FROM queues WHERE name IN (SELECT value FROM json_each(?))"
+    return bool(transaction.value(sql, (listed(names),)) == len(set(names)))
+
+
+def queue_names(transaction: Transaction, _: None) -> list[str]:
+    return transaction.values("SELECT json_group_array(name ORDER BY name) FROM queues")
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -65,6 +88,31 @@ def pause_queue(transaction: Transaction, request: Pause) -> None:
         ON CONFLICT DO UPDATE SET paused = excluded.paused
         """,
         (request.name, request.paused),
+    )
+    transaction.hints.add(Hint.JOBS)
+
+
+class Limit(msgspec.Struct, frozen=True):
+    name: str
+    limits: Limits
+
+
+def limit_queue(transaction: Transaction, request: Limit) -> None:
+    """A rate that is not as before begins with a full bucket."""
+    found = transaction.value("SELECT limits FROM queues WHERE name = ?", (request.name,))
+    before = msgspec.json.decode(found, type=Limits) if found else NO_LIMITS
+    if before.rate != request.limits.rate:
+        transaction.run("DELETE FROM meters WHERE queue = ? AND grp = ''", (request.name,))
+    if before.group_rate != request.limits.group_rate:
+        transaction.run("DELETE FROM meters WHERE queue = ? AND grp <> ''", (request.name,))
+    if not request.limits.fair:
+        transaction.run("DELETE FROM turns WHERE queue = ?", (request.name,))
+    transaction.run(
+        """
+        INSERT INTO queues (name, paused, limits) VALUES (?, 0, ?)
+        ON CONFLICT DO UPDATE SET limits = excluded.limits
+        """,
+        (request.name, None if request.limits == NO_LIMITS else to_json(request.limits)),
     )
     transaction.hints.add(Hint.JOBS)
 

@@ -1,7 +1,6 @@
 """Records and the rows that keep them."""
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -10,19 +9,21 @@ from onbeat.model.job import Job
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.schedule import Overlap, Schedule
 from onbeat.model.target import Target, lane_of
+from onbeat.stores.sql.values import micros, micros_or_none, to_json
 from onbeat.stores.sqlite.transaction import Row
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
 JOBS = msgspec.json.Decoder(list[Job])
-NO_RESULT = msgspec.Raw()
+NOTHING = msgspec.Raw()
 
 
-class Result(msgspec.Struct, frozen=True):
-    result_json: msgspec.Raw = NO_RESULT
+class RawFields(msgspec.Struct, frozen=True):
+    """The fields of a job that are JSON themselves."""
+
+    result_json: msgspec.Raw = NOTHING
+    cursor_json: msgspec.Raw = NOTHING
 
 
-RESULTS = msgspec.json.Decoder(list[Result])
+RAW_FIELDS = msgspec.json.Decoder(list[RawFields])
 SCHEDULES = msgspec.json.Decoder(list[Schedule])
 
 
@@ -42,24 +43,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     schedule_id: ScheduleId | None = None
     occurrence: datetime | None = None
     overlap: Overlap = Overlap.ALLOW
-
-
-def micros(instant: datetime) -> int:
-    """Exactly; a float would lose the last digits."""
-    span = instant - EPOCH
-    return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
-
-
-def micros_or_none(instant: datetime | None) -> int | None:
-    return None if instant is None else micros(instant)
-
-
-def instant(value: int) -> datetime:
-    return EPOCH + timedelta(microseconds=value)
-
-
-def to_json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    group: str | None = None
 
 
 def spec_of(job: Job) -> str:
@@ -78,6 +62,7 @@ def spec_of(job: Job) -> str:
             schedule_id=job.schedule_id,
             occurrence=job.occurrence,
             overlap=job.overlap,
+            group=job.group,
         )
     )
 
@@ -96,6 +81,7 @@ def job_row(job: Job) -> Row:
         micros_or_none(job.occurrence),
         job.overlap.value,
         spec_of(job),
+        job.group,
     )
 
 
@@ -104,14 +90,25 @@ def read_jobs(text: str | None) -> list[Job]:
     if not text:
         return []
     jobs = JOBS.decode(text)
-    # msgspec has no optional raw JSON, so that results come under another name and in a second
-    # look, which the many reads of jobs without one are spared.
-    if '"result_json":' in text:
-        for place, found in enumerate(RESULTS.decode(text)):
-            if found.result_json != NO_RESULT:
-                result = msgspec.Raw(bytes(found.result_json))
-                jobs[place] = msgspec.structs.replace(jobs[place], result=result)
+    # msgspec has no optional raw JSON, so that such fields come under other names and in a second
+    # look, which the many reads of jobs without them are spared.
+    if '_json":' in text:
+        for place, found in enumerate(RAW_FIELDS.decode(text)):
+            jobs[place] = with_raw_fields(jobs[place], found)
     return jobs
+
+
+def with_raw_fields(job: Job, found: RawFields) -> Job:
+    if found.result_json == found.cursor_json == NOTHING:
+        return job
+    return msgspec.structs.replace(
+        job, result=copied(found.result_json), cursor=copied(found.cursor_json)
+    )
+
+
+def copied(raw: msgspec.Raw) -> msgspec.Raw | None:
+    """Apart from the text that it was found in, which would stay in memory with it."""
+    return None if raw == NOTHING else msgspec.Raw(bytes(raw))
 
 
 def read_schedules(text: str | None) -> list[Schedule]:

@@ -16,17 +16,11 @@ from onbeat.model.retry import RetryPolicy
 from onbeat.model.schedule import CatchUp, Overlap, Schedule
 from onbeat.model.target import Target
 from onbeat.ports.store import Hint
+from onbeat.stores.sql.values import micros, micros_or_none, to_json
 from onbeat.stores.sqlite.ends import cancel_waiting
 from onbeat.stores.sqlite.overlap import ask_to_stop
 from onbeat.stores.sqlite.planning import store_plans
-from onbeat.stores.sqlite.rows import (
-    job_row,
-    micros,
-    micros_or_none,
-    read_jobs,
-    read_schedules,
-    to_json,
-)
+from onbeat.stores.sqlite.rows import job_row, read_jobs, read_schedules
 from onbeat.stores.sqlite.transaction import Row, Transaction, Value, listed
 
 CHANGED = "schedule changed"
@@ -174,7 +168,8 @@ def forget_after(transaction: Transaction, id: ScheduleId, now: int) -> None:
     sql = """
         SELECT json_group_array(id)
         FROM jobs
-        WHERE schedule_id = ? AND occurrence > ? AND state = 'waiting' AND token = 0
+        WHERE schedule_id = ? AND occurrence > ? AND state = 'waiting'
+          AND (token = 0 OR start_by IS NOT NULL)
     """
     void: list[JobId] = transaction.values(sql, (id, now))
     cancel_waiting(transaction, dict.fromkeys(void, CHANGED), now, started_too=False)

@@ -1,14 +1,15 @@
 """Ended attempts, and progress of running ones; the token fences both."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Progress
 from onbeat.ports.store import Hint, Settlement
+from onbeat.stores.sql.values import micros, micros_or_none, text_or_none, to_json
 from onbeat.stores.sqlite.ends import cancel_waiting, free_waiting
-from onbeat.stores.sqlite.rows import micros, micros_or_none, to_json
 from onbeat.stores.sqlite.transaction import Row, Transaction, listed
 
 
@@ -18,7 +19,7 @@ class Settled(msgspec.Struct, frozen=True, gc=False):
     id: JobId
     token: Token
     ends: bool
-    at: int
+    at: datetime
     row: Row
 
 
@@ -36,13 +37,13 @@ def settled(settlement: Settlement) -> Settled:
         job.released,
         micros_or_none(job.started_at),
         micros_or_none(job.finished_at),
-        None if job.result is None else bytes(job.result).decode(),
+        text_or_none(job.result),
         job.error,
         None if job.progress is None else to_json(job.progress),
         micros_or_none(job.start_by),
         to_json(attempt),
     )
-    return Settled(job.id, attempt.token, job.is_final, micros(attempt.finished_at), row)
+    return Settled(job.id, attempt.token, job.is_final, attempt.finished_at, row)
 
 
 def settle(transaction: Transaction, settlements: Sequence[Settled]) -> Sequence[bool]:
@@ -88,7 +89,7 @@ def end(transaction: Transaction, settlements: Sequence[Settled]) -> int:
             """,
             (listed(ids),),
         )
-        free_waiting(transaction, ids, max(one.at for one in settlements))
+        free_waiting(transaction, ids, latest(settlements))
     return moved
 
 
@@ -108,9 +109,9 @@ def send_back(transaction: Transaction, settlements: Sequence[Settled]) -> int:
     moved = transaction.run_rows(
         """
         UPDATE jobs
-        SET state = column4, worker = NULL, reason = column5, due_at = column6, attempt = column7,
-            lost = column8, released = column9, started_at = column10, result = column12,
-            error = column13, progress = column14, start_by = column15
+        SET state = column4, worker = NULL, lease_until = NULL, reason = column5, due_at = column6,
+            attempt = column7, lost = column8, released = column9, started_at = column10,
+            result = column12, error = column13, progress = column14, start_by = column15
         FROM :rows
         WHERE id = column1 AND token = column2 AND worker = column3 AND state = 'running'
         """,
@@ -133,7 +134,11 @@ def cancel_asked(transaction: Transaction, settlements: Sequence[Settled]) -> No
     """
     asked = transaction.values(sql, (listed(one.id for one in settlements),))
     if asked:
-        cancel_waiting(transaction, dict(asked), max(one.at for one in settlements))
+        cancel_waiting(transaction, dict(asked), latest(settlements))
+
+
+def latest(settlements: Sequence[Settled]) -> int:
+    return micros(max(one.at for one in settlements))
 
 
 def find_written(transaction: Transaction, settlements: Sequence[Settled]) -> list[bool]:

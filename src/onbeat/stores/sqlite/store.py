@@ -11,14 +11,16 @@ import apsw
 from onbeat.model.attempt import Attempt
 from onbeat.model.errors import Misconfigured
 from onbeat.model.event import Stats, Transition
-from onbeat.model.ids import JobId, ScheduleId, Token, WorkerId
+from onbeat.model.ids import JobId, LetterId, ScheduleId, Token, WorkerId
 from onbeat.model.job import Job, Progress
+from onbeat.model.letter import DeadLetter
 from onbeat.model.page import JobFilter, OccurrenceFilter, Page, ScheduleFilter
 from onbeat.model.plan import Plan, Skip
-from onbeat.model.queue import Queue
+from onbeat.model.queue import Limits, Queue
 from onbeat.model.schedule import Schedule
 from onbeat.model.worker import Worker
 from onbeat.ports.store import (
+    Carton,
     Claimed,
     ClaimRequest,
     Disposition,
@@ -26,31 +28,56 @@ from onbeat.ports.store import (
     Finding,
     Held,
     Hint,
+    Sent,
     Settlement,
+    Traced,
 )
+from onbeat.stores.sql.values import instant, micros
 from onbeat.stores.sqlite import (
+    burying,
     claim,
+    copying,
+    disk,
     doctor,
     enqueue,
     history,
     jobs,
+    leasing,
     outside,
     planning,
     prune,
     queues,
     schedules,
+    sending,
     settle,
     workers,
 )
+from onbeat.stores.sqlite.ballast import Ballast
 from onbeat.stores.sqlite.connection import connect_reader, connect_writer
 from onbeat.stores.sqlite.faults import unavailable
 from onbeat.stores.sqlite.migrate import migrate
 from onbeat.stores.sqlite.reader import Reader
-from onbeat.stores.sqlite.rows import instant, micros
 from onbeat.stores.sqlite.transaction import Transaction
 from onbeat.stores.sqlite.writer import Writer
 
 CHECKED_BYTES_MAX = 268_435_456
+
+# What deletes, or brings to its end what runs. All of it writes little.
+SPARED = frozenset[Callable[..., object]](
+    {
+        burying.exhume,
+        jobs.cancel,
+        leasing.renew,
+        prune.cancel_lapsed,
+        prune.prune,
+        queues.pause_queue,
+        schedules.delete_schedule,
+        settle.note_progress,
+        settle.settle,
+        workers.beat,
+        workers.forget_workers,
+    }
+)
 
 Synchronous = Literal["FULL", "EXTRA", "NORMAL", "OFF"]
 
@@ -64,7 +91,8 @@ class SqliteStore:
     def __init__(self, path: str, *, synchronous: Synchronous = "FULL") -> None:
         self._path = str(Path(path).absolute())
         self._synchronous = synchronous
-        self._writer = Writer(self._path, self._connect)
+        self._ballast = Ballast(self._path)
+        self._writer = Writer(self._path, self._connect, self._ballast, SPARED)
         self._reader = Reader(self._path, lambda: connect_reader(self._path))
 
     def _connect(self) -> apsw.Connection:
@@ -92,9 +120,16 @@ class SqliteStore:
     async def ping(self) -> None:
         await self._writer.ask(doctor.ping, None)
 
+    async def now(self) -> datetime | None:
+        """A file has no clock of its own."""
+
     async def doctor(self) -> Sequence[Finding]:
         asked = (self._path, self._synchronous)
         return await self._reader.ask(doctor.doctor, asked)
+
+    async def free_percent(self) -> float:
+        """Of its disk, with what is empty in its file."""
+        return await self._reader.ask(disk.free_percent, self._path)
 
     def listen(self, heard: Callable[[Hint], None]) -> Callable[[], None]:
         return self._writer.listen(heard)
@@ -126,29 +161,58 @@ class SqliteStore:
     async def claim(self, request: ClaimRequest) -> Claimed:
         return await self._writer.ask(claim.claim, request)
 
+    async def name_queues(self, names: Collection[str]) -> None:
+        if not await self._reader.ask(queues.are_named, names):
+            await self._writer.ask(queues.name_queues, names)
+
+    async def queue_names(self) -> Sequence[str]:
+        return await self._reader.ask(queues.queue_names, None)
+
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
         return await self._writer.merge(settle.settle, list(map(settle.settled, settlements)))
 
     async def note_progress(self, notes: Sequence[tuple[JobId, Token, Progress]]) -> Sequence[bool]:
         return await self._writer.merge(settle.note_progress, notes)
 
+    async def send_from(self, sent: Sequence[Sent]) -> Sequence[bool]:
+        return await self._writer.merge(sending.send_from, list(map(sending.sending, sent)))
+
+    async def start(
+        self, worker: WorkerId, leases: Sequence[tuple[JobId, Token]], now: datetime
+    ) -> Sequence[Job | None]:
+        rows = [leasing.start_row(worker, id, token, now) for id, token in leases]
+        return await self._writer.merge(leasing.start, rows)
+
     async def beat(self, worker: Worker) -> Sequence[Held]:
         return await self._writer.ask(workers.beat, worker)
+
+    async def held(self, worker: WorkerId) -> Sequence[Held]:
+        return await self._reader.ask(leasing.held, worker)
+
+    async def renew(
+        self, leases: Sequence[tuple[JobId, Token]], until: datetime
+    ) -> Sequence[Held | None]:
+        rows = [leasing.renew_row(id, token, until) for id, token in leases]
+        return await self._writer.merge(leasing.renew, rows)
 
     # Rescuer, pruner
 
     async def workers(self) -> Sequence[Worker]:
         return await self._reader.ask(workers.workers, None)
 
-    async def abandoned(self, dead: Collection[WorkerId], limit: int) -> Sequence[Job]:
-        return await self._reader.ask(workers.abandoned, (dead, limit))
+    async def abandoned(
+        self, dead: Collection[WorkerId], now: datetime, limit: int
+    ) -> Sequence[Job]:
+        return await self._reader.ask(leasing.abandoned, (dead, micros(now), limit))
 
     async def forget_workers(self, ids: Collection[WorkerId]) -> int:
         return await self._writer.ask(workers.forget_workers, ids)
 
     async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
         request = prune.Prune(micros(finished_before), micros(failed_before), limit)
-        return await self._writer.ask(prune.prune, request)
+        pruned = await self._writer.ask(prune.prune, request)
+        await asyncio.to_thread(self._ballast.keep)
+        return pruned
 
     # Operations on schedules
 
@@ -214,8 +278,49 @@ class SqliteStore:
     async def pause_queue(self, name: str, *, paused: bool) -> None:
         await self._writer.ask(queues.pause_queue, queues.Pause(name, paused))
 
+    async def limit_queue(self, name: str, limits: Limits) -> None:
+        await self._writer.ask(queues.limit_queue, queues.Limit(name, limits))
+
+    # Dead letters
+
+    async def bury(self, letters: Sequence[DeadLetter]) -> None:
+        await self._writer.ask(burying.bury, list(map(burying.letter_row, letters)))
+
+    async def dead_letters(
+        self, before: LetterId | None, limit: int, source: str | None = None
+    ) -> Sequence[DeadLetter]:
+        return await self._reader.ask(burying.newest, (before, limit, source))
+
+    async def dead_letters_by_id(self, ids: Collection[LetterId]) -> Sequence[DeadLetter]:
+        return await self._reader.ask(burying.letters_by_id, ids)
+
+    async def exhume(self, ids: Collection[LetterId]) -> int:
+        return await self._writer.ask(burying.exhume, ids)
+
     async def stats(self, now: datetime) -> Stats:
         return await self._reader.ask(queues.stats, micros(now))
+
+    # Copies
+
+    async def export_schedules(self, after: ScheduleId | None, limit: int) -> Sequence[Schedule]:
+        return await self._reader.ask(copying.export_schedules, (after, limit))
+
+    async def export_dispositions(
+        self, after: tuple[ScheduleId, datetime] | None, limit: int
+    ) -> Sequence[Traced]:
+        return await self._reader.ask(copying.export_dispositions, (after, limit))
+
+    async def export_jobs(self, after: JobId | None, limit: int) -> Sequence[Carton]:
+        return await self._reader.ask(copying.export_jobs, (after, limit))
+
+    async def restore_schedules(self, schedules: Sequence[Schedule]) -> int:
+        return await self._writer.ask(copying.restore_schedules, schedules)
+
+    async def restore_dispositions(self, traced: Sequence[Traced]) -> int:
+        return await self._writer.ask(copying.restore_dispositions, traced)
+
+    async def restore_jobs(self, cartons: Sequence[Carton]) -> int:
+        return await self._writer.ask(copying.restore_jobs, list(map(copying.parcel, cartons)))
 
 
 def connected(connect: Callable[[], apsw.Connection], path: str) -> apsw.Connection:

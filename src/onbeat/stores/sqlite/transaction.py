@@ -82,5 +82,7 @@ def spread(sql: str, rows: Sequence[Row]) -> Iterator[tuple[str, list[Value]]]:
 
 @cache
 def with_rows(sql: str, width: int, count: int) -> str:
-    row = "(" + ", ".join("?" * width) + ")"
-    return sql.replace(":rows", "(VALUES " + ", ".join([row] * count) + ")")
+    """Short, since the driver reads the whole text each time to find what it has prepared."""
+    row = f"({','.join('?' * width)})"
+    text = "\n".join(line.strip() for line in sql.splitlines())
+    return text.replace(":rows", f"(VALUES {','.join([row] * count)})")

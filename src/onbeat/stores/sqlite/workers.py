@@ -1,14 +1,14 @@
-"""Workers as others see them: their beats, their leases, and what the dead left behind."""
+"""Workers as others see them, and their beats."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import msgspec
 
 from onbeat.model.ids import WorkerId
-from onbeat.model.job import Job
 from onbeat.model.worker import Worker
 from onbeat.ports.store import Held
-from onbeat.stores.sqlite.rows import read_jobs, to_json
+from onbeat.stores.sql.values import to_json
+from onbeat.stores.sqlite.leasing import held
 from onbeat.stores.sqlite.transaction import Transaction, listed
 
 WORKERS = msgspec.json.Decoder(list[Worker])
@@ -22,15 +22,7 @@ def beat(transaction: Transaction, worker: Worker) -> list[Held]:
         """,
         (worker.id, to_json(msgspec.structs.replace(worker, running=0))),
     )
-    sql = """
-        SELECT json_group_array(json_array(id, token, cancel_reason) ORDER BY id)
-        FROM jobs
-        WHERE worker = ? AND state = 'running'
-    """
-    return [
-        Held(job_id=job_id, token=token, cancel_reason=reason)
-        for job_id, token, reason in transaction.values(sql, (worker.id,))
-    ]
+    return held(transaction, worker.id)
 
 
 def workers(transaction: Transaction, _: None) -> list[Worker]:
@@ -50,34 +42,6 @@ def workers(transaction: Transaction, _: None) -> list[Worker]:
         msgspec.structs.replace(worker, running=counts.get(worker.id, 0))
         for worker in (WORKERS.decode(text) if text else [])
     ]
-
-
-def abandoned(transaction: Transaction, asked: tuple[Collection[WorkerId], int]) -> Sequence[Job]:
-    """By distinct worker first, so that the jobs of the living cost nothing."""
-    sql = """
-        WITH RECURSIVE holders (worker) AS (
-          SELECT (SELECT min(worker) FROM jobs INDEXED BY jobs_running WHERE state = 'running')
-          UNION ALL
-          SELECT (SELECT min(jobs.worker) FROM jobs INDEXED BY jobs_running
-                  WHERE jobs.state = 'running' AND jobs.worker > holders.worker)
-          FROM holders
-          WHERE holders.worker IS NOT NULL
-        )
-        SELECT '[' || group_concat(record, ',') || ']'
-        FROM (
-          SELECT live_jobs.record
-          FROM holders
-          CROSS JOIN jobs INDEXED BY jobs_running
-            ON jobs.worker = holders.worker AND jobs.state = 'running'
-          CROSS JOIN live_jobs USING (seq)
-          WHERE holders.worker IN (SELECT value FROM json_each(?))
-             OR holders.worker NOT IN (SELECT id FROM workers)
-          ORDER BY jobs.id
-          LIMIT ?
-        )
-    """
-    dead, limit = asked
-    return read_jobs(transaction.value(sql, (listed(dead), limit)))
 
 
 def forget_workers(transaction: Transaction, ids: Collection[WorkerId]) -> int:

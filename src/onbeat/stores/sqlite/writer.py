@@ -18,6 +18,7 @@ import apsw
 
 from onbeat.ports.store import Hint
 from onbeat.stores.sqlite.asks import Answer, Ask, Inbox, answer_all
+from onbeat.stores.sqlite.ballast import Ballast
 from onbeat.stores.sqlite.faults import REOPEN, WHOLE, refusal, unavailable
 from onbeat.stores.sqlite.hints import Listeners
 from onbeat.stores.sqlite.transaction import Transaction
@@ -33,11 +34,21 @@ Answered = TypeVar("Answered")
 
 
 class Writer:
-    def __init__(self, path: str, connect: Callable[[], apsw.Connection]) -> None:
+    """`spared` is what may still be done with the space of the ballast."""
+
+    def __init__(
+        self,
+        path: str,
+        connect: Callable[[], apsw.Connection],
+        ballast: Ballast,
+        spared: frozenset[Callable[..., object]],
+    ) -> None:
         self._listeners = Listeners()
         self._path = path
         self._log = Path(f"{path}-wal")
         self._connect = connect
+        self._ballast = ballast
+        self._spared = spared
         self._inbox = Inbox()
         self._thread: threading.Thread | None = None
         self._db: apsw.Connection | None = None
@@ -91,12 +102,23 @@ class Writer:
         while not ended:
             timeout = LOOK_SECONDS if self._listeners else None
             asks, ended = self._inbox.take(BATCH_MAX, timeout)
-            if asks:
+            if asks and self._ballast.holds_back():
+                self._serve_spared(asks)
+            elif asks:
                 self._serve(asks)
             if self._listeners:
                 self._look()
         self._inbox.end()
         self._close()
+
+    def _serve_spared(self, asks: list[Ask]) -> None:
+        """While the disk is full: what makes room or ends work, and its log is copied at once."""
+        full = apsw.FullError("writes wait for space; reading and deleting go on")
+        others = [ask for ask in asks if ask.run not in self._spared]
+        answer_all([(ask, unavailable(full, self._path)) for ask in others])
+        if spared := [ask for ask in asks if ask.run in self._spared]:
+            self._serve(spared)
+            self._checkpoint()
 
     def _serve(self, asks: list[Ask]) -> None:
         hints: set[Hint] = set()
@@ -106,6 +128,8 @@ class Writer:
             answers = [(ask, unavailable(error, self._path)) for ask in asks]
             if isinstance(error, REOPEN):
                 self._close()
+            if isinstance(error, apsw.FullError) and self._ballast.drop():
+                self._checkpoint()
         answer_all(answers)
         self._listeners.tell(hints)
         if self._wal_pages >= CHECKPOINT_PAGES:
@@ -163,7 +187,8 @@ class Writer:
 
     def _checkpoint(self) -> None:
         """Copy the WAL into the database, now that the answers are out and nobody waits for it."""
-        assert self._db is not None
+        if self._db is None:
+            return
         forced = self._wal_pages >= WAL_PAGES_MAX
         self._wal_pages = 0
         mode = apsw.SQLITE_CHECKPOINT_RESTART if forced else apsw.SQLITE_CHECKPOINT_PASSIVE

@@ -18,13 +18,27 @@ before the import.
 import pytest
 
 from onbeat.ports.store import Store
+from onbeat.testing.store_contract.admission_histories import AdmissionHistoryContract
+from onbeat.testing.store_contract.admission_orders import AdmissionOrderContract
+from onbeat.testing.store_contract.admission_races import AdmissionRaceContract
+from onbeat.testing.store_contract.admissions import ConcurrencyContract, RateContract
 from onbeat.testing.store_contract.arrivals import AfterContract, EnqueueContract, UniqueContract
 from onbeat.testing.store_contract.claims import ClaimContract
-from onbeat.testing.store_contract.counts import QueueContract, StatsContract
+from onbeat.testing.store_contract.clocks import ClockContract
+from onbeat.testing.store_contract.copied_again import CopiedAgainContract
+from onbeat.testing.store_contract.copied_schedules import (
+    CopiedEditContract,
+    CopiedScheduleContract,
+)
+from onbeat.testing.store_contract.copies import CopiedJobContract, CopyContract
+from onbeat.testing.store_contract.counts import QueueContract, QueueNameContract, StatsContract
+from onbeat.testing.store_contract.groups import GroupContract
 from onbeat.testing.store_contract.hands import CancelContract, RetryContract
 from onbeat.testing.store_contract.hints import HintContract, OpeningContract
 from onbeat.testing.store_contract.histories import HistoryContract
 from onbeat.testing.store_contract.keeping import PruneContract
+from onbeat.testing.store_contract.leases import StartContract, TimedLeaseContract
+from onbeat.testing.store_contract.letters import LetterContract
 from onbeat.testing.store_contract.listings import (
     JobListingContract,
     OccurrenceListingContract,
@@ -42,21 +56,34 @@ from onbeat.testing.store_contract.schedules import (
     NewRuleContract,
     ScheduleContract,
 )
+from onbeat.testing.store_contract.sendings import SendContract
 from onbeat.testing.store_contract.settlements import ProgressContract, SettlementContract
+from onbeat.testing.store_contract.turns import TurnContract
 
 
 @pytest.mark.asyncio
 class StoreContract(
     OpeningContract,
+    ClockContract,
     EnqueueContract,
     UniqueContract,
     AfterContract,
     ClaimContract,
     OverlapContract,
+    ConcurrencyContract,
+    RateContract,
+    GroupContract,
+    TurnContract,
+    AdmissionOrderContract,
+    AdmissionRaceContract,
+    AdmissionHistoryContract,
     SettlementContract,
     ProgressContract,
     BeatContract,
     RescueContract,
+    TimedLeaseContract,
+    StartContract,
+    SendContract,
     CancelContract,
     RetryContract,
     ScheduleContract,
@@ -71,11 +98,18 @@ class StoreContract(
     ScheduleListingContract,
     OccurrenceListingContract,
     QueueContract,
+    QueueNameContract,
     StatsContract,
     PruneContract,
+    LetterContract,
     HintContract,
     RaceContract,
     HistoryContract,
+    CopyContract,
+    CopiedScheduleContract,
+    CopiedJobContract,
+    CopiedAgainContract,
+    CopiedEditContract,
 ):
     """All that a store promises."""
 

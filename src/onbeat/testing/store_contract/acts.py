@@ -10,17 +10,21 @@ from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
 from onbeat.model.outcome import Failed, Outcome, Succeeded
 from onbeat.model.plan import Plan
+from onbeat.model.queue import NO_LIMITS
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.schedule import Schedule
 from onbeat.ports.store import ClaimRequest, Settlement, Store
 from onbeat.rules.settling import attempt_of, settle
-from onbeat.testing.build import MINUTE, NOW, a_plan
+from onbeat.testing.build import MINUTE, NOW, a_job, a_plan
 
 WORKER: Final = WorkerId("worker-1")
 OTHER_WORKER: Final = WorkerId("worker-2")
 SUCCESS: Final = Succeeded()
 FAILURE: Final = Failed("it broke", retryable=False)
 PASSING_FAILURE: Final = Failed("it broke")
+LOOKS_MAX: Final = 5
+"""How often a claimant may look in vain before the next job is given out."""
+
 IN_A_MINUTE: Final = RetryPolicy(delay=MINUTE, jitter=False)
 """Another try exactly one minute after the first failure."""
 
@@ -80,6 +84,29 @@ async def planned(store: Store, schedule: Schedule, *jobs: Job, **fields: Any) -
     plan = a_plan(schedule, *jobs, **fields)
     await store.add_schedule(schedule, plan)
     return plan
+
+
+async def limit(store: Store, queue: str = "slow", **limits: Any) -> None:
+    """Limit the queue so, and in no other way."""
+    await store.limit_queue(queue, replace(NO_LIMITS, **limits))
+
+
+def slow_jobs(count: int, **fields: Any) -> list[Job]:
+    """So many jobs of the queue `slow`."""
+    return [a_job(**({"queue": "slow"} | fields)) for _ in range(count)]
+
+
+async def next_given_out(store: Store, after: datetime = NOW, **fields: Any) -> datetime:
+    """When a claimant first gets a job that looks at `after`, and then whenever it is told to."""
+    now = after
+    for _ in range(LOOKS_MAX):
+        answer = await store.claim(a_request(now=now, **fields))
+        if answer.jobs:
+            return now
+        assert answer.next_due_at is not None, "more will be given out, and it is known when"
+        assert answer.next_due_at > now
+        now = answer.next_due_at
+    raise AssertionError(f"looked {LOOKS_MAX} times in vain, the last time at {now}")
 
 
 def ids_of(jobs: Sequence[Job]) -> list[str]:

@@ -73,6 +73,7 @@ def a_full_job(job: Job) -> Job:
         labels={"team": "blue", "": "empty"},
         schedule_id=a_schedule().id,
         occurrence=NOW - TICK,
+        group="group",
         overlap=Overlap.WAIT,
     )
 

@@ -142,9 +142,7 @@ class ClaimContract:
     async def test_a_job_that_was_tried_does_not_lapse(self, store: Store) -> None:
         job = await running(store, a_job(start_by=NOW))
         await claimed(store, now=NOW + HOUR)
-        settlement = a_settlement(job, Released())
-        bounded = replace(settlement.job, start_by=NOW)
-        await store.settle([Settlement(job=bounded, attempt=settlement.attempt)])
+        await end(store, job, Released())
         assert len(await claimed(store, now=NOW + HOUR)) == 1
 
     async def test_a_paused_queue_gives_out_nothing(self, store: Store) -> None:

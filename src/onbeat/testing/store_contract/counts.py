@@ -1,10 +1,12 @@
 """Queues and counts, which must add up to what is stored."""
 
+from datetime import timedelta
+
 from onbeat.model.job import JobState
-from onbeat.model.queue import Queue
+from onbeat.model.queue import NO_LIMITS, Limits, Queue, Rate
 from onbeat.model.schedule import ScheduleStatus
 from onbeat.ports.store import Store
-from onbeat.testing.build import HOUR, MINUTE, NOW, a_job, a_schedule, a_worker
+from onbeat.testing.build import HOUR, MINUTE, NOW, SECOND, a_job, a_schedule, a_worker
 from onbeat.testing.store_contract.acts import (
     FAILURE,
     IN_A_MINUTE,
@@ -65,6 +67,86 @@ class QueueContract:
         await store.pause_queue("slow", paused=True)
         await store.pause_queue("slow", paused=False)
         assert list(await store.queues(NOW)) == []
+
+    async def test_a_limited_queue_is_told_although_it_is_empty(self, store: Store) -> None:
+        limits = Limits(
+            concurrency=3,
+            rate=Rate(10, MINUTE),
+            group_concurrency=1,
+            group_rate=Rate(1, timedelta(seconds=1.5)),
+        )
+        await store.limit_queue("slow", limits)
+        assert list(await store.queues(NOW)) == [Queue(name="slow", limits=limits)]
+
+    async def test_limits_are_told_beside_what_stands_in_the_queue(self, store: Store) -> None:
+        await store.limit_queue("default", Limits(concurrency=3))
+        await running(store, a_job())
+        await store.enqueue([a_job(due_at=NOW + HOUR)])
+        assert list(await store.queues(NOW)) == [
+            Queue(name="default", limits=Limits(concurrency=3), waiting=1, running=1)
+        ]
+
+    async def test_later_limits_take_the_place_of_the_earlier(self, store: Store) -> None:
+        await store.limit_queue("slow", Limits(concurrency=3, group_concurrency=1))
+        await store.limit_queue("slow", Limits(rate=Rate(1, SECOND)))
+        assert list(await store.queues(NOW)) == [
+            Queue(name="slow", limits=Limits(rate=Rate(1, SECOND)))
+        ]
+
+    async def test_a_queue_without_limits_any_more_is_not_told(self, store: Store) -> None:
+        await store.limit_queue("slow", Limits(concurrency=3))
+        await store.limit_queue("slow", NO_LIMITS)
+        assert list(await store.queues(NOW)) == []
+
+    async def test_pause_and_limits_are_kept_apart(self, store: Store) -> None:
+        await store.limit_queue("slow", Limits(concurrency=3))
+        await store.pause_queue("slow", paused=True)
+        await store.limit_queue("slow", Limits(concurrency=4))
+        assert list(await store.queues(NOW)) == [
+            Queue(name="slow", paused=True, limits=Limits(concurrency=4))
+        ]
+        await store.limit_queue("slow", NO_LIMITS)
+        assert list(await store.queues(NOW)) == [Queue(name="slow", paused=True)]
+
+    async def test_a_resumed_queue_keeps_its_limits(self, store: Store) -> None:
+        await store.pause_queue("slow", paused=True)
+        await store.limit_queue("slow", Limits(concurrency=3))
+        await store.pause_queue("slow", paused=False)
+        assert list(await store.queues(NOW)) == [Queue(name="slow", limits=Limits(concurrency=3))]
+
+
+class QueueNameContract:
+    async def test_at_first_no_queue_has_a_name(self, store: Store) -> None:
+        assert list(await store.queue_names()) == []
+
+    async def test_queues_that_were_named_are_told_by_name(self, store: Store) -> None:
+        await store.name_queues(["b", "a"])
+        await store.name_queues({"c", "a"})
+        await store.name_queues([])
+        assert list(await store.queue_names()) == ["a", "b", "c"]
+
+    async def test_names_are_told_apart_by_every_character(self, store: Store) -> None:
+        await store.name_queues(["queue", "Queue", "qüeue", "queue "])
+        assert sorted(await store.queue_names()) == ["Queue", "queue", "queue ", "qüeue"]
+
+    async def test_a_name_alone_is_no_queue_to_be_told(self, store: Store) -> None:
+        await store.name_queues(["a"])
+        assert list(await store.queues(NOW)) == []
+
+    async def test_naming_a_queue_changes_nothing_else(self, store: Store) -> None:
+        await store.limit_queue("a", Limits(concurrency=1))
+        await store.pause_queue("a", paused=True)
+        await store.name_queues(["a"])
+        assert list(await store.queues(NOW)) == [
+            Queue(name="a", paused=True, limits=Limits(concurrency=1))
+        ]
+
+    async def test_a_queue_that_was_paused_or_limited_has_its_name_kept(self, store: Store) -> None:
+        await store.pause_queue("a", paused=True)
+        await store.pause_queue("a", paused=False)
+        await store.limit_queue("b", Limits(concurrency=1))
+        await store.limit_queue("b", NO_LIMITS)
+        assert list(await store.queue_names()) == ["a", "b"]
 
 
 class StatsContract:

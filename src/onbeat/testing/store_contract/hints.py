@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
+from onbeat.model.queue import Limits
 from onbeat.ports.store import Hint, Store
 from onbeat.testing.build import NOW, a_job, a_schedule
 from onbeat.testing.store_contract.acts import FAILURE, end, ended, planned, running
@@ -51,6 +52,11 @@ class HintContract:
         await store.pause_queue("slow", paused=True)
         async with heard(store, Hint.JOBS):
             await store.pause_queue("slow", paused=False)
+
+    async def test_new_limits_of_a_queue_are_told(self, store: Store) -> None:
+        await store.limit_queue("slow", Limits(concurrency=1))
+        async with heard(store, Hint.JOBS):
+            await store.limit_queue("slow", Limits(concurrency=2))
 
     async def test_a_new_schedule_is_told(self, store: Store) -> None:
         async with heard(store, Hint.SCHEDULES):

@@ -124,6 +124,15 @@ class PruneContract:
         await pruned(store, failed_before=NOW - 2 * DAY)
         assert len(await store.dispositions(schedule.id, NOW - 9 * DAY, NOW)) == 1
 
+    async def test_the_disposition_of_a_job_that_has_not_ended_stays(self, store: Store) -> None:
+        schedule = a_schedule(planned_through=NOW - 3 * DAY)
+        runs, waits = (an_occurrence(schedule, NOW - days * DAY) for days in (2, 1))
+        await planned(store, schedule, runs, waits)
+        await claimed(store, limit=1)
+        await pruned(store)
+        told = await store.dispositions(schedule.id, NOW - 9 * DAY, NOW)
+        assert [disposition.job_id for disposition in told] == [runs.id, waits.id]
+
     async def test_the_watermark_stays_when_jobs_and_dispositions_go(self, store: Store) -> None:
         schedule = a_schedule(planned_through=NOW - DAY)
         await planned(store, schedule, an_occurrence(schedule))

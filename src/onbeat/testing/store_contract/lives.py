@@ -58,28 +58,28 @@ class RescueContract:
         worker = a_worker()
         await store.beat(worker)
         job = await running(store, a_job(), worker=worker.id)
-        assert list(await store.abandoned({worker.id}, 10)) == [job]
+        assert list(await store.abandoned({worker.id}, NOW, 10)) == [job]
 
     async def test_jobs_of_a_worker_without_a_row_are_abandoned(self, store: Store) -> None:
         job = await running(store, a_job(), worker=WorkerId("never heard of"))
-        assert list(await store.abandoned([], 10)) == [job]
+        assert list(await store.abandoned([], NOW, 10)) == [job]
 
     async def test_jobs_of_the_living_are_not_abandoned(self, store: Store) -> None:
         living, dead = a_worker(), a_worker()
         await store.beat(living)
         await store.beat(dead)
         await running(store, a_job(), worker=living.id)
-        assert list(await store.abandoned({dead.id}, 10)) == []
+        assert list(await store.abandoned({dead.id}, NOW, 10)) == []
 
     async def test_a_waiting_job_is_not_abandoned(self, store: Store) -> None:
         worker = a_worker()
         await end(store, await running(store, a_job(), worker=worker.id), Lost("gone"))
-        assert list(await store.abandoned({worker.id}, 10)) == []
+        assert list(await store.abandoned({worker.id}, NOW, 10)) == []
 
     async def test_at_most_the_limit_is_told_as_abandoned(self, store: Store) -> None:
         await store.enqueue([a_job() for _ in range(5)])
         await claimed(store, worker=WorkerId("never heard of"))
-        assert len(await store.abandoned([], 3)) == 3
+        assert len(await store.abandoned([], NOW, 3)) == 3
 
     async def test_a_rescued_job_goes_to_another_worker(self, store: Store) -> None:
         job = await running(store, a_job(), worker=WorkerId("never heard of"))

@@ -2,9 +2,11 @@
 
 from msgspec.structs import replace
 
-from onbeat.model.job import JobState
+from onbeat.model.job import Job, JobState
+from onbeat.model.outcome import Released
 from onbeat.model.plan import Dropped, Skip
 from onbeat.model.schedule import ScheduleStatus
+from onbeat.model.worker import carrier_id
 from onbeat.ports.store import Disposition, Store
 from onbeat.testing.build import (
     DAY,
@@ -24,9 +26,19 @@ from onbeat.testing.store_contract.acts import (
     end,
     ended,
     ids_of,
+    limit,
     planned,
+    running,
+    slow_jobs,
     stored,
 )
+
+CARRIER = carrier_id("1")
+
+
+async def given_back(store: Store, job: Job) -> Job:
+    """The job after a carrier has claimed it, and no worker has started it."""
+    return await end(store, await running(store, job, worker=CARRIER), Released())
 
 
 class PlanContract:
@@ -296,6 +308,67 @@ class LapseContract:
         (job,) = await claimed(store)
         assert await store.cancel_lapsed([job.id], "expired", NOW + HOUR) == 0
         assert await stored(store, job) == job
+
+    async def test_a_job_that_came_back_unstarted_still_has_to_start_in_time(
+        self, store: Store
+    ) -> None:
+        job = await given_back(store, a_job(start_by=NOW + MINUTE))
+        assert job.start_by == NOW + MINUTE
+        later = NOW + MINUTE + TICK
+        assert await claimed(store, now=later) == ()
+        assert list(await store.lapsed(later, 10)) == [job]
+        assert await claimed(store, now=later) == ()
+        assert await store.cancel_lapsed([job.id], "expired", later) == 1
+        assert (await stored(store, job)).state is JobState.CANCELLED
+
+    async def test_a_job_that_came_back_unstarted_is_given_out_in_time(self, store: Store) -> None:
+        job = await given_back(store, a_job(start_by=NOW + MINUTE))
+        assert await claimed(store, now=NOW + HOUR) == ()
+        assert ids_of(await claimed(store, now=NOW + MINUTE)) == [job.id]
+
+    async def test_a_limited_job_that_came_back_unstarted_is_not_given_out_late(
+        self, store: Store
+    ) -> None:
+        await limit(store, concurrency=1)
+        (late,) = slow_jobs(1, start_by=NOW + MINUTE)
+        await given_back(store, late)
+        (other,) = slow_jobs(1)
+        await store.enqueue([other])
+        assert ids_of(await claimed(store, now=NOW + HOUR)) == [other.id]
+
+    async def test_an_occurrence_that_came_back_unstarted_is_judged_as_one_that_never_ran(
+        self, store: Store
+    ) -> None:
+        schedule = a_schedule()
+        jobs = [an_occurrence(schedule, NOW - TICK * n, start_by=NOW) for n in range(2)]
+        await planned(store, schedule, *jobs)
+        for job in await claimed(store, worker=CARRIER):
+            await end(store, job, Released())
+        judged = a_plan(schedule, dropped=(Dropped(jobs[0].id, "misfire"),), excused=(jobs[1].id,))
+        await store.apply_plans([judged])
+        assert (await stored(store, jobs[0])).state is JobState.CANCELLED
+        assert ids_of(await claimed(store, now=NOW + HOUR)) == [jobs[1].id]
+
+    async def test_an_occurrence_that_came_back_unstarted_goes_with_its_rule(
+        self, store: Store
+    ) -> None:
+        schedule = a_schedule()
+        job = an_occurrence(schedule, NOW, start_by=NOW + HOUR)
+        await planned(store, schedule, job)
+        await end(store, (await claimed(store, worker=CARRIER))[0], Released())
+        ruled = replace(schedule, version=2)
+        again = an_occurrence(schedule, NOW)
+        plan = a_plan(ruled, again)
+        assert await store.update_schedule(ruled, plan, NOW - HOUR)
+        assert (await stored(store, job)).state is JobState.CANCELLED
+        assert ids_of(await claimed(store)) == [again.id]
+
+    async def test_a_job_that_began_is_bounded_no_more(self, store: Store) -> None:
+        job = await running(store, a_job(start_by=NOW + MINUTE))
+        waits = await end(store, job, Released())
+        assert waits.start_by is None
+        assert list(await store.lapsed(NOW + HOUR, 10)) == []
+        assert ids_of(await claimed(store, now=NOW + HOUR)) == [job.id]
 
     async def test_a_job_that_was_tried_is_not_cancelled_as_lapsed(self, store: Store) -> None:
         job = await ended(store, a_job(), PASSING_FAILURE)

@@ -1,0 +1,554 @@
+"""Onbeat on PostgreSQL as a program uses it, beside pgqueuer, Procrastinate and saq.
+
+    python benchmarks/queue_postgres.py [--rounds 3] [--jobs 50000] [--url URL] [--only WORDS]
+                                        [--sustained SECONDS] [--large]
+
+Each measure runs Onbeat and its peers in turn on the same work and an empty database each, so that
+a machine that drifts drifts for all; figures are medians with the least and the greatest. Only jobs
+whose end is recorded count. None of the peers fences what it records. `--sustained` produces 10,000
+jobs a second for so long beside one worker; `--large` asks what ten million waiting jobs cost.
+Results are appended to benchmarks/results/queue_postgres.json.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import platform
+import resource
+import statistics
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
+
+import asyncpg
+import uvloop
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks import servers
+from benchmarks.peers_postgres import (
+    CONCURRENCY,
+    PEERS,
+    Peer,
+    PgQueuer,
+    Procrastinate,
+    Saq,
+    until_empty,
+)
+from onbeat import Onbeat, Options, every, once
+from onbeat.engine.runtime import RuntimeOptions
+from onbeat.model.ids import ScheduleId, WorkerId
+from onbeat.model.role import Role
+from onbeat.operations.drafts import created_from
+from onbeat.ports.store import ClaimRequest
+from onbeat.recurrence import Recurrence
+from onbeat.rules.planning import plan
+from onbeat.telemetry.standard import Silent
+from onbeat.wire.schedules import ScheduleDraft
+
+RESULTS = Path(__file__).parent / "results" / "queue_postgres.json"
+DATABASE = "onbeat_bench"
+CALLERS = 64
+BULK = 5_000
+SLOW = {"procrastinate": 20, "saq": 20}  # they get so many times fewer jobs, so that a round ends
+
+
+class OnbeatPeer:
+    """Onbeat as the same few verbs."""
+
+    name = "Onbeat"
+    package = "onbeat"
+
+    def __init__(self, **runtime: object) -> None:
+        self.options = Options(
+            runtime=RuntimeOptions(concurrency=CONCURRENCY, prefetch=CONCURRENCY, **runtime)  # type: ignore[arg-type]
+        )
+        self.told: Callable[[], None] = lambda: None
+
+    @contextlib.asynccontextmanager
+    async def opened(self, url: str) -> AsyncIterator[None]:
+        self.url = url
+        self.beat = Onbeat(url, options=self.options, telemetry=Silent())
+
+        @self.beat.task("work")
+        async def work(_n: int) -> None:
+            self.told()
+
+        self.work = work
+        await self.beat.open()
+        try:
+            yield
+        finally:
+            await self.beat.close()
+
+    async def enqueue(self) -> None:
+        await self.work.asend(7)
+
+    async def enqueue_many(self, count: int) -> None:
+        await self.beat.asend([self.work.call(7) for _ in range(count)])
+
+    async def drain(self, count: int) -> None:
+        await self.beat.start()
+        await until_empty(self.url, "SELECT 1 FROM onbeat.jobs LIMIT 1")
+
+    async def serve(self, ran: Callable[[], None]) -> None:
+        self.told = ran
+        await self.beat.start()
+        await asyncio.Event().wait()
+
+
+ALL: tuple[type, ...] = (OnbeatPeer, *PEERS)
+Measure = Callable[[Peer, str, int], Awaitable[object]]
+
+
+async def by_one(peer: Peer, _url: str, count: int) -> float:
+    count //= 20
+    began = time.perf_counter()
+    for _ in range(count):
+        await peer.enqueue()
+    return count / (time.perf_counter() - began)
+
+
+async def by_callers(peer: Peer, _url: str, count: int) -> tuple[float, float]:
+    """Jobs a second, and the 99th part in a hundred of the answers' times in milliseconds."""
+    count = max(CALLERS, count // 2)
+    times: list[float] = []
+
+    async def caller() -> None:
+        for _ in range(count // CALLERS):
+            asked = time.perf_counter()
+            await peer.enqueue()
+            times.append((time.perf_counter() - asked) * 1_000)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(caller() for _ in range(CALLERS)))
+    return len(times) / (time.perf_counter() - began), sorted(times)[int(len(times) * 0.99)]
+
+
+async def in_bulk(peer: Peer, _url: str, count: int) -> float:
+    began = time.perf_counter()
+    for start in range(0, count, BULK):
+        await peer.enqueue_many(min(BULK, count - start))
+    return count / (time.perf_counter() - began)
+
+
+async def drained(peer: Peer, url: str, count: int) -> float:
+    """No-op async jobs in one worker process, each with its outcome recorded."""
+    for start in range(0, count, BULK):
+        await peer.enqueue_many(min(BULK, count - start))
+    async with connected(url) as db:
+        # Both sides begin on tables that have been looked after.
+        await db.execute("VACUUM (ANALYZE)")
+    began = time.perf_counter()
+    await peer.drain(count)
+    return count / (time.perf_counter() - began)
+
+
+async def wal(peer: Peer, url: str, count: int) -> float:
+    """Bytes of WAL that a job's whole life writes, after a checkpoint, in a server at rest."""
+    async with connected(url) as db:
+        await db.execute("CHECKPOINT")
+        before = await db.fetchval("SELECT pg_current_wal_insert_lsn()::text")
+        for start in range(0, count, BULK):
+            await peer.enqueue_many(min(BULK, count - start))
+        await peer.drain(count)
+        sql = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::float8"
+        return float(await db.fetchval(sql, before)) / count
+
+
+async def start_latency(peer: Peer, url: str, count: int) -> list[float]:
+    """Milliseconds from the enqueue to the handler's first line, in an idle worker's process."""
+    taken = []
+    async with serving(peer, url) as lines:
+        for _ in range(min(300, count)):
+            await asyncio.sleep(0.01)
+            began = time.perf_counter()
+            await peer.enqueue()
+            # Both processes read the same monotonic clock.
+            taken.append((float(await lines.readline()) - began) * 1_000)
+    return sorted(taken[10:])
+
+
+@contextlib.asynccontextmanager
+async def serving(peer: Peer, url: str) -> AsyncIterator[asyncio.StreamReader]:
+    """A worker in another process that prints the time at every job."""
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, __file__, "--serve", peer.name, "--url", url, stdout=asyncio.subprocess.PIPE
+    )
+    assert worker.stdout is not None
+    try:
+        await worker.stdout.readline()
+        # The first job shows that the worker listens; it is not measured.
+        await peer.enqueue()
+        await worker.stdout.readline()
+        yield worker.stdout
+    finally:
+        worker.kill()
+        await worker.wait()
+
+
+async def serve(name: str, url: str) -> None:
+    (peer,) = (one() for one in ALL if one.name == name)
+    async with peer.opened(url):
+        print("ready", flush=True)
+        await peer.serve(lambda: print(time.perf_counter(), flush=True))
+
+
+# What only Onbeat is asked
+
+
+async def fill_with_schedules(
+    beat: Onbeat, count: int, rule: Recurrence, made_at: datetime, target: object
+) -> None:
+    """Straight into the store, each as if it had been made at that instant."""
+    operator = beat.operator
+    for start in range(0, count, 1_000):
+        added = []
+        for n in range(start, min(count, start + 1_000)):
+            draft = ScheduleDraft(name=f"no. {n}", recurrence=rule.spec(), target=target)  # type: ignore[arg-type]
+            schedule = created_from(operator, draft, made_at, ScheduleId(operator.fresh_id()))
+            made = plan(schedule, made_at, operator.horizon, operator.chance.ids)
+            added.append(beat.store.add_schedule(schedule, made))
+        await asyncio.gather(*added)
+
+
+async def storm(url: str, count: int) -> dict[str, float]:
+    """So many schedules due in one second: until all have started.
+
+    Their jobs are made ahead, as those of all schedules are.
+    """
+    peer = OnbeatPeer()
+    starts: list[float] = []
+    async with peer.opened(url):
+        now = datetime.now(UTC)
+        at = now + timedelta(seconds=25 + count / 600)
+        await fill_with_schedules(peer.beat, count, once(at), now, peer.work.call(7).target)
+        left = (at - datetime.now(UTC)).total_seconds()
+        print(f"  {count} schedules added, {left:.0f} s before they are due", flush=True)
+        peer.told = lambda: starts.append(time.time())
+        await peer.beat.start()
+        while len(starts) < count:
+            await asyncio.sleep(0.05)
+    due = at.timestamp()
+    return {
+        "all started after, s": round(max(starts) - due, 2),
+        "first started after, ms": round((min(starts) - due) * 1_000, 1),
+    }
+
+
+async def firing(url: str, count: int) -> dict[str, float]:
+    """How fast the planner makes the next jobs of so many schedules that are due for it.
+
+    They fire every hour, in five minutes for the first time, and that job is there; the horizon of
+    ten minutes is past it.
+    """
+    peer = OnbeatPeer()
+    async with peer.opened(url), connected(url) as db:
+        now = datetime.now(UTC)
+        made_at = now - timedelta(minutes=55)
+        target = peer.work.call(7).target
+        await fill_with_schedules(peer.beat, count, every("1h"), made_at, target)
+        assert (datetime.now(UTC) - now).total_seconds() < 240, "they are due already; name fewer"
+        await db.execute("VACUUM (ANALYZE)")
+        planned = await db.fetchval("SELECT count(*) FROM onbeat.dispositions")
+        began = time.perf_counter()
+        await peer.beat.start()
+        while await db.fetchval("SELECT count(*) FROM onbeat.dispositions") < planned + count:
+            await asyncio.sleep(0.05)
+        return {"fires into jobs, /s": round(count / (time.perf_counter() - began))}
+
+
+async def memory(url: str, count: int) -> dict[str, float]:
+    """Megabytes that a worker has resident at rest, and with so many jobs waiting for it."""
+    peer = OnbeatPeer()
+    found: dict[str, float] = {}
+    for waiting in (0, count):
+        async with peer.opened(url):
+            for start in range(0, waiting, BULK):
+                await peer.enqueue_many(min(BULK, waiting - start))
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable, __file__, "--resident", "--url", url, stdout=asyncio.subprocess.PIPE
+        )
+        assert worker.stdout is not None
+        found[f"{waiting} waiting, MB"] = float(await worker.stdout.readline())
+        await worker.wait()
+    return found
+
+
+async def resident(url: str) -> None:
+    """Work for three seconds, and tell the most memory that was used."""
+    peer = OnbeatPeer()
+    async with peer.opened(url):
+        await peer.beat.start()
+        await asyncio.sleep(3)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024, flush=True)
+
+
+async def sustained(
+    url: str, seconds: float, rate: int, *, old_snapshot: bool
+) -> dict[str, object]:
+    """Jobs made at this rate beside one worker: what was recorded in each minute."""
+    peer = OnbeatPeer(roles=frozenset[Role]())
+    minutes: list[int] = []
+    async with peer.opened(url), connected(url) as db, connected(url) as old:
+        if old_snapshot:
+            await old.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            await old.fetchval("SELECT count(*) FROM onbeat.jobs")
+        worker = await asyncio.create_subprocess_exec(
+            sys.executable,
+            __file__,
+            "--serve",
+            peer.name,
+            "--url",
+            url,
+            stdout=asyncio.subprocess.DEVNULL,
+        )
+        maker = asyncio.create_task(make(peer, rate, seconds))
+        began, done = time.perf_counter(), 0
+        step = min(60.0, seconds / 10)
+        while not maker.done():
+            await asyncio.sleep(max(0.0, began + step * (len(minutes) + 1) - time.perf_counter()))
+            total = await db.fetchval("SELECT count(*) FROM onbeat.finished")
+            minutes.append(round((total - done) / step))
+            done = total
+            waiting = await db.fetchval("SELECT count(*) FROM onbeat.jobs")
+            print(f"  {len(minutes) * step:5.0f} s: {minutes[-1]:>7,} done/s, {waiting:,} live")
+        worker.kill()
+        await worker.wait()
+    whole = minutes[:-1] if len(minutes) > 10 else minutes
+    return {
+        "asked /s": rate,
+        "old snapshot": old_snapshot,
+        "made /s": round(maker.result()),
+        "done /s in each part": minutes,
+        "last against first": round(whole[-1] / max(1, whole[0]), 3),
+    }
+
+
+async def make(peer: OnbeatPeer, rate: int, seconds: float) -> float:
+    began, made = time.perf_counter(), 0
+    while (now := time.perf_counter()) < began + seconds:
+        behind = min(BULK, int((now - began) * rate) - made)
+        if behind > 0:
+            await peer.enqueue_many(behind)
+            made += behind
+        await asyncio.sleep(0.02)
+    return made / (time.perf_counter() - began)
+
+
+CLAIMS = 300
+CLAIMED = 10
+LARGE = (10_000, 10_000_000)
+
+WAITING = """
+    INSERT INTO onbeat.jobs (id, created_at, due_at, priority, queue, lane, spec)
+    SELECT gen_random_uuid(), made.at, made.at, 0, 'default', 'work', '{{}}'
+    FROM generate_series(1, {count}) AS number,
+         LATERAL (SELECT (extract(epoch FROM now()) * 1000000)::bigint - number AS at) AS made
+"""
+
+
+async def claims(url: str) -> dict[str, object]:
+    """Milliseconds that a claim takes with so many jobs waiting, which the server made itself."""
+    peer = OnbeatPeer()
+    found: dict[str, object] = {}
+    waiting = 0
+    async with peer.opened(url), connected(url) as db:
+        for count in LARGE:
+            await db.execute(WAITING.format(count=count - waiting), timeout=3_600)
+            waiting = count
+            await db.execute("VACUUM (ANALYZE) onbeat.jobs", timeout=3_600)
+            await db.execute("CHECKPOINT", timeout=3_600)
+            times = await claim_times(peer)
+            found[f"{count} waiting"] = {
+                "p50 ms": round(times[len(times) // 2], 2),
+                "p99 ms": round(times[int(len(times) * 0.99)], 2),
+            }
+            print(f"  {count:,} waiting: {found[f'{count} waiting']}", flush=True)
+    return found
+
+
+async def claim_times(peer: OnbeatPeer) -> list[float]:
+    times = []
+    for _ in range(CLAIMS):
+        request = ClaimRequest(
+            worker=WorkerId("claimant"),
+            lanes=frozenset({"work"}),
+            limit=CLAIMED,
+            now=datetime.now(UTC),
+        )
+        began = time.perf_counter()
+        claimed = await peer.beat.store.claim(request)
+        times.append((time.perf_counter() - began) * 1_000)
+        assert len(claimed.jobs) == CLAIMED
+    return sorted(times[10:])
+
+
+# The table
+
+
+@contextlib.asynccontextmanager
+async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
+    db = await asyncpg.connect(url)
+    try:
+        yield db
+    finally:
+        await db.close()
+
+
+@contextlib.asynccontextmanager
+async def a_database(url: str, name: str = DATABASE) -> AsyncIterator[str]:
+    """The URL of an empty database on the same server, gone afterwards."""
+    async with connected(url) as db:
+        await db.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        await db.execute(f"CREATE DATABASE {name}")
+        try:
+            yield f"{url.rpartition('/')[0]}/{name}"
+        finally:
+            await db.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def measured(make_peer: Callable[[], Peer], measure: Measure, url: str, jobs: int) -> object:
+    async with a_database(url) as own:
+        peer = make_peer()
+        count = jobs // SLOW.get(peer.name, 1)
+        async with peer.opened(own):
+            return await measure(peer, own, count)
+
+
+COMPARED: tuple[tuple[str, str, Measure, tuple[type, ...]], ...] = (
+    ("enqueue, one caller", "/s", by_one, ALL),
+    ("enqueue, 64 callers", "/s", by_callers, ALL),
+    ("enqueue in bulk", "/s", in_bulk, ALL),
+    ("drain, one process", "/s", drained, ALL),
+    (
+        "start latency, other process",
+        "ms",
+        start_latency,
+        (OnbeatPeer, PgQueuer, Procrastinate, Saq),
+    ),
+    ("WAL of a whole life", "B", wal, (OnbeatPeer, PgQueuer)),
+)
+
+
+def compare(args: argparse.Namespace) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = {}
+    for what, unit, measure, peers in COMPARED:
+        if args.only not in what:
+            continue
+        rounds = 1 if unit == "ms" else args.rounds
+        taken: dict[str, list[object]] = {one.name: [] for one in peers}
+        for _ in range(rounds):
+            for one in peers:
+                taken[one.name].append(uvloop.run(measured(one, measure, args.url, args.jobs)))
+        found[what] = {name: told(what, name, unit, values) for name, values in taken.items()}
+        ratios(found[what])
+    return found
+
+
+def told(what: str, name: str, unit: str, values: list[object]) -> dict[str, object]:
+    """Print the figures, and give them as they are kept."""
+    if unit == "ms":
+        (times,) = values
+        p50, p99 = times[len(times) // 2], times[int(len(times) * 0.99)]  # type: ignore[index, arg-type]
+        print(f"{what:<30} {name:<14} p50 {p50:.2f} ms, p99 {p99:.2f} ms", flush=True)
+        return {"p50 ms": round(p50, 2), "p99 ms": round(p99, 2)}
+    extra: dict[str, object] = {}
+    if isinstance(values[0], tuple):
+        extra["p99 ms"] = [round(p99, 2) for _, p99 in values]  # type: ignore[misc, has-type]
+        values = [value for value, _ in values]  # type: ignore[misc, has-type]
+    middle, least, most = statistics.median(values), min(values), max(values)  # type: ignore[type-var]
+    said = f", p99 {statistics.median(extra['p99 ms']):.2f} ms" if extra else ""  # type: ignore[arg-type]
+    print(
+        f"{what:<30} {name:<14} {middle:>9,.0f} {unit}   ({least:,.0f} - {most:,.0f}){said}",
+        flush=True,
+    )
+    return {"median": round(middle), "all": [round(value) for value in values], **extra}  # type: ignore[arg-type, call-overload]
+
+
+def ratios(found: dict[str, object]) -> None:
+    """Onbeat's figure over each peer's; for times and bytes the other way round."""
+    ours = found["Onbeat"]
+    assert isinstance(ours, dict)
+    key = "median" if "median" in ours else "p50 ms"
+    for name, theirs in found.items():
+        if name != "Onbeat" and isinstance(theirs, dict):
+            print(f"{'':<30} Onbeat / {name}: {ours[key] / theirs[key]:.2f}")
+
+
+async def in_own_database(url: str, work: Callable[[str], Awaitable[object]]) -> object:
+    async with a_database(url) as own:
+        return await work(own)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--url", default=servers.url_of("PostgreSQL"))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=50_000)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--schedules", type=int, default=100_000)
+    parser.add_argument("--sustained", type=float, default=0)
+    parser.add_argument("--rate", type=int, default=10_000)
+    parser.add_argument("--old-snapshot", action="store_true")
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--waiting", type=int, default=1_000_000)
+    parser.add_argument("--serve")
+    parser.add_argument("--resident", action="store_true")
+    args = parser.parse_args()
+    if args.serve:
+        with contextlib.suppress(KeyboardInterrupt):
+            uvloop.run(serve(args.serve, args.url))
+        return
+    if args.resident:
+        uvloop.run(resident(args.url))
+        return
+    if not uvloop.run(servers.answers("PostgreSQL", args.url)):
+        return
+    record: dict[str, object] = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "server": uvloop.run(servers.settings_of(args.url)),
+        "versions": {one.package: version(one.package) for one in ALL},
+        "rounds": args.rounds,
+        "jobs": args.jobs,
+    }
+    print(json.dumps(record, indent=1), "\n")
+    record["compared"] = compare(args)
+    for what, work in (
+        ("schedules due in one second", lambda own: storm(own, args.schedules)),
+        ("schedules fired into jobs", lambda own: firing(own, args.schedules)),
+        ("memory of a worker", lambda own: memory(own, args.waiting)),
+    ):
+        if args.only in what:
+            print(what, flush=True)
+            record[what] = uvloop.run(in_own_database(args.url, work))  # type: ignore[arg-type]
+            print(f"  {record[what]}", flush=True)
+    if args.large:
+        print("claims", flush=True)
+        record["claims"] = uvloop.run(in_own_database(args.url, claims))
+    if args.sustained:
+        print(f"sustained for {args.sustained:.0f} s", flush=True)
+        record["sustained"] = uvloop.run(
+            in_own_database(
+                args.url,
+                lambda own: sustained(
+                    own, args.sustained, args.rate, old_snapshot=args.old_snapshot
+                ),
+            )
+        )
+        print(f"  {record['sustained']}", flush=True)
+    RESULTS.parent.mkdir(exist_ok=True)
+    before = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    RESULTS.write_text(json.dumps([*before, record], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""What running jobs send, behind the fence of their own leases."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from onbeat.model.ids import JobId, Token
+from onbeat.ports.store import Sent
+from onbeat.stores.mysql.enqueue import (
+    NewJob,
+    find_stored,
+    hold_schedules,
+    insert_new,
+    new_job,
+    wait_for_others,
+)
+from onbeat.stores.mysql.transaction import Transaction
+from onbeat.stores.sql.values import text_or_none, to_json
+
+
+class Sending(msgspec.Struct, frozen=True):
+    """What a job sends, made ready outside the transaction, to keep that short."""
+
+    sender: JobId
+    token: Token
+    jobs: Sequence[NewJob]
+    cursor: str | None
+    progress: str | None
+
+
+def sending(sent: Sent) -> Sending:
+    return Sending(
+        sender=sent.sender,
+        token=sent.token,
+        jobs=list(map(new_job, sent.jobs)),
+        cursor=text_or_none(sent.cursor),
+        progress=None if sent.progress is None else to_json(sent.progress),
+    )
+
+
+async def send_from(transaction: Transaction, sendings: Sequence[Sending]) -> list[bool]:
+    await hold_schedules(
+        transaction, {job.schedule_id for one in sendings for job in one.jobs if job.schedule_id}
+    )
+    tokens = await lock_tokens(transaction, sendings)
+    answers = [tokens.get(one.sender) == one.token for one in sendings]
+    fitting = [one for one, fits in zip(sendings, answers, strict=True) if fits]
+    jobs: dict[JobId, NewJob] = {}
+    for one in fitting:
+        for job in one.jobs:
+            jobs.setdefault(job.id, job)
+    await add_missing(transaction, list(jobs.values()))
+    await transaction.run_each(
+        """
+        UPDATE jobs
+        SET cursor_text = COALESCE(%s, cursor_text), progress = COALESCE(%s, progress)
+        WHERE id = %s
+        """,
+        [(one.cursor, one.progress, one.sender) for one in fitting],
+    )
+    return answers
+
+
+async def lock_tokens(transaction: Transaction, sendings: Sequence[Sending]) -> dict[JobId, Token]:
+    """Of those that run. None of them is settled or given out again before the commit."""
+    if not sendings:
+        return {}
+    sql = """
+        SELECT id, token
+        FROM jobs FORCE INDEX (PRIMARY)
+        WHERE id IN %s AND running = 1
+        ORDER BY id
+        FOR UPDATE
+    """
+    return dict(await transaction.rows(sql, (tuple({one.sender for one in sendings}),)))
+
+
+async def add_missing(transaction: Transaction, jobs: Sequence[NewJob]) -> None:
+    """What was sent before is left alone: what it waited for may have gone since."""
+    there = await find_stored(transaction, [job.id for job in jobs])
+    new = [job for job in jobs if job.id not in there]
+    if not new:
+        return
+    ids = [job.id for job in new]
+    whole = await insert_new(transaction, new) == len(new)
+    created = set(ids) if whole else await find_stored(transaction, ids)
+    if any(job.after for job in new):
+        await wait_for_others(transaction, new, created)

@@ -1,0 +1,137 @@
+"""Many new jobs at once, by COPY.
+
+The server writes all that it adds to one page as one record of its WAL, and works at the first
+rows while the others are still made here.
+"""
+
+import struct
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from asyncpg.pgproto.pgproto import UUID
+
+from onbeat.model.errors import Conflict, Invalid
+from onbeat.model.job import Job
+from onbeat.model.schedule import Overlap
+from onbeat.model.target import lane_of
+from onbeat.ports.store import Hint
+from onbeat.stores.postgres.rows import spec_json
+from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.values import micros
+
+COPIED_MIN: Final = 100
+"""With fewer, the round trips of a transaction cost more than COPY spares."""
+PIECE = 250  # jobs that are sent while the next ones are made
+ENDED_MAX = 100  # ids of ended jobs that are compared here
+
+COLUMNS: Final = (
+    "id", "created_at", "due_at", "queue", "priority", "lane", "start_by", "grp", "spec"
+)  # fmt: skip
+# Each value follows its length; that of NULL is -1.
+BEGIN: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+END: Final = struct.pack(">h", -1)
+NULL: Final = struct.pack(">i", -1)
+FIRST: Final = struct.Struct(">hi16siqiq")
+PRIORITY: Final = struct.Struct(">ih")
+INSTANT: Final = struct.Struct(">iq")
+LENGTH: Final = struct.Struct(">i")
+
+
+def may_be_copied(jobs: Sequence[Job]) -> bool:
+    """Whether they are many, and none of them concerns any other job or a schedule."""
+    return len(jobs) >= COPIED_MIN and all(map(is_plain, jobs))
+
+
+def is_plain(job: Job) -> bool:
+    return (
+        job.unique is None
+        and job.schedule_id is None
+        and not job.after
+        and job.occurrence is None
+        and job.overlap is Overlap.ALLOW
+    )
+
+
+async def copy_new(transaction: Transaction, jobs: Sequence[Job]) -> int:
+    """Add jobs that are probably all new; raises `Conflict` where one exists or has ended.
+
+    Whether one has ended is asked when all of them are added: nobody else can add or end one of
+    them from then on, and whoever was ending one meanwhile has been waited for.
+    """
+    added = await transaction.copy("jobs", COLUMNS, pieces(jobs))
+    if await any_ended(transaction, [job.id for job in jobs]):
+        raise Conflict("some of the jobs have ended")
+    transaction.hints.add(Hint.JOBS)
+    return added
+
+
+async def any_ended(transaction: Transaction, ids: Sequence[str]) -> bool:
+    """New ids lie so close together that hardly another job has one between them."""
+    sql = "SELECT id FROM finished WHERE id BETWEEN $1 AND $2 LIMIT $3"
+    between = await transaction.column(sql, min(ids), max(ids), ENDED_MAX)
+    if len(between) < ENDED_MAX:
+        return not {str(id) for id in between}.isdisjoint(ids)
+    sql = """
+        SELECT EXISTS (
+          SELECT 1
+          FROM unnest($1::uuid[]) AS new (id)
+          WHERE (SELECT 1 FROM finished WHERE finished.id = new.id) = 1)
+    """
+    return bool(await transaction.value(sql, ids))
+
+
+async def pieces(jobs: Sequence[Job]) -> AsyncIterator[bytes]:
+    pack = Packer()
+    yield BEGIN
+    for start in range(0, len(jobs), PIECE):
+        yield pack.rows(jobs[start : start + PIECE])
+    yield END
+
+
+class Packer:
+    """Makes rows in the binary form of COPY; what jobs have in common is packed once."""
+
+    def __init__(self) -> None:
+        self.lines: dict[tuple[str, int, str], bytes] = {}
+        self.at: datetime | None = None
+        self.micros = 0
+
+    def rows(self, jobs: Iterable[Job]) -> bytes:
+        try:
+            return b"".join(map(self.row, jobs))
+        except (ValueError, struct.error) as error:
+            raise Invalid(f"this cannot be stored: {error}") from error
+
+    def row(self, job: Job) -> bytes:
+        spec = spec_json(job)
+        created_at = self.instant(job.created_at)
+        due_at = created_at if job.due_at == job.created_at else micros(job.due_at)
+        first = FIRST.pack(len(COLUMNS), 16, UUID(job.id).bytes, 8, created_at, 8, due_at)
+        return first + self.line(job) + self.seldom(job) + LENGTH.pack(len(spec)) + spec
+
+    def instant(self, at: datetime) -> int:
+        """Jobs of one call were mostly made at one instant."""
+        if at is not self.at:
+            self.at, self.micros = at, micros(at)
+        return self.micros
+
+    def line(self, job: Job) -> bytes:
+        key = (job.queue, job.priority, lane_of(job.target))
+        found = self.lines.get(key)
+        if found is None:
+            queue, priority, lane = key
+            found = packed(queue) + PRIORITY.pack(2, priority) + packed(lane)
+            self.lines[key] = found
+        return found
+
+    def seldom(self, job: Job) -> bytes:
+        if job.start_by is None and not job.group:
+            return NULL + NULL
+        bound = NULL if job.start_by is None else INSTANT.pack(8, micros(job.start_by))
+        return bound + (packed(job.group) if job.group else NULL)
+
+
+def packed(text: str) -> bytes:
+    value = text.encode()
+    return LENGTH.pack(len(value)) + value

@@ -1,0 +1,1 @@
+"""What the stores on servers have in common."""

@@ -1,0 +1,146 @@
+"""Connections of one event loop, lent one at a time."""
+
+import asyncio
+import contextlib
+import random
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Generic, Protocol, TypeVar
+
+from onbeat.model.errors import Unavailable
+
+Connection = TypeVar("Connection")
+
+WAIT_SECONDS = 30.0
+PAUSE_SECONDS_MAX = 0.5
+CLOSE_SECONDS = 2.0
+
+
+class Driver(Protocol[Connection]):
+    """How connections of one kind are made and ended."""
+
+    async def connect(self) -> Connection:
+        """Raises what the driver raises."""
+        ...
+
+    def is_open(self, connection: Connection) -> bool: ...
+
+    async def close(self, connection: Connection) -> None:
+        """Take leave of the server."""
+        ...
+
+    def throw_away(self, connection: Connection) -> None:
+        """At once, whatever goes on on it."""
+        ...
+
+    def is_lost(self, error: BaseException) -> bool:
+        """Whether the connection is gone, or in a state that nobody knows."""
+        ...
+
+    def unavailable(self, error: BaseException) -> Unavailable: ...
+
+
+class Pool(Generic[Connection]):
+    """At most `limit` connections, made when they are needed."""
+
+    def __init__(self, driver: Driver[Connection], limit: int) -> None:
+        self._driver = driver
+        self._limit = limit
+        self._idle: list[Connection] = []
+        self._count = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._failures = 0
+        self._pause_ends = 0.0
+        self._closed = False
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncGenerator[Connection, None]:
+        """A connection that is in no transaction; it is thrown away when the block fails oddly."""
+        connection = await self._get()
+        try:
+            yield connection
+        except BaseException as error:
+            # Cancelled in the middle of an answer: what comes next on it is unknown.
+            if self._driver.is_lost(error) or not isinstance(error, Exception):
+                self._driver.throw_away(connection)
+            raise
+        finally:
+            self._give_back(connection)
+
+    async def close(self) -> None:
+        """What is lent is closed when it comes back."""
+        self._closed = True
+        idle, self._idle = self._idle, []
+        self._count -= len(idle)
+        for connection in idle:
+            try:
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self._driver.close(connection)
+            except Exception:  # noqa: BLE001  it is gone either way
+                self._driver.throw_away(connection)
+
+    async def _get(self) -> Connection:
+        while True:
+            if (connection := self._take()) is not None:
+                return connection
+            if self._count < self._limit:
+                return await self._connect()
+            await self._turn()
+
+    def _take(self) -> Connection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if self._driver.is_open(connection):
+                return connection
+            self._count -= 1
+        return None
+
+    async def _turn(self) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await turn
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if turn.done() and not turn.cancelled():
+                self._wake()  # its turn came all the same, and is another's now
+            if isinstance(error, TimeoutError):
+                raise self._driver.unavailable(error) from error
+            raise
+
+    async def _connect(self) -> Connection:
+        """Raises what the driver raises."""
+        loop = asyncio.get_running_loop()
+        self._count += 1
+        try:
+            await asyncio.sleep(self._pause_ends - loop.time())
+            connection = await self._driver.connect()
+        except BaseException as error:
+            self._count -= 1
+            self._wake()
+            if not isinstance(error, Exception):
+                raise
+            # Many processes lose the server at once; they should not come back at once.
+            self._failures += 1
+            pause = min(PAUSE_SECONDS_MAX, 0.02 * 2 ** min(self._failures, 10))
+            self._pause_ends = loop.time() + pause * random.random()  # noqa: S311  no secret
+            raise
+        self._failures = 0
+        return connection
+
+    def _give_back(self, connection: Connection) -> None:
+        if self._closed or not self._driver.is_open(connection):
+            with contextlib.suppress(Exception):  # it is gone either way
+                self._driver.throw_away(connection)
+            self._count -= 1
+        else:
+            self._idle.append(connection)
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return

@@ -1,0 +1,53 @@
+"""Values as columns keep them: instants as microseconds since the epoch, records as JSON text."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from onbeat.model.job import JobState
+from onbeat.model.schedule import Overlap
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ENCODER = msgspec.json.Encoder()
+
+STATES = {state.value: state for state in JobState}
+OVERLAPS: dict[str | None, Overlap] = {
+    None: Overlap.ALLOW,
+    **{overlap.value: overlap for overlap in Overlap},
+}
+
+
+def micros(instant: datetime) -> int:
+    """Exactly; a float would lose the last digits."""
+    span = instant - EPOCH
+    return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
+
+
+def micros_or_none(instant: datetime | None) -> int | None:
+    return None if instant is None else micros(instant)
+
+
+def instant(value: int) -> datetime:
+    return EPOCH + timedelta(microseconds=value)
+
+
+def instant_or_none(value: int | None) -> datetime | None:
+    return None if value is None else EPOCH + timedelta(microseconds=value)
+
+
+def raw_or_none(text: str | None) -> msgspec.Raw | None:
+    return None if text is None else msgspec.Raw(text.encode())
+
+
+def text_or_none(raw: msgspec.Raw | None) -> str | None:
+    return None if raw is None else bytes(raw).decode()
+
+
+def to_json(value: Any) -> str:
+    return ENCODER.encode(value).decode()
+
+
+def overlap_text(overlap: Overlap) -> str | None:
+    """None for the usual rule, which then takes no room."""
+    return None if overlap is Overlap.ALLOW else overlap.value

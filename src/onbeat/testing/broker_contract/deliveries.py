@@ -1,0 +1,150 @@
+"""What is published is received: all of it, as it was, and by one inbox at a time."""
+
+import asyncio
+
+import pytest
+
+from onbeat.model.errors import TooLarge
+from onbeat.ports.transport import Broker, Delivery, Inbox
+from onbeat.testing.broker_contract.acts import (
+    an_envelope,
+    bodies,
+    collected,
+    drained,
+    envelopes,
+    joined,
+    missing,
+    only,
+)
+from onbeat.testing.broker_contract.line import SLICE, Traits
+
+
+class DeliveryContract:
+    async def test_a_message_is_received_as_it_was_published(
+        self, broker: Broker, queue: str, traits: Traits
+    ) -> None:
+        sent = an_envelope(bytes(range(256)), job="1", note="")
+        await broker.publish(queue, [sent])
+        (got,) = await drained(broker, queue, 1, traits)
+        assert (got.body, got.headers, got.id) == (sent.body, sent.headers, sent.id)
+
+    async def test_an_empty_body_is_received(
+        self, broker: Broker, queue: str, traits: Traits
+    ) -> None:
+        await broker.publish(queue, [an_envelope(b"")])
+        (got,) = await drained(broker, queue, 1, traits)
+        assert got.body == b""
+
+    async def test_headers_keep_text_of_any_script(
+        self, broker: Broker, queue: str, traits: Traits
+    ) -> None:
+        sent = an_envelope(a="Größe 測試 🎉", b=" \t two\nlines ", c='"quoted", \\ and %41')
+        await broker.publish(queue, [sent])
+        (got,) = await drained(broker, queue, 1, traits)
+        assert got.headers == sent.headers
+
+    async def test_a_thousand_are_published_in_one_call(
+        self, broker: Broker, queue: str, traits: Traits
+    ) -> None:
+        sent = envelopes(1_000)
+        await broker.publish(queue, sent)
+        assert await missing(broker, queue, sent, traits) == set()
+
+    async def test_publishing_nothing_is_no_error(
+        self, broker: Broker, queue: str, traits: Traits
+    ) -> None:
+        await broker.publish(queue, [])
+        assert await only(broker, queue, traits)
+
+    async def test_many_may_publish_at_once(
+        self, broker: Broker, other: Broker, queue: str, traits: Traits
+    ) -> None:
+        sent = envelopes(200)
+        lots = [sent[start : start + 10] for start in range(0, 200, 10)]
+        places = [broker, other] * 10
+        await asyncio.gather(
+            *(place.publish(queue, lot) for place, lot in zip(places, lots, strict=True))
+        )
+        assert await missing(broker, queue, sent, traits) == set()
+
+    async def test_another_broker_object_receives_it(
+        self, broker: Broker, other: Broker, queue: str, traits: Traits
+    ) -> None:
+        sent = envelopes(3)
+        await broker.publish(queue, sent)
+        assert bodies(await drained(other, queue, 3, traits)) == bodies(sent)
+
+    async def test_what_is_published_while_an_inbox_waits_is_received(
+        self, broker: Broker, other: Broker, queue: str, traits: Traits
+    ) -> None:
+        async with broker.inbox(queue, prefetch=10) as inbox:
+            await joined([inbox], traits)
+            waiting = asyncio.create_task(collected(inbox, 1, traits, acknowledge=True))
+            await other.publish(queue, [an_envelope(b"late")])
+            assert bodies(await waiting) == [b"late"]
+
+    async def test_receive_answers_with_nothing_after_its_wait(
+        self, broker: Broker, queue: str, traits: Traits
+    ) -> None:
+        async with broker.inbox(queue, prefetch=10) as inbox:
+            async with asyncio.timeout(traits.patience):
+                assert len(await inbox.receive(10, 0)) == 0
+                assert len(await inbox.receive(10, SLICE)) == 0
+
+    async def test_receive_answers_with_no_more_than_its_limit(
+        self, broker: Broker, queue: str, traits: Traits
+    ) -> None:
+        await broker.publish(queue, envelopes(30))
+        async with broker.inbox(queue, prefetch=30) as inbox:
+            got: list[Delivery] = []
+            while len(got) < 30:
+                some = await inbox.receive(7, SLICE)
+                assert len(some) <= 7
+                got += some
+            await inbox.acknowledge(got)
+        assert bodies(got) == bodies(envelopes(30))
+
+    async def test_a_cancelled_receive_loses_nothing(
+        self, broker: Broker, queue: str, traits: Traits
+    ) -> None:
+        sent, got = envelopes(20), list[Delivery]()
+        async with broker.inbox(queue, prefetch=100) as inbox:
+            for envelope in sent:
+                receiving = asyncio.create_task(inbox.receive(1, traits.patience))
+                await broker.publish(queue, [envelope])
+                receiving.cancel()
+                for answer in await asyncio.gather(receiving, return_exceptions=True):
+                    got += [] if isinstance(answer, BaseException) else answer
+            got += await collected(inbox, len(sent) - len(got), traits)
+            await inbox.acknowledge(got)
+        assert bodies(got) == bodies(sent)
+
+    async def test_inboxes_share_a_queue_without_doubling(
+        self, broker: Broker, other: Broker, queue: str, traits: Traits
+    ) -> None:
+        sent, got = envelopes(300), list[Delivery]()
+
+        async def take(inbox: Inbox) -> None:
+            while len(got) < len(sent):
+                some = await inbox.receive(10, SLICE)
+                got.extend(some)
+                await inbox.acknowledge(some)
+
+        async with (
+            broker.inbox(queue, prefetch=20) as first,
+            other.inbox(queue, prefetch=20) as second,
+            broker.inbox(queue, prefetch=20) as third,
+        ):
+            await joined([first, second, third], traits)
+            await broker.publish(queue, sent)
+            async with asyncio.timeout(traits.patience), asyncio.TaskGroup() as tasks:
+                for inbox in (first, second, third):
+                    tasks.create_task(take(inbox))
+        assert bodies(got) == bodies(sent)
+
+    async def test_one_that_is_too_large_is_refused_before_any_is_sent(
+        self, broker: Broker, queue: str, traits: Traits
+    ) -> None:
+        with pytest.raises(TooLarge):
+            await broker.publish(queue, [an_envelope(), an_envelope(bytes(traits.too_large))])
+        assert await only(broker, queue, traits)

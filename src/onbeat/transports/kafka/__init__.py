@@ -1,0 +1,1 @@
+"""Kafka, and what speaks its language."""

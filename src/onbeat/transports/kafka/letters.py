@@ -1,0 +1,56 @@
+"""Envelopes as messages of Kafka, and its messages as deliveries."""
+
+from typing import Any, Final
+
+import msgspec
+from confluent_kafka import Message
+
+from onbeat.model.errors import TooLarge
+from onbeat.ports.transport import Envelope
+
+ID: Final = "onbeat.id"
+FRAME_BYTES: Final = 100  # of a message, and of a batch with it alone
+HEADER_FRAME_BYTES: Final = 10
+
+
+class Letter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An envelope in the form of Kafka. Letters of one key keep their order."""
+
+    body: bytes
+    key: bytes | None
+    headers: list[tuple[str, bytes]]
+
+    def size(self) -> int:
+        """In bytes, and no less than Kafka counts."""
+        headers = sum(
+            len(name.encode()) + len(value) + HEADER_FRAME_BYTES for name, value in self.headers
+        )
+        return len(self.body) + len(self.key or b"") + headers + FRAME_BYTES
+
+
+def letter_of(envelope: Envelope, bytes_max: int) -> Letter:
+    """Raises `TooLarge` for one of more bytes."""
+    headers = {**envelope.headers, ID: envelope.id}
+    letter = Letter(
+        body=envelope.body,
+        key=(envelope.key or envelope.id).encode() or None,
+        headers=[(name, value.encode()) for name, value in headers.items()],
+    )
+    if letter.size() > bytes_max:
+        raise TooLarge(
+            f"message {envelope.id} has {letter.size()} bytes with its headers; this Kafka takes"
+            f" {bytes_max}: keep large data elsewhere and send where it is, or raise"
+            " message.max.bytes here and there"
+        )
+    return letter
+
+
+def content_of(message: Message) -> tuple[bytes, dict[str, str], str]:
+    """Body, headers and id, as well as they can be read: others may have sent it."""
+    pairs: list[tuple[str, bytes | None]] = list(message_headers(message))
+    headers = {name: (value or b"").decode(errors="replace") for name, value in pairs}
+    return message.value() or b"", headers, headers.pop(ID, "")
+
+
+def message_headers(message: Message) -> Any:
+    return message.headers() or ()

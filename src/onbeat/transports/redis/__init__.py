@@ -1,0 +1,1 @@
+"""Redis, with a stream and one consumer group for each queue."""

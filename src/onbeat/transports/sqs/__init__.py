@@ -1,0 +1,1 @@
+"""Amazon SQS, and what speaks its language."""

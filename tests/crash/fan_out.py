@@ -1,0 +1,75 @@
+"""A program that fans out to many rows, and is killed while it does.
+
+It says where it is at every few rows. Half of the rows go to a queue that is paused: their jobs
+wait, while those of the others run and end.
+"""
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from onbeat import Context, Onbeat, Options
+
+rows, kind = int(sys.argv[1]), sys.argv[2]
+
+STEP = 250
+
+beat = Onbeat(Path("store").read_text(), options=Options(drain_timeout=timedelta(seconds=0.05)))
+
+
+@beat.task("charge")
+async def charge(row: int) -> None: ...
+
+
+@beat.task("bill.cursor")
+async def bill_with_cursor(context: Context):
+    first = context.saved or 0
+    say("begins at", first)
+    for row in range(first, rows):
+        yield call(row)
+        if row % 7 == 0:
+            context.save(row + 1)
+        if row % STEP == 0:
+            say("row", row)
+
+
+@beat.task("bill.keys")
+def bill_with_keys():
+    say("begins at", 0)
+    for row in range(rows):
+        yield charge.options(unique=f"row {row}", queue=queue(row)).call(row)
+        if row % STEP == 0:
+            say("row", row)
+
+
+@beat.task("bill.plain")
+async def bill_plainly():
+    say("begins at", 0)
+    for row in range(rows):
+        yield call(row)
+        if row % STEP == 0:
+            say("row", row)
+
+
+def call(row):
+    return charge.options(queue=queue(row)).call(row)
+
+
+def queue(row: int) -> str:
+    return "parked" if row % 2 else "default"
+
+
+def say(*words: object) -> None:
+    sys.stdout.write(" ".join(map(str, words)) + ";\n")
+    sys.stdout.flush()
+
+
+if kind == "send":
+    beat.queues.pause("parked")
+    for task in (bill_with_cursor, bill_with_keys, bill_plainly):
+        if task.name == sys.argv[3]:
+            say("sent", task.send().id)
+    beat.wait_for(beat.close())
+    beat.portal.close()
+else:
+    beat.run()

@@ -1,0 +1,325 @@
+"""Real processes over brokers of our own that die, forget, fill up and come back."""
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import sys
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from app.programs import program
+from crash.ledger import Books
+from crash.test_kill import SEED, count, let_it_run
+from onbeat.app.brokers import open_broker
+from onbeat.model.worker import is_carried
+from onbeat.ports.transport import Envelope
+from onbeat.wire.work import SUBMIT
+from transports.rabbitmq import server as rabbitmq
+from transports.redis import server as redis
+from waiting import eventually_here
+
+PROGRAM = (Path(__file__).parent / "carried.py").read_text()
+RESTARTS = max(2, int(os.environ.get("ONBEAT_CRASH_CYCLES", "8")) // 4)
+BACK_WITHIN = 15.0  # for a machine that has much else to do; five seconds are what is promised
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("fleet")]
+
+
+class Server(Protocol):
+    """`forget` drops all messages, `fill` leaves no room for more until `clear`."""
+
+    url: str
+
+    def start(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def forget(self) -> None: ...
+
+    def fill(self) -> None: ...
+
+    def clear(self) -> None: ...
+
+
+class RabbitMq(rabbitmq.Private):
+    def forget(self) -> None:
+        """Also its queues."""
+        for word in ("stop_app", "reset", "start_app"):
+            self.control(word)
+
+    def fill(self) -> None:
+        self.control("set_vm_memory_high_watermark", "absolute", "1MB")
+
+    def clear(self) -> None:
+        self.control("set_vm_memory_high_watermark", "0.4")
+
+
+class Redis(redis.Private):
+    def forget(self) -> None:
+        with redis.client(self.url) as one:
+            one.flushall()
+
+    def fill(self) -> None:
+        with redis.client(self.url) as one:
+            one.config_set("maxmemory", 1)
+
+    def clear(self) -> None:
+        with redis.client(self.url) as one:
+            one.config_set("maxmemory", 0)
+
+
+KINDS = {"rabbitmq": RabbitMq, "redis": Redis}
+
+
+@pytest.fixture(params=KINDS)
+def broker(request):
+    made = KINDS[request.param]()
+    yield made
+    made.stop()
+
+
+class Fleet:
+    """Processes by what they are for; those that run jobs talk over the broker."""
+
+    def __init__(self, place, broker, stack):
+        self.place = place
+        self.broker = broker
+        self.stack = stack
+        self.running = {}
+
+    def start(self, name, roles):
+        url = f"{self.broker.url}?timeout=3"
+        words = ("--transport", url, "--roles", roles, "--port", "0", "--planner-horizon", "2s")
+        self.running[name] = self.stack.enter_context(program(PROGRAM, self.place, *words))
+        return self.running[name]
+
+    def start_sender(self):
+        self.running["sender"] = self.stack.enter_context(program(PROGRAM, self.place, "send"))
+        self.running["sender"].wait_to_say("sending")
+
+    def wait_until_ready(self):
+        for name, one in self.running.items():
+            one.wait_to_say("sending" if name == "sender" else "event=ready")
+
+    def all_say(self, text, times):
+        for name, one in self.running.items():
+            if name != "sender":
+                one.wait_to_say(text, times)
+
+    def wait_for_work(self, jobs, what, within=20.0):
+        done = count(self.place, "ended")
+        eventually_here(lambda: count(self.place, "ended") >= done + jobs, what, within)
+
+    def wait_until_quiet(self):
+        """Nothing more is sent, and all that was due ends."""
+        self.running.pop("sender").kill()
+        since = datetime.now(UTC)
+        eventually_here(
+            lambda: Books.glance(self.place).is_quiet(since), "all that was due has ended", 40
+        )
+
+    def drain(self):
+        for one in self.running.values():
+            one.signal(signal.SIGTERM)
+        for name, one in self.running.items():
+            assert one.ended() == 0, f"{name}: {one.log.read_text()}"
+
+
+ALL = {"all": "planner,dispatcher,worker,supervisor"}
+SPREAD = {
+    "keeper": "planner,supervisor,dispatcher",
+    "dispatcher": "dispatcher",
+    "worker-1": "worker",
+    "worker-2": "worker",
+}
+
+
+@contextlib.contextmanager
+def fleet(place, broker, parts):
+    with contextlib.ExitStack() as stack:
+        made = Fleet(place, broker, stack)
+        made.start_sender()
+        for name, roles in parts.items():
+            made.start(name, roles)
+        made.wait_until_ready()
+        yield made
+
+
+class BrokeredBooks(Books):
+    """What was only on its way, and given back, was no attempt."""
+
+    async def read(self) -> None:
+        await super().read()
+        self.attempts = {
+            id: [one for one in told if not is_carried(one.worker)]
+            for id, told in self.attempts.items()
+        }
+
+
+def checked(place, *, lost=0):
+    """Nothing is missing, and nothing was done twice that did not say why."""
+    books = BrokeredBooks(place)
+    books.check_accepted()
+    books.check_attempts()
+    books.check_occurrences()
+    books.check_runs_of_occurrences()
+    assert sum(job.lost for job in books.jobs.values()) == lost
+    states = Counter(job.state.value for job in books.jobs.values())
+    # What `pytest -rP` shows, so that less of anything is seen.
+    sys.stdout.write(f"jobs {dict(states)} refused {count(place, 'refused')}\n")
+    return books
+
+
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_a_broker_killed_under_load_loses_nothing_and_is_not_missed(place, broker):
+    chance = random.Random(SEED)
+    broker.start()
+    with fleet(place, broker, SPREAD) as made:
+        for number in range(RESTARTS):
+            made.wait_for_work(50, "it works")
+            let_it_run(chance.uniform(0.0, 0.3))
+            broker.kill()
+            made.wait_for_work(100, "it works without the broker")
+            made.all_say("event=loop.failed loop=broker", number + 1)
+            broker.start()
+            made.all_say("event=loop.recovered loop=broker", number + 1)
+            made.wait_for_work(50, "it works over the broker", BACK_WITHIN)
+        made.wait_until_quiet()
+        made.drain()
+    checked(place)
+
+
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_a_broker_that_forgets_everything_under_load_costs_time_alone(place, broker):
+    broker.start()
+    with fleet(place, broker, SPREAD) as made:
+        for _ in range(RESTARTS):
+            made.wait_for_work(50, "it works")
+            broker.forget()
+            made.wait_for_work(50, "it works on", BACK_WITHIN)
+        made.wait_until_quiet()
+        made.drain()
+    checked(place)
+
+
+@pytest.mark.parametrize("place", ["postgres"], indirect=True)
+def test_a_full_broker_is_done_without_until_it_has_room(place, broker):
+    broker.start()
+    with fleet(place, broker, SPREAD) as made:
+        made.wait_for_work(50, "it works")
+        broker.fill()
+        dispatcher = made.running["dispatcher"]
+        dispatcher.wait_to_say("event=loop.failed loop=broker")
+        made.wait_for_work(200, "it works without the broker")
+        broker.clear()
+        dispatcher.wait_to_say("event=loop.recovered loop=broker")
+        made.wait_for_work(50, "it works over the broker", BACK_WITHIN)
+        made.wait_until_quiet()
+        made.drain()
+    checked(place)
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_service_starts_before_its_broker_and_is_ready(place, broker):
+    """One process, one file: it serves and works, and says what it misses."""
+    with fleet(place, broker, ALL | {"all": f"{ALL['all']},api"}) as made:
+        service = made.running["all"]
+        made.wait_for_work(50, "it works without the broker")
+        service.wait_to_say("event=loop.failed loop=broker")
+        broker.start()
+        service.wait_to_say("event=loop.recovered loop=broker")
+        made.wait_for_work(50, "it works over the broker", BACK_WITHIN)
+        made.wait_until_quiet()
+        made.drain()
+    checked(place)
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_rolling_restarts_over_a_broker_lose_nothing_and_cost_no_attempt(place, broker):
+    broker.start()
+    with fleet(place, broker, {"keeper": "planner,supervisor", "all": "dispatcher,worker"}) as made:
+        for _ in range(4):
+            made.wait_for_work(30, "it works")
+            old = made.running.pop("all")
+            made.start("all", "dispatcher,worker")
+            old.signal(signal.SIGTERM)
+            assert old.ended() == 0, old.log.read_text()
+        made.wait_until_quiet()
+        made.drain()
+    books = checked(place)
+    assert {job.attempt for job in books.jobs.values() if job.is_final} == {1}
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_worker_killed_under_load_costs_what_it_ran_and_no_more(place, broker):
+    broker.start()
+    parts = {"keeper": "planner,supervisor,dispatcher", "one": "worker", "two": "worker"}
+    with fleet(place, broker, parts) as made:
+        for victim in ("one", "keeper", "two"):
+            made.wait_for_work(30, "it works")
+            made.running.pop(victim).kill()
+            made.start(victim, parts[victim])
+            made.wait_until_ready()
+        made.wait_until_quiet()
+        made.drain()
+    books = BrokeredBooks(place)
+    books.check_accepted()
+    books.check_attempts()
+    books.check_runs_of_occurrences()
+
+
+LARGE = 5_000_000
+LARGE_MESSAGES = 150
+MEGABYTES_MAX = (
+    700  # of the process at its height: fifty messages on their way, each twice, and itself
+)
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_flood_of_huge_messages_is_put_aside_within_bounded_memory(place, broker):
+    broker.start()
+    with fleet(place, broker, ALL) as made:
+        asyncio.run(flood(broker.url))
+        made.wait_for_work(50, "it works on", 40)
+        eventually_here(lambda: asyncio.run(depth(broker.url)) == 0, "all is put aside", 60)
+        height = megabytes(made.running["all"].pid)
+        made.wait_until_quiet()
+        made.drain()
+    sys.stdout.write(f"height {height} MB\n")
+    assert height < MEGABYTES_MAX
+    checked(place)
+
+
+async def flood(url):
+    broker = open_broker(f"{url}?timeout=30")
+    await broker.open()
+    for number in range(LARGE_MESSAGES):
+        await broker.publish(SUBMIT, [Envelope(body=b"x" * LARGE, id=f"large-{number}")])
+    await broker.close()
+
+
+async def depth(url):
+    broker = open_broker(f"{url}?timeout=30")
+    await broker.open()
+    try:
+        return await broker.depth(SUBMIT)
+    finally:
+        await broker.close()
+
+
+def megabytes(pid):
+    """The most memory that it has had."""
+    (line,) = [
+        line
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        if line.startswith("VmHWM:")
+    ]
+    return int(line.split()[1]) // 1024

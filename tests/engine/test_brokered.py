@@ -1,0 +1,501 @@
+"""Jobs that go over a broker: what it loses, doubles or forges costs time, and nothing else."""
+
+import json
+from datetime import timedelta
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from engine.bench import Bench
+from engine.broker import LocalBroker
+from onbeat.engine.carrier import LOOK_PERIOD, PATIENCE, QUIET_PERIOD, Carrier
+from onbeat.engine.crew import ALONE_PERIOD, IN_FLIGHT_MIN, Crew
+from onbeat.engine.intake import Intake
+from onbeat.engine.receiver import HOPS_MAX, Receiver
+from onbeat.engine.remote import CREW_GRACE, RemoteSender, RemoteTasks
+from onbeat.engine.renewer import Renewer
+from onbeat.model.errors import Unavailable
+from onbeat.model.job import JobState
+from onbeat.model.outcome import Released
+from onbeat.model.target import HandlerTarget
+from onbeat.model.worker import carrier_id
+from onbeat.ports.transport import Envelope
+from onbeat.testing.build import NOW, SECOND, a_job
+from onbeat.wire.work import REPLIES, SUBMIT, announcement
+
+RUN = "onbeat.run.default"
+WORK = "onbeat.work.default"
+
+
+class Fleet:
+    """A worker's bench, and a carrier beside it on the same store and clock."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.broker = LocalBroker()
+        self.buried: list[tuple[str, bytes, str]] = []
+        self.crew = Crew(bench.store, bench.clock)
+        self.carrier = Carrier(
+            bench.store, self.broker, bench.clock, self.crew, carrier_id("one"), None
+        )
+        self.row = replace(bench.row, id=self.carrier.id, lanes=())
+        self.receiver = self.a_receiver("default")
+
+    def a_receiver(self, queue: str) -> Receiver:
+        bench = self.bench
+        return Receiver(
+            bench.store,
+            self.broker,
+            bench.clock,
+            bench.worker,
+            bench.row.id,
+            bench.handlers.registry.tasks,
+            queue,
+            self.bury,
+        )
+
+    def a_sender(self, *declared: str, known_here: frozenset[str] = frozenset()) -> RemoteSender:
+        bench = self.bench
+        return RemoteSender(
+            bench.store,
+            self.broker,
+            bench.clock,
+            self.crew,
+            "one",
+            None,
+            RemoteTasks(frozenset(declared), lambda: known_here),
+            timedelta(seconds=120),
+            lambda job: bench.worker.record(job, Released(), timedelta()),
+        )
+
+    async def bury(self, source, delivery, reason) -> None:
+        self.buried.append((source, delivery.body, reason))
+
+    async def beat(self) -> None:
+        renewer = Renewer(
+            self.bench.store, self.bench.store, self.bench.clock, lambda: self.row, self.carrier
+        )
+        await renewer.renew_held()
+
+    async def carry(self) -> None:
+        """One round of the carrier, long enough after the last one that it looks around."""
+        self.bench.clock.set(self.bench.clock.now() + SECOND)
+        await self.carrier.step()
+
+    async def take(self) -> None:
+        await self.receiver.step()
+        await self.bench.worker.idle.wait()
+
+
+@pytest.fixture
+async def fleet():
+    ran = []
+
+    async def work(n=0):
+        ran.append(n)
+
+    async with Bench(work=work) as bench:
+        fleet = Fleet(bench)
+        fleet.ran = ran
+        await fleet.beat()
+        yield fleet
+        await fleet.receiver.leave()
+
+
+def numbered(count):
+    return [
+        a_job(target=HandlerTarget("work", kwargs=msgspec.Raw(b'{"n":%d}' % n)))
+        for n in range(count)
+    ]
+
+
+async def test_a_due_job_goes_over_the_broker_and_runs_once(fleet):
+    (job,) = numbered(1)
+    await fleet.bench.store.enqueue([job])
+    await fleet.carry()
+    carried = await fleet.bench.job(job)
+    assert (carried.state, carried.worker, carried.attempt) == (
+        JobState.RUNNING,
+        fleet.carrier.id,
+        1,
+    )
+    await fleet.take()
+    done = await fleet.bench.job(job)
+    assert (done.state, done.attempt, fleet.ran) == (JobState.SUCCEEDED, 1, [0])
+
+
+async def test_many_jobs_share_messages(fleet):
+    await fleet.bench.store.enqueue(numbered(100))
+    await fleet.carry()
+    assert len(fleet.broker.published) < 10
+    assert all(envelope.fleeting for _, envelope in fleet.broker.published), "hints, and no more"
+    for _ in range(20):
+        await fleet.take()
+    assert sorted(fleet.ran) == list(range(100))
+
+
+async def test_a_doubled_message_runs_nothing_twice(fleet):
+    fleet.broker.copies = 3
+    await fleet.bench.store.enqueue(numbered(1))
+    await fleet.carry()
+    for _ in range(3):
+        await fleet.take()
+    assert fleet.ran == [0]
+
+
+async def test_a_lost_message_is_announced_again_after_a_while(fleet):
+    fleet.broker.loses = True
+    await fleet.bench.store.enqueue(numbered(1))
+    await fleet.carry()
+    fleet.broker.loses = False
+    await fleet.carry()
+    assert len(fleet.broker.published) == 1
+    fleet.bench.clock.set(fleet.bench.clock.now() + PATIENCE * SECOND)
+    await fleet.carry()
+    await fleet.take()
+    assert (fleet.ran, len(fleet.broker.published)) == ([0], 2)
+
+
+async def test_the_waits_between_announcements_grow(fleet):
+    fleet.broker.loses = True
+    await fleet.bench.store.enqueue(numbered(1))
+    for _ in range(200):
+        await fleet.carry()
+    assert 6 <= len(fleet.broker.published) <= 8
+
+
+async def test_while_nothing_moves_the_carrier_looks_ever_more_seldom(fleet):
+    await fleet.bench.store.enqueue(numbered(IN_FLIGHT_MIN))
+    await fleet.carry()
+    rests = []
+    for _ in range(8):
+        fleet.bench.clock.set(fleet.bench.clock.now() + SECOND)
+        rests.append(await fleet.carrier.step())
+    assert rests == sorted(rests)
+    assert (rests[0], rests[-1]) == (2 * LOOK_PERIOD, QUIET_PERIOD)
+    await fleet.take()
+    fleet.bench.clock.set(fleet.bench.clock.now() + SECOND)
+    await fleet.carrier.step()
+    assert fleet.carrier.look_period == LOOK_PERIOD
+
+
+async def test_the_first_worker_is_found_soon(fleet):
+    """Many jobs may have waited for it; the carrier does not sleep for long without anybody."""
+    await fleet.bench.store.forget_workers([fleet.bench.row.id])
+    await fleet.bench.store.enqueue(numbered(1))
+    rest = await fleet.carrier.step()
+    assert rest == ALONE_PERIOD
+    await fleet.bench.renewer.renew_held()
+    fleet.bench.clock.set(fleet.bench.clock.now() + rest * SECOND)
+    await fleet.carrier.step()
+    await fleet.take()
+    assert fleet.ran == [0]
+
+
+async def test_what_is_due_is_claimed_before_anything_else_is_asked(fleet):
+    await fleet.carry()
+    await fleet.bench.store.enqueue(numbered(1))
+    fleet.bench.store.calls.clear()
+    await fleet.carry()
+    assert fleet.bench.store.calls[0] == "claim"
+    assert {"workers", "held"} < set(fleet.bench.store.calls)
+
+
+async def test_a_claim_with_room_for_more_is_not_repeated_at_once(fleet):
+    await fleet.bench.store.enqueue(numbered(3))
+    assert await fleet.carrier.step() == QUIET_PERIOD
+    assert len(fleet.carrier.under_way) == 3
+
+
+async def test_what_has_been_started_is_not_announced_again(fleet):
+    await fleet.bench.store.enqueue(numbered(1))
+    await fleet.carry()
+    await fleet.take()
+    await fleet.carry()
+    assert fleet.carrier.under_way == {}
+
+
+async def test_while_the_broker_is_away_nothing_is_lost_and_it_is_sent_on_its_return(fleet):
+    fleet.broker.is_away = True
+    await fleet.bench.store.enqueue(numbered(3))
+    with pytest.raises(Unavailable):
+        await fleet.carry()
+    await fleet.bench.store.enqueue(later := numbered(1))
+    with pytest.raises(Unavailable):
+        await fleet.carry()
+    (waits,) = [await fleet.bench.job(job) for job in later]
+    assert waits.state is JobState.WAITING, "nothing is claimed that could not be announced"
+    fleet.broker.is_away = False
+    await fleet.carry()
+    for _ in range(4):
+        await fleet.take()
+    assert sorted(fleet.ran) == [0, 0, 1, 2]
+
+
+async def test_a_claim_whose_answer_was_lost_is_found_by_what_is_held(fleet):
+    await fleet.bench.store.enqueue(numbered(1))
+    fleet.bench.store.after["claim"] = 1
+    with pytest.raises(Unavailable):
+        await fleet.carry()
+    for _ in range(3):
+        await fleet.carry()
+    await fleet.take()
+    assert fleet.ran == [0]
+
+
+async def test_a_dead_carrier_costs_no_attempt(fleet):
+    (job,) = numbered(1)
+    await fleet.bench.store.enqueue([job])
+    await fleet.carry()
+    await fleet.broker.purge(RUN)
+    fleet.bench.store.inner._tables.workers.pop(fleet.carrier.id)
+    assert await fleet.bench.rescuer.rescue_expired() == 1
+    back = await fleet.bench.job(job)
+    assert (back.state, back.attempt, back.released, back.lost) == (JobState.WAITING, 0, 0, 0)
+
+
+async def test_a_message_of_an_older_claim_runs_nothing(fleet):
+    (job,) = numbered(1)
+    await fleet.bench.store.enqueue([job])
+    await fleet.carry()
+    fleet.bench.store.inner._tables.workers.pop(fleet.carrier.id)
+    await fleet.bench.rescuer.rescue_expired()
+    await fleet.take()
+    assert (fleet.ran, (await fleet.bench.job(job)).state) == ([], JobState.WAITING)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b'{"id":"x"}', b"\xff\xfe", b"[" * 10_000])
+async def test_what_is_no_announcement_is_put_aside(fleet, body):
+    fleet.broker.put(RUN, Envelope(body=body, id="bad"))
+    await fleet.take()
+    ((source, buried, reason),) = fleet.buried
+    assert (source, buried) == (RUN, body)
+    assert "no announcement" in reason
+    assert fleet.broker.lines[RUN].handed_out == {}
+
+
+async def test_a_forged_announcement_runs_nothing(fleet):
+    (job,) = numbered(1)
+    await fleet.bench.store.enqueue([job])
+    fleet.broker.put(RUN, Envelope(body=announcement([replace(job, token=1)]), id="forged"))
+    await fleet.take()
+    assert (fleet.ran, fleet.buried) == ([], [])
+
+
+async def test_a_task_unknown_to_this_worker_is_passed_on_but_not_for_ever(fleet):
+    other = a_job("elsewhere")
+    fleet.broker.put(RUN, Envelope(body=announcement([replace(other, token=1)]), id="x"))
+    for _ in range(HOPS_MAX + 5):
+        await fleet.take()
+    assert len(fleet.broker.published) == HOPS_MAX
+    assert await fleet.broker.depth(RUN) == 0
+
+
+async def test_while_the_store_is_away_the_messages_stay_unacknowledged(fleet):
+    await fleet.bench.store.enqueue(numbered(1))
+    await fleet.carry()
+    fleet.bench.store.trouble["start"] = 2
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await fleet.take()
+    assert len(fleet.broker.lines[RUN].handed_out) == 1
+    await fleet.take()
+    assert (fleet.ran, fleet.broker.lines[RUN].handed_out) == ([0], {})
+
+
+async def test_a_start_whose_answer_was_lost_runs_the_job_once(fleet):
+    await fleet.bench.store.enqueue(numbered(1))
+    await fleet.carry()
+    fleet.bench.store.after["start"] = 1
+    with pytest.raises(Unavailable):
+        await fleet.take()
+    await fleet.take()
+    assert fleet.ran == [0]
+
+
+async def test_a_job_cancelled_on_its_way_does_not_run(fleet):
+    (job,) = numbered(1)
+    await fleet.bench.store.enqueue([job])
+    await fleet.carry()
+    await fleet.bench.store.cancel([job.id], "not wanted", NOW)
+    await fleet.take()
+    done = await fleet.bench.until(job, JobState.CANCELLED)
+    assert (done.reason, fleet.ran) == ("not wanted", [])
+
+
+async def test_a_draining_worker_leaves_messages_to_others(fleet):
+    await fleet.bench.store.enqueue(numbered(1))
+    await fleet.carry()
+    fleet.bench.worker.is_draining = True
+    await fleet.receiver.step()
+    assert await fleet.broker.depth(RUN) == 1
+
+
+async def test_a_carrier_that_stops_gives_back_what_nobody_has_started(fleet):
+    jobs = numbered(2)
+    await fleet.bench.store.enqueue(jobs[:1])
+    await fleet.carry()
+    await fleet.take()
+    await fleet.bench.store.enqueue(jobs[1:])
+    await fleet.carry()
+    await fleet.carrier.give_back(0.5)
+    back = await fleet.bench.job(jobs[1])
+    assert (back.state, back.attempt, back.due_at) == (
+        JobState.WAITING,
+        0,
+        fleet.bench.clock.now(),
+    )
+    assert (await fleet.bench.job(jobs[0])).state is JobState.SUCCEEDED
+
+
+# Work for other languages.
+
+
+async def test_a_declared_task_goes_out_in_the_documented_form(fleet):
+    target = HandlerTarget("export", kwargs=msgspec.Raw(b'{"objectID":23}'))
+    job = a_job(target=target)
+    await fleet.bench.store.enqueue([job])
+    sender = fleet.a_sender("export")
+    await sender.step()
+    ((queue, envelope),) = fleet.broker.published
+    assert queue == WORK
+    assert json.loads(envelope.body) == {
+        "jsonrpc": "2.0",
+        "method": "export",
+        "params": {"objectID": 23, "attempt": 1},
+        "id": job.id,
+    }
+    assert envelope.headers == {
+        "onbeat-token": "1",
+        "onbeat-attempt": "1",
+        "onbeat-deadline": "2030-01-01T12:02:00Z",
+    }
+    sent = await fleet.bench.job(job)
+    assert sent.lease_until == fleet.bench.clock.now() + 120 * SECOND
+
+
+async def test_a_remote_lease_that_runs_out_costs_an_attempt(fleet):
+    job = a_job("export")
+    await fleet.bench.store.enqueue([job])
+    await fleet.a_sender("export").step()
+    assert await fleet.bench.rescuer.rescue_expired() == 0
+    fleet.bench.clock.set(fleet.bench.clock.now() + 121 * SECOND)
+    assert await fleet.bench.rescuer.rescue_expired() == 1
+    back = await fleet.bench.job(job)
+    assert (back.state, back.attempt, back.lost) == (JobState.WAITING, 1, 1)
+
+
+async def test_what_could_not_be_sent_is_given_back_and_costs_nothing(fleet):
+    job = a_job("export")
+    await fleet.bench.store.enqueue([job])
+    sender = fleet.a_sender("export")
+
+    async def fails(queue, envelopes):
+        raise Unavailable("gone between two calls")
+
+    fleet.broker.publish = fails
+    with pytest.raises(Unavailable):
+        await sender.step()
+    back = await fleet.bench.job(job)
+    assert (back.state, back.attempt, back.released) == (JobState.WAITING, 0, 0)
+
+
+async def test_without_the_broker_nothing_is_claimed_for_other_languages(fleet):
+    job = a_job("export")
+    await fleet.bench.store.enqueue([job])
+    fleet.broker.is_away = True
+    with pytest.raises(Unavailable):
+        await fleet.a_sender("export").step()
+    assert (await fleet.bench.job(job)).token == 0
+
+
+async def test_a_large_payload_is_to_be_fetched(fleet):
+    text = msgspec.json.encode({"page": "x" * 200_000})
+    job = a_job(target=HandlerTarget("export", kwargs=msgspec.Raw(text)))
+    await fleet.bench.store.enqueue([job])
+    await fleet.a_sender("export").step()
+    ((_, envelope),) = fleet.broker.published
+    assert len(envelope.body) < 1_000
+    assert envelope.headers["onbeat-fetch"] == f"/api/jobs/{job.id}/start"
+
+
+async def test_a_task_known_here_goes_out_on_trial_when_no_worker_was_seen_that_knows_it(fleet):
+    job = a_job("export")
+    await fleet.bench.store.enqueue([a_job("work"), job])
+    sender = fleet.a_sender(known_here=frozenset({"work", "export", "@http"}))
+    await sender.step()
+    assert fleet.broker.published == []
+    fleet.bench.clock.set(fleet.bench.clock.now() + CREW_GRACE * SECOND)
+    await sender.step()
+    assert [json.loads(one.body)["method"] for _, one in fleet.broker.published] == ["export"]
+    fleet.bench.clock.set(fleet.bench.clock.now() + 121 * SECOND)
+    assert await fleet.bench.rescuer.rescue_expired() == 1
+    back = await fleet.bench.job(job)
+    assert (back.state, back.attempt, back.lost, back.released) == (JobState.WAITING, 0, 0, 0)
+
+
+async def test_what_is_on_trial_goes_to_a_worker_that_shows_itself(fleet):
+    job = a_job("export")
+    await fleet.bench.store.enqueue([job])
+    sender = fleet.a_sender(known_here=frozenset({"export"}))
+    await sender.step()
+    fleet.bench.clock.set(fleet.bench.clock.now() + CREW_GRACE * SECOND)
+    await sender.step()
+    assert (await fleet.bench.job(job)).state is JobState.RUNNING
+    await fleet.bench.store.beat(replace(fleet.bench.row, id="late", lanes=("export",)))
+    fleet.bench.clock.set(fleet.bench.clock.now() + SECOND)
+    await sender.step()
+    back = await fleet.bench.job(job)
+    assert (back.state, back.attempt) == (JobState.WAITING, 0)
+
+
+# What comes in.
+
+
+async def test_what_comes_in_is_answered_and_acknowledged(fleet):
+    async def answer(delivery):
+        return delivery.body.upper()
+
+    intake = Intake(fleet.broker, SUBMIT, answer, fleet.bury)
+    fleet.broker.put(SUBMIT, Envelope(body=b"a", id="1"))
+    fleet.broker.put(SUBMIT, Envelope(body=b"b", id="2", headers={"reply-to": "mine"}))
+    await intake.step()
+    await intake.leave()
+    assert {(queue, one.body, one.id) for queue, one in fleet.broker.published} == {
+        (REPLIES, b"A", "1.reply"),
+        ("mine", b"B", "2.reply"),
+    }
+    assert fleet.broker.lines[SUBMIT].handed_out == {}
+
+
+async def test_what_comes_in_waits_for_the_store(fleet):
+    answers = [Unavailable("away"), None]
+
+    async def answer(delivery):
+        said = answers.pop(0)
+        if said is not None:
+            raise said
+
+    intake = Intake(fleet.broker, SUBMIT, answer, fleet.bury)
+    fleet.broker.put(SUBMIT, Envelope(body=b"a", id="1"))
+    with pytest.raises(Unavailable):
+        await intake.step()
+    assert len(fleet.broker.lines[SUBMIT].handed_out) == 1
+    await intake.step()
+    await intake.leave()
+    assert (fleet.broker.lines[SUBMIT].handed_out, fleet.buried) == ({}, [])
+
+
+async def test_one_bad_message_does_not_hold_up_the_others(fleet):
+    async def answer(delivery):
+        if delivery.body == b"bad":
+            raise KeyError("params")
+
+    intake = Intake(fleet.broker, SUBMIT, answer, fleet.bury)
+    for body in (b"good", b"bad", b"good"):
+        fleet.broker.put(SUBMIT, Envelope(body=body, id="1"))
+    await intake.step()
+    await intake.leave()
+    assert fleet.buried == [(SUBMIT, b"bad", "KeyError: 'params'")]
+    assert fleet.broker.lines[SUBMIT].handed_out == {}

@@ -1,0 +1,254 @@
+"""A task scheduler that speaks JSON-RPC over queues: each of its documented steps."""
+
+import asyncio
+import json
+from datetime import timedelta
+
+import pytest
+
+from onbeat import Retry
+from onbeat.model.job import JobState
+from onbeat.ports.store import ClaimRequest
+from onbeat.wire.work import DEAD, REPLIES, RESULTS, SUBMIT, work_queue
+from waiting import eventually
+
+WORK = work_queue("default")
+SUBMITTED = {"jsonrpc": "2.0", "method": "submit:export", "params": {"objectID": 23}}
+LINEAR = Retry(attempts_max=10, backoff="linear", delay="5s", jitter=False)
+
+
+def waiting(job):
+    return job.state is JobState.WAITING
+
+
+async def test_a_submission_becomes_one_waiting_job(make_fleet, outside):
+    """S3-A01."""
+    async with make_fleet(roles=frozenset({"supervisor"})) as fleet:
+        await outside.say(SUBMIT, SUBMITTED)
+        job = await fleet.the_job(lambda job: True, "the job")
+        assert (job.target.task, bytes(job.target.kwargs)) == ("export", b'{"objectID":23}')
+        assert (job.state, job.attempt) == (JobState.WAITING, 0)
+
+
+async def test_the_request_to_the_worker_and_its_success(make_fleet, outside):
+    """S3-A02, S3-A03."""
+    async with make_fleet() as fleet:
+        await outside.say(SUBMIT, SUBMITTED)
+        delivery = await outside.next(WORK)
+        request = json.loads(delivery.body)
+        job = await fleet.the_job(lambda job: job.attempt == 1, "its first attempt")
+        assert request == {
+            "jsonrpc": "2.0",
+            "method": "export",
+            "params": {"objectID": 23, "attempt": 1},
+            "id": job.id,
+        }
+        assert job.state is JobState.RUNNING
+        result = {"result": "success", "attempt": 1}
+        await outside.say(RESULTS, {"jsonrpc": "2.0", "result": result, "id": request["id"]})
+        done = await fleet.the_job(lambda job: job.state is JobState.SUCCEEDED, "its end")
+        assert json.loads(bytes(done.result))["result"] == "success"
+
+
+async def test_an_error_is_tried_again_after_five_seconds(make_fleet, outside):
+    """S3-A04."""
+    async with make_fleet(retry=LINEAR) as fleet:
+        await outside.say(SUBMIT, SUBMITTED)
+        request = json.loads((await outside.next(WORK)).body)
+        error = {"code": -1234, "message": "something bad happened", "attempt": 1}
+        await outside.say(RESULTS, {"jsonrpc": "2.0", "error": error, "id": request["id"]})
+        job = await fleet.the_job(waiting, "the wait for its second attempt")
+        (attempt,) = await fleet.beat.store.attempts(job.id)
+        assert "something bad happened" in job.error
+        assert job.due_at - attempt.finished_at == timedelta(seconds=5)
+
+
+async def test_ten_errors_are_the_end(make_fleet, outside):
+    """S3-A05."""
+    async with make_fleet(retry=Retry(attempts_max=10, delay=0)) as fleet:
+        await outside.say(SUBMIT, SUBMITTED)
+        for number in range(1, 11):
+            request = json.loads((await outside.next(WORK)).body)
+            assert request["params"]["attempt"] == number
+            error = {"code": "5050", "message": "random", "attempt": str(number)}
+            await outside.say(RESULTS, {"jsonrpc": "2.0", "error": error, "id": request["id"]})
+        job = await fleet.the_job(lambda job: job.state is JobState.FAILED, "its end")
+        assert (job.attempt, job.reason) == (10, "attempts used up")
+        assert await outside.look(WORK, within=0.5) is None
+
+
+async def test_the_same_message_twice_is_one_job(make_fleet, outside):
+    """S3-A06: by the message's own id, and by a key that the sender chose."""
+    async with make_fleet(roles=frozenset({"supervisor"})) as fleet:
+        for _ in range(3):
+            await outside.say(SUBMIT, SUBMITTED, id="message-1")
+        keyed = SUBMITTED | {"onbeat": {"unique": "export:23"}, "id": 7}
+        for _ in range(3):
+            await outside.say(SUBMIT, keyed)
+        answers = [json.loads((await outside.next(REPLIES)).body)["result"] for _ in range(3)]
+        assert len({answer["id"] for answer in answers}) == 1
+        assert sorted(answer["created"] for answer in answers) == [False, False, True]
+        assert len(await fleet.jobs()) == 2
+
+
+async def test_a_job_whose_worker_died_is_delivered_again(make_fleet, outside):
+    """S3-A07."""
+    async with make_fleet(lease=timedelta(seconds=1)) as fleet:
+        await outside.say(SUBMIT, SUBMITTED)
+        first = json.loads((await outside.next(WORK)).body)
+        second = json.loads((await outside.next(WORK)).body)
+        assert (first["params"]["attempt"], second["params"]["attempt"]) == (1, 2)
+        (attempt,) = await fleet.beat.store.attempts(first["id"])
+        assert attempt.outcome == "lost"
+
+
+async def test_a_late_result_of_an_earlier_attempt_changes_nothing(make_fleet, outside):
+    """S3-A08."""
+    async with make_fleet(lease=timedelta(seconds=1)) as fleet:
+        await outside.say(SUBMIT, SUBMITTED)
+        request = json.loads((await outside.next(WORK)).body)
+        await outside.next(WORK)
+        late = {"result": "success", "attempt": 1}
+        await outside.say(RESULTS, {"jsonrpc": "2.0", "result": late, "id": request["id"]})
+        timely = {"result": "success", "attempt": 2}
+        await outside.say(RESULTS, {"jsonrpc": "2.0", "result": timely, "id": request["id"]})
+        job = await fleet.the_job(lambda job: job.is_final, "its end")
+        assert (job.state, job.attempt) == (JobState.SUCCEEDED, 2)
+
+
+async def test_a_crash_between_effect_and_result_has_one_effect(make_fleet, outside):
+    """S3-A09: the worker keeps the job's id with its effect, and finds it there the second time."""
+    exported: dict[str, int] = {}
+    async with make_fleet(lease=timedelta(seconds=1)) as fleet:
+        await outside.say(SUBMIT, SUBMITTED)
+        for crashes in (True, False):
+            request = json.loads((await outside.next(WORK)).body)
+            exported.setdefault(request["id"], request["params"]["objectID"])
+            if not crashes:
+                result = {"result": "success", "attempt": request["params"]["attempt"]}
+                await outside.say(
+                    RESULTS, {"jsonrpc": "2.0", "result": result, "id": request["id"]}
+                )
+        await fleet.the_job(lambda job: job.state is JobState.SUCCEEDED, "its success")
+        assert list(exported.values()) == [23]
+
+
+async def test_ended_jobs_go_after_their_time_and_failed_ones_stay_longer(make_fleet, outside):
+    """S3-A10."""
+    async with make_fleet(
+        keep=timedelta(0), keep_failed=timedelta(days=1), retry=Retry(attempts_max=1)
+    ) as fleet:
+        for number in (1, 2):
+            await outside.say(SUBMIT, SUBMITTED | {"params": {"objectID": number}})
+        for _ in range(2):
+            request = json.loads((await outside.next(WORK)).body)
+            said = (
+                {"code": 1, "message": "no", "attempt": 1}
+                if request["params"]["objectID"] == 2
+                else None
+            )
+            outcome = {"error": said} if said else {"result": {"attempt": 1}}
+            await outside.say(RESULTS, {"jsonrpc": "2.0", "id": request["id"], **outcome})
+        await fleet.the_job(lambda job: job.state is JobState.FAILED, "the one that failed")
+        now = fleet.beat.clock.now() + timedelta(hours=1)
+        keep = {"finished_before": now, "failed_before": now - timedelta(days=1), "limit": 10}
+
+        async def pruned():
+            await fleet.beat.store.prune(**keep)
+            return [job.state for job in await fleet.jobs()] == [JobState.FAILED]
+
+        await eventually(pruned, "the one that succeeded is gone")
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (b"\xff\xfe", "UTF-8"),
+        (b'{"jsonrpc":"2.0","method":"submit:export","params":', "JSON"),
+        ({"jsonrpc": "2.0", "method": "submit:dummy", "params": {}}, "dummy"),
+        ({"jsonrpc": "2.0", "method": "submit:export", "params": "objectID"}, "params"),
+        ({"jsonrpc": "1.0", "method": "submit:export"}, "jsonrpc"),
+    ],
+)
+async def test_what_cannot_be_used_is_put_aside_once_with_its_reason(
+    make_fleet, outside, message, reason
+):
+    """S3-A11."""
+    async with make_fleet(roles=frozenset({"supervisor"})) as fleet:
+        await outside.say(SUBMIT, message)
+        (letter,) = await fleet.letters(1)
+        assert reason in letter.reason
+        assert letter.source == SUBMIT
+        told = await outside.next(DEAD)
+        assert (told.body, told.headers["onbeat-source"]) == (letter.body, SUBMIT)
+        assert told.headers["onbeat-reason"] == letter.reason[:500]
+        assert await fleet.jobs() == []
+
+
+async def test_many_senders_send_each_job_once(make_fleet, outside):
+    """S3-A12: two dispatchers on one store, a thousand jobs."""
+    async with make_fleet() as fleet:
+        task = "export"
+        async with make_fleet() as other:
+            assert other.beat is not fleet.beat
+            body = [SUBMITTED | {"params": {"objectID": n}} for n in range(1_000)]
+            await outside.say(SUBMIT, body)
+            seen = [json.loads((await outside.next(WORK)).body) for _ in range(1_000)]
+        assert sorted(one["params"]["objectID"] for one in seen) == list(range(1_000))
+        assert {one["method"] for one in seen} == {task}
+        assert len({one["id"] for one in seen}) == 1_000
+
+
+async def test_a_stop_lets_the_present_job_end(make_fleet, outside, transport):
+    """S3-A13: for a worker with the store at hand."""
+    began, goes_on = asyncio.Event(), asyncio.Event()
+
+    def register(beat):
+        @beat.task("slow")
+        async def slow() -> str:
+            began.set()
+            await goes_on.wait()
+            return "done"
+
+    async with make_fleet(register=register) as fleet:
+        await outside.say(SUBMIT, {"jsonrpc": "2.0", "method": "submit:slow"})
+        await began.wait()
+        stop = asyncio.create_task(fleet.beat.stop())
+        goes_on.set()
+        assert await stop == 0
+        (job,) = await fleet.jobs()
+        assert job.state is JobState.SUCCEEDED
+
+
+async def test_an_unknown_method_of_a_worker_is_put_aside_and_the_job_waits(make_fleet, outside):
+    async with make_fleet() as fleet:
+        await outside.say(SUBMIT, SUBMITTED)
+        request = json.loads((await outside.next(WORK)).body)
+        error = {"code": -32601, "message": "Method not found", "attempt": 1}
+        await outside.say(RESULTS, {"jsonrpc": "2.0", "error": error, "id": request["id"]})
+        await fleet.letters(1)
+        job = await fleet.the_job(waiting, "the wait for another worker")
+        assert job.attempt == 0
+
+
+async def test_results_without_an_attempt_or_a_job_are_put_aside(make_fleet, outside):
+    async with make_fleet() as fleet:
+        await outside.say(RESULTS, {"jsonrpc": "2.0", "result": {"ok": 1}, "id": "1"})
+        await outside.say(RESULTS, {"jsonrpc": "2.0", "id": "1"})
+        await outside.say(RESULTS, b"no json")
+        assert len(await fleet.letters(3)) == 3
+
+
+async def test_nobody_else_claims_what_was_sent(make_fleet, outside):
+    async with make_fleet() as fleet:
+        await outside.say(SUBMIT, SUBMITTED)
+        await outside.next(WORK)
+        claimed = await fleet.beat.store.claim(
+            ClaimRequest(
+                worker="remote:me",
+                now=fleet.beat.clock.now(),
+                limit=10,
+                lanes=frozenset({"export"}),
+            )
+        )
+        assert claimed.jobs == ()

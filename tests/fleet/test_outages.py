@@ -1,0 +1,364 @@
+"""A broker that goes, stalls, forgets or is misused: jobs run meanwhile, once, and none is lost."""
+
+import asyncio
+import contextlib
+import json
+from collections import Counter
+from urllib.parse import urlsplit
+
+import pytest
+
+from fleet.conftest import speaking
+from onbeat.model.ids import Token
+from onbeat.model.job import JobState
+from onbeat.ports.transport import Envelope
+from onbeat.telemetry.standard import Standard
+from onbeat.wire.work import DEAD, REPLIES, RESULTS, SUBMIT, run_queue, work_queue
+from transports.proxy import CHUNK, Proxy
+from waiting import eventually
+
+RUN, WORK = run_queue("default"), work_queue("default")
+BACK_WITHIN = 5.0  # seconds after which a broker that is back is used as before
+AWAY_WITHIN = 10.0  # three seconds of patience, and a slow machine
+
+
+@pytest.fixture
+def transport(line):
+    return line.through
+
+
+@pytest.fixture
+async def outside(line):
+    async with speaking(line.straight) as outside:
+        yield outside
+
+
+@pytest.fixture
+def ran():
+    return Counter()
+
+
+@pytest.fixture
+def make_working(make_fleet, ran):
+    """A program with a task that notes which numbers it was called with."""
+    tasks = {}
+
+    def register(beat):
+        beat.telemetry = Standard()
+
+        @beat.task("work")
+        async def work(n: int) -> None:
+            ran[n] += 1
+
+        tasks[beat] = work
+
+    def make(**runtime):
+        return make_fleet(register=register, **runtime)
+
+    async def send(fleet, numbers):
+        work = tasks[fleet.beat]
+        await fleet.beat.asend([work.call(n) for n in numbers])
+
+    make.send = send
+    return make
+
+
+def brokered(fleet):
+    return fleet.beat.machinery.runtime.brokered
+
+
+def watch_of(fleet):
+    return brokered(fleet).watch
+
+
+async def used_again(fleet, within=BACK_WITHIN):
+    await eventually(
+        lambda: watch_of(fleet).is_usable and not brokered(fleet).fallback.is_needed,
+        "jobs go over the broker again",
+        within,
+    )
+
+
+def counted(fleet):
+    """The numbers of messages that the program publishes, as it goes on."""
+    broker = fleet.beat.machinery.brokerage.broker
+    publish, counts = broker.publish, Counter()
+
+    async def counting(queue, envelopes):
+        counts[queue] += 1
+        await publish(queue, envelopes)
+
+    broker.publish = counting
+    return counts
+
+
+async def all_ran(ran, count, within=AWAY_WITHIN):
+    await eventually(lambda: len(ran) == count, f"{count} have run", within)
+
+
+async def check_once(fleet, ran):
+    """Every job has ended by one attempt that ran."""
+    assert set(ran.values()) == {1}
+    stats = await fleet.beat.store.stats(fleet.beat.clock.now())
+    assert stats.jobs["succeeded"] == len(ran)
+    assert stats.jobs["waiting"] == stats.jobs["running"] == stats.jobs["failed"] == 0
+
+
+async def settled(fleet, count):
+    async def all_settled():
+        stats = await fleet.beat.store.stats(fleet.beat.clock.now())
+        return stats.jobs["succeeded"] == count
+
+    await eventually(all_settled, f"{count} have ended")
+
+
+@pytest.mark.parametrize("fault", ["cut", "silent"])
+async def test_jobs_run_while_the_broker_is_away_and_over_it_when_it_is_back(
+    make_working, line, ran, fault
+):
+    async with make_working() as fleet:
+        watch, counts = watch_of(fleet), counted(fleet)
+        await make_working.send(fleet, range(10))
+        await all_ran(ran, 10)
+        assert counts[RUN] > 0
+        line.proxy.silence() if fault == "silent" else await line.proxy.cut()
+        await make_working.send(fleet, range(10, 30))
+        await all_ran(ran, 30)
+        assert not watch.is_usable
+        await eventually(lambda: watch.is_away, "it is seen to be away")
+        published, tries, looks = counts.total(), line.proxy.refused, watch.silences
+        await eventually(lambda: watch.silences > looks + 3, "some seconds pass", 20)
+        assert counts.total() <= published + 1, "nothing is published to a broker that is away"
+        assert line.proxy.refused - tries < 60, "nor is it overrun by those who would reach it"
+        await line.proxy.mend()
+        await used_again(fleet)
+        before = counts[RUN]
+        # One after the other: what each waits for adds up.
+        for number in range(30, 80):
+            await make_working.send(fleet, [number])
+            await all_ran(ran, number + 1, BACK_WITHIN)
+        assert counts[RUN] > before
+        await settled(fleet, 80)
+        await check_once(fleet, ran)
+
+
+async def test_a_program_starts_without_its_broker_and_uses_it_when_it_comes(
+    make_working, line, ran
+):
+    await line.proxy.cut()
+    async with make_working() as fleet:
+        await make_working.send(fleet, range(5))
+        await all_ran(ran, 5)
+        await line.proxy.mend()
+        await used_again(fleet)
+        counts = counted(fleet)
+        await make_working.send(fleet, range(5, 10))
+        await all_ran(ran, 10, BACK_WITHIN)
+        assert counts[RUN] > 0
+        await settled(fleet, 10)
+        await check_once(fleet, ran)
+
+
+async def test_after_a_short_interruption_jobs_are_as_quick_as_before(make_working, line, ran):
+    async with make_working() as fleet:
+        await make_working.send(fleet, range(5))
+        await all_ran(ran, 5)
+        await line.proxy.cut()
+        tries = line.proxy.refused
+        await eventually(lambda: line.proxy.refused > tries + 10, "it is missed")
+        await line.proxy.mend()
+        async with asyncio.timeout(BACK_WITHIN + 10):
+            for number in range(5, 105):
+                await make_working.send(fleet, [number])
+                await all_ran(ran, number + 1)
+        await settled(fleet, 105)
+        await check_once(fleet, ran)
+
+
+async def test_of_all_loops_only_the_broker_s_own_falls_silent(make_working, line):
+    """So a process that nobody can reach over the broker is alive, and its readiness says why."""
+    async with make_working() as fleet:
+        watch = watch_of(fleet)
+        counts = fleet.beat.telemetry.counts
+        failures = counts.loop_failures
+        await line.proxy.cut()
+        await eventually(lambda: watch.is_away, "it is seen to be away")
+        # What each loop had begun before that comes to its end.
+        await eventually(lambda: failures.get("broker", 0) > 5, "it is said so", 20)
+        beats, failed = dict(counts.loop_beats), dict(failures)
+        await eventually(lambda: failures["broker"] > 10, "it is said again", 20)
+        assert {name for name, _ in failures.items() - failed.items()} == {"broker"}
+        silent = {name for name, at in counts.loop_beats.items() if at == beats.get(name)}
+        assert silent - {"pruner", "replanner", "planner", "ballast"} == {"broker"}
+
+
+class SlowProxy(Proxy):
+    """Everything that passes takes its time, either way."""
+
+    async def pass_on(self, source, target):
+        with contextlib.suppress(OSError):
+            while data := await source.read(CHUNK):
+                await asyncio.sleep(0.1)
+                target.write(data)
+                await target.drain()
+
+
+async def test_a_slow_broker_is_used_all_the_same(make_working, line, ran):
+    parts = urlsplit(line.straight)
+    async with SlowProxy(parts.hostname, parts.port) as proxy:
+        slow = line.straight.replace(parts.netloc.rpartition("@")[2], proxy.address)
+        async with make_working(over=slow) as fleet:
+            await make_working.send(fleet, range(10))
+            await all_ran(ran, 10, 20)
+            # To connect and make the queues takes many questions; what follows takes few.
+            await used_again(fleet, 30)
+            counts = counted(fleet)
+            for start in range(10, 50, 10):
+                await make_working.send(fleet, range(start, start + 10))
+            await all_ran(ran, 50, 20)
+            assert (watch_of(fleet).is_usable, counts[RUN] > 0) == (True, True)
+            await settled(fleet, 50)
+            await check_once(fleet, ran)
+
+
+async def test_remote_work_and_results_wait_for_the_broker(make_working, line, outside):
+    """A call comes once more where word of its arrival was cut off; a worker answers each."""
+    async with make_working() as fleet:
+        await outside.say(SUBMIT, {"jsonrpc": "2.0", "method": "submit:export"})
+        first = await outside.next(WORK)
+        await line.proxy.cut()
+        await eventually(lambda: watch_of(fleet).is_away, "it is seen to be away")
+        await answer(outside, first)
+        await outside.say(SUBMIT, {"jsonrpc": "2.0", "method": "submit:export"})
+        await line.proxy.mend()
+        worker = asyncio.create_task(answer_all(outside))
+        await settled(fleet, 2)
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
+        assert {job.attempt for job in await fleet.jobs()} == {1}
+
+
+async def answer_all(outside):
+    """As a remote worker does."""
+    while True:
+        await answer(outside, await outside.next(WORK, 60))
+
+
+async def answer(outside, delivery):
+    request = json.loads(delivery.body)
+    result = {"jsonrpc": "2.0", "result": request["params"], "id": request["id"]}
+    await outside.say(RESULTS, result, **{"onbeat-token": delivery.headers["onbeat-token"]})
+
+
+async def test_a_worker_cut_off_alone_still_takes_its_share(make_working, line, ran):
+    """The dispatcher reaches the broker, and there is no other worker."""
+    dispatching = frozenset({"dispatcher", "supervisor"})
+    async with (
+        make_working(roles=frozenset({"worker"})) as worker,
+        make_working(over=line.straight, roles=dispatching) as dispatcher,
+    ):
+        await make_working.send(dispatcher, range(5))
+        await all_ran(ran, 5)
+        await line.proxy.cut()
+        await make_working.send(dispatcher, range(5, 10))
+        await all_ran(ran, 10)
+        assert (watch_of(worker).is_away, watch_of(dispatcher).is_usable) == (True, True)
+        await settled(dispatcher, 10)
+        await check_once(dispatcher, ran)
+
+
+async def test_a_purge_under_load_costs_time_alone(make_working, outside, ran):
+    async with make_working() as fleet:
+        for start in range(0, 200, 20):
+            await make_working.send(fleet, range(start, start + 20))
+            await outside.broker.purge(RUN)
+        await all_ran(ran, 200, 15)
+        await settled(fleet, 200)
+        await check_once(fleet, ran)
+
+
+NOBODYS = "0199a1b2-0000-7000-8000-000000000001"
+FORGED = [
+    b"",
+    b"\x00\xff\xfe",
+    b"[" * 100_000,
+    b"{" + b'"a":' * 10_000,
+    b'"' + b"x" * 5_000_000 + b'"',
+    json.dumps({"jsonrpc": "2.0", "method": "work", "id": NOBODYS, "token": 2**70}).encode(),
+    json.dumps({"jsonrpc": "2.0", "method": "work", "id": NOBODYS, "token": 1}).encode(),
+    json.dumps({"jsonrpc": "2.0", "result": {"attempt": 1}, "id": NOBODYS}).encode(),
+    json.dumps(
+        {"jsonrpc": "2.0", "method": "submit:work", "params": {"n": "x" * 5_000_000}}
+    ).encode(),
+]
+HEADERS = {
+    "onbeat-token": "9" * 5_000,
+    "onbeat-hops": "-1",
+    "onbeat-deadline": "tomorrow",
+    "reply-to": REPLIES,
+}
+
+
+@pytest.mark.parametrize("queue", [RUN, SUBMIT, RESULTS])
+async def test_forged_messages_are_put_aside_and_hold_nothing_up(make_working, outside, ran, queue):
+    async with make_working() as fleet:
+        for body in FORGED:
+            await outside.broker.publish(queue, [Envelope(body=body, id="", headers=HEADERS)])
+        await make_working.send(fleet, range(20))
+        await all_ran(ran, 20, BACK_WITHIN)
+        await fleet.letters(5)
+        letters = await fleet.beat.store.dead_letters(None, 100)
+        assert {letter.source for letter in letters} == {queue}
+        assert all(len(letter.body) <= 1_048_576 for letter in letters)
+        for _ in letters:
+            told = await outside.next(DEAD)
+            assert told.headers["onbeat-source"] == queue
+        await settled(fleet, 20)
+        await check_once(fleet, ran)
+
+
+async def test_forged_results_and_announcements_of_real_jobs_change_nothing(
+    make_working, outside, ran
+):
+    """Who may write to the broker, and guesses an id, still lacks the token."""
+    async with make_working() as fleet:
+        await outside.say(SUBMIT, {"jsonrpc": "2.0", "method": "submit:export", "params": {}})
+        request = json.loads((await outside.next(WORK)).body)
+        for token in ("0", "2", "-1", "x"):
+            forged = {"jsonrpc": "2.0", "result": {"attempt": 1}, "id": request["id"]}
+            if token.isdecimal():
+                await outside.say(RESULTS, forged, **{"onbeat-token": token})
+            call = {"jsonrpc": "2.0", "method": "work", "id": request["id"], "token": 7}
+            await outside.say(RUN, call)
+        await make_working.send(fleet, range(5))
+        await all_ran(ran, 5)
+        job = await fleet.beat.store.job(request["id"])
+        assert (job.state, job.token, job.attempt) == (JobState.RUNNING, Token(1), 1)
+        real = {"jsonrpc": "2.0", "result": {"attempt": 1}, "id": request["id"]}
+        await outside.say(RESULTS, real, **{"onbeat-token": "1"})
+        await fleet.the_job(lambda job: job.state is JobState.SUCCEEDED, "its end")
+
+
+async def test_messages_out_of_order_and_doubled_are_each_done_once(make_working, outside, ran):
+    async with make_working(roles=frozenset({"dispatcher", "worker", "supervisor"})) as fleet:
+        calls = [
+            {"jsonrpc": "2.0", "method": "submit:work", "params": {"n": n}} for n in range(100)
+        ]
+        for number in [*reversed(range(100)), *range(0, 100, 3)]:
+            await outside.say(SUBMIT, calls[number], id=f"order-{number}")
+        await all_ran(ran, 100)
+        await settled(fleet, 100)
+        await check_once(fleet, ran)
+
+
+@pytest.mark.parametrize("fault", ["cut", "silent"])
+async def test_ends_with_the_broker_away_are_quick_and_lose_nothing(make_working, line, ran, fault):
+    async with make_working() as fleet:
+        await make_working.send(fleet, range(10))
+        await all_ran(ran, 10)
+        line.proxy.silence() if fault == "silent" else await line.proxy.cut()
+        await make_working.send(fleet, range(10, 15))
+        await asyncio.wait_for(fleet.beat.stop(), 10)
+    async with make_working():
+        await all_ran(ran, 15)
+    assert set(ran.values()) == {1}

@@ -1,0 +1,71 @@
+"""A database that an older program has written is brought up to date, with all that is in it."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from onbeat.model.outcome import Lost
+from onbeat.model.queue import Queue
+from onbeat.stores.mysql import migrate
+from onbeat.stores.mysql.place import read_place
+from onbeat.stores.mysql.pool import pool_of
+from onbeat.stores.mysql.rows import job_row
+from onbeat.stores.mysql.store import MysqlStore
+from onbeat.stores.mysql.transaction import Row, Transaction
+from onbeat.testing.build import NOW, a_job
+from onbeat.testing.store_contract.acts import claimed, end, ids_of, limit, stored
+from stores.mysql.server import database, execute
+
+INSERT_OF_FIRST = """
+    INSERT INTO jobs (id, queue, priority, lane, due_at, start_by, unique_key, schedule_id,
+                      occurrence, overlap, spec)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+"""
+
+
+async def insert(url: str, sql: str, rows: Sequence[Row]) -> None:
+    pool = pool_of(read_place(url), 1)
+    async with pool.lend() as db:
+        await Transaction(db).insert(sql, rows)
+    await pool.close()
+
+
+async def test_jobs_of_the_first_version_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [a_job(), a_job(priority=-1), a_job(queue="slow")]
+    with database() as url:
+        first = migrate.migrations()[:1]
+        with monkeypatch.context() as patch:
+            patch.setattr(migrate, "migrations", lambda: first)
+            store = MysqlStore(url)
+            await store.open()
+            await store.close()
+        rows = [job_row(job) for job in jobs]
+        await insert(url, INSERT_OF_FIRST, [(*row[:10], *row[11:]) for row in rows])
+        execute(
+            url,
+            f"""
+            UPDATE jobs SET running = 1, token = 1, attempt = 1, worker = 'worker', started_at = 0
+            WHERE id = '{jobs[2].id}'
+            """,
+            # Started in time, it failed and waits to be tried again.
+            f"UPDATE jobs SET token = 1, start_by = due_at - 1 WHERE id = '{jobs[1].id}'",
+            "INSERT INTO queues (name, paused) VALUES ('slow', 0), ('idle', 1)",
+        )
+        store = MysqlStore(url)
+        await store.open()
+        assert list(await store.queues(NOW)) == [
+            Queue(name="default", waiting=2, due=2, oldest_due_at=NOW),
+            Queue(name="idle", paused=True),
+            Queue(name="slow", running=1),
+        ]
+        await limit(store, concurrency=1)
+        later = a_job(queue="slow", group="a")
+        await store.enqueue([later])
+        taken = await claimed(store)
+        assert ids_of(taken) == [jobs[1].id, jobs[0].id]
+        assert [await stored(store, job) for job in taken] == list(taken)
+        lost = {job.id: job for job in await store.abandoned([], NOW, 10)}
+        assert lost.keys() == set(ids_of(jobs))
+        await end(store, lost[jobs[2].id], Lost("gone"))
+        assert ids_of(await claimed(store, limit=1)) == [jobs[2].id]
+        await store.close()

@@ -1,0 +1,63 @@
+"""What `onbeat doctor` finds of servers: what their settings would lose, and whether they answer."""
+
+import json
+import os
+
+import pytest
+from click.testing import CliRunner
+
+from onbeat.cli.main import root
+from stores.mysql import server as mysql
+from stores.postgres import server as postgres
+from transports.redis import server as redis
+from transports.servers import free_port
+
+
+@pytest.fixture
+def findings(tmp_path, monkeypatch):
+    """Runs `onbeat doctor` with these settings; answers with its findings by name."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(**settings):
+        (tmp_path / "onbeat.yaml").write_text(json.dumps(settings))
+        result = CliRunner().invoke(root, ["doctor", "--json"])
+        found = {found["name"]: found for found in json.loads(result.stdout)["findings"]}
+        assert result.exit_code == (0 if all(each["ok"] for each in found.values()) else 1)
+        return found
+
+    return run
+
+
+def test_of_postgresql_it_looks_at_durability_clock_and_commits(findings):
+    with postgres.database(f"onbeat_doctor_{os.getpid()}") as url:
+        found = findings(store=url)
+    for name in ("fsync", "full page writes", "synchronous commit", "clock offset", "commit"):
+        assert found[name]["value"]
+
+
+def test_of_mysql_it_looks_at_durability_clock_and_commits(findings):
+    with mysql.database() as url:
+        found = findings(store=url)
+    for name in ("innodb_flush_log_at_trx_commit", "sync_binlog", "clock offset", "commit"):
+        assert found[name]["value"]
+
+
+def test_of_a_file_it_looks_at_durability_and_disk(findings):
+    found = findings(store="sqlite:///onbeat.db")
+    for name in ("journal mode", "synchronous", "integrity", "file system", "free space", "fsync"):
+        assert found[name]["value"]
+
+
+def test_a_broker_that_answers_needs_no_persistence(findings):
+    url = redis.server()
+    found = findings(transport=url, connections={"mail": url})
+    assert found["transport"]["ok"]
+    assert "its own persistence is not needed" in found["transport"]["value"]
+    assert found["connection mail"]["ok"]
+    assert "persistence" not in found["connection mail"]["value"]
+
+
+def test_a_broker_that_is_away_is_told(findings):
+    found = findings(transport=f"redis://127.0.0.1:{free_port()}?timeout=1")
+    assert not found["transport"]["ok"]
+    assert "127.0.0.1" in found["transport"]["value"]

@@ -1,0 +1,302 @@
+"""What the breaker makes of real calls, one by one and through a whole outage."""
+
+import asyncio
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from yarl import URL
+
+from engine.bench import Told
+from onbeat import Onbeat, http
+from onbeat.model.job import JobState
+from onbeat.model.outcome import Failed, Snoozed, Succeeded
+from onbeat.rules.breaking import CALLS_MIN, HOLD_SECONDS_MIN
+from onbeat.targets.breaker import ENDPOINTS_MAX, Breakers, chance_of, endpoint_of
+from onbeat.targets.http import HttpOptions, HttpRunner
+from targets.runs import CLOCK, LONG, a_run
+from targets.sink import Sink, break_off_in_body, hang_up, reset, says, silent
+from waiting import eventually
+
+DOWN = says("503 Service Unavailable")
+
+
+class HandClock:
+    """Both of its clocks are moved by hand, together."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self):
+        return CLOCK.at + timedelta(seconds=self.seconds)
+
+    def monotonic(self):
+        return self.seconds
+
+
+class Bench:
+    """A runner on a clock of its own, and what it told."""
+
+    def __init__(self, **options) -> None:
+        self.clock = HandClock()
+        self.told = Told()
+        options = {"timeout": LONG, "private_allowed": True} | options
+        self.runner = HttpRunner(self.clock, HttpOptions(**options), telemetry=self.told)
+
+    async def __aenter__(self):
+        await self.runner.open()
+        return self
+
+    async def __aexit__(self, *_):
+        await self.runner.close()
+
+    async def call(self, url, times=1):
+        """The outcome of the last of so many calls, none of which waits for another."""
+        runs = [a_run(url) for _ in range(times)]
+        return (await asyncio.gather(*map(self.runner.run, runs)))[-1]
+
+    @property
+    def changes(self):
+        return self.told.of("breaker_changed")
+
+
+SAYS_DOWN = [
+    says("429 Too Many Requests"),
+    says("502 Bad Gateway"),
+    says("503 Service Unavailable"),
+    says("504 Gateway Timeout"),
+    hang_up,
+    reset,
+]
+SAYS_THERE = [
+    says(),
+    says("302 Found"),
+    says("404 Not Found"),
+    says("408 Request Timeout"),
+    says("410 Gone"),
+    says("500 Internal Server Error"),
+    break_off_in_body,
+]
+
+
+@pytest.mark.parametrize("behaviour", SAYS_DOWN)
+async def test_an_endpoint_that_is_down_is_not_called_further(behaviour):
+    async with Sink(behaviour) as sink, Bench() as bench:
+        assert isinstance(await bench.call(sink.url(), CALLS_MIN), Failed)
+        outcome = await bench.call(sink.url("/another"))
+        assert isinstance(outcome, Snoozed)
+        assert outcome.delay >= timedelta(seconds=HOLD_SECONDS_MIN / 2)
+        assert outcome.reason == (
+            f"http://127.0.0.1:{sink.port} seems to be down, so no call was made"
+        )
+        assert bench.changes == [(f"http://127.0.0.1:{sink.port}", True)]
+    assert len(sink.received) == CALLS_MIN
+
+
+@pytest.mark.parametrize("behaviour", SAYS_THERE)
+async def test_an_endpoint_that_answers_is_called_whatever_it_says(behaviour):
+    async with Sink(behaviour) as sink, Bench() as bench:
+        assert not isinstance(await bench.call(sink.url(), 3 * CALLS_MIN), Snoozed)
+        assert not isinstance(await bench.call(sink.url()), Snoozed)
+        assert bench.changes == []
+    assert len(sink.received) == 3 * CALLS_MIN + 1
+
+
+async def test_an_endpoint_where_nobody_listens_is_not_called_further():
+    async with Sink() as sink:
+        url = sink.url()
+    async with Bench() as bench:
+        assert isinstance(await bench.call(url, CALLS_MIN), Failed)
+        assert isinstance(await bench.call(url), Snoozed)
+
+
+async def test_an_endpoint_that_does_not_answer_in_time_is_not_called_further():
+    async with Sink(silent) as sink, Bench(timeout=timedelta(seconds=0.05)) as bench:
+        assert isinstance(await bench.call(sink.url(), CALLS_MIN), Failed)
+        assert isinstance(await bench.call(sink.url()), Snoozed)
+
+
+async def test_an_attempt_that_its_worker_stops_at_the_deadline_counts_as_no_answer():
+    async with Sink(silent) as sink, Bench() as bench:
+        deadline = bench.clock.now() + timedelta(seconds=9)
+        runs = [a_run(sink.url(), deadline=deadline) for _ in range(CALLS_MIN)]
+        tasks = [asyncio.create_task(bench.runner.run(run)) for run in runs]
+        await eventually(lambda: len(sink.received) == CALLS_MIN, "the requests are there")
+        bench.clock.seconds += 9
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert all(task.cancelled() for task in tasks)
+        assert isinstance(await bench.call(sink.url()), Snoozed)
+
+
+async def test_a_refused_address_says_nothing_of_the_endpoint():
+    async with Sink() as sink, Bench(private_allowed=False) as bench:
+        outcome = await bench.call(sink.url(), 3 * CALLS_MIN)
+        assert isinstance(outcome, Failed)
+        assert not outcome.retryable
+        assert bench.changes == []
+
+
+async def test_a_bad_path_does_not_hold_back_the_good_ones():
+    async def by_path(writer, received):
+        await (DOWN if received.path == "/bad" else says())(writer, received)
+
+    async with Sink(by_path) as sink, Bench() as bench:
+        for _ in range(10 * CALLS_MIN):
+            assert isinstance(await bench.call(sink.url("/good"), 2), Succeeded)
+            assert isinstance(await bench.call(sink.url("/bad")), Failed)
+
+
+async def test_another_endpoint_is_not_held_back():
+    async with Sink(DOWN) as sink, Sink() as other, Bench() as bench:
+        await bench.call(sink.url(), CALLS_MIN)
+        assert isinstance(await bench.call(other.url()), Succeeded)
+
+
+async def test_one_probe_goes_out_and_a_success_opens_the_way():
+    async with Sink(DOWN) as sink, Bench() as bench:
+        await bench.call(sink.url(), CALLS_MIN)
+        bench.clock.seconds += HOLD_SECONDS_MIN
+        sink.behaviour = says()
+        outcomes = await asyncio.gather(
+            *(bench.runner.run(a_run(sink.url())) for _ in range(100)),
+        )
+        assert Counter(map(type, outcomes)) == {Succeeded: 1, Snoozed: 99}
+        assert isinstance(await bench.call(sink.url(), 100), Succeeded)
+        assert [is_open for _, is_open in bench.changes] == [True, False]
+    assert len(sink.received) == CALLS_MIN + 1 + 100
+
+
+async def test_a_probe_that_is_cancelled_lets_another_go():
+    async with Sink(DOWN) as sink, Bench() as bench:
+        await bench.call(sink.url(), CALLS_MIN)
+        bench.clock.seconds += HOLD_SECONDS_MIN
+        sink.behaviour = silent
+        task = asyncio.create_task(bench.runner.run(a_run(sink.url())))
+        await eventually(lambda: len(sink.received) > CALLS_MIN, "the probe is there")
+        assert isinstance(await bench.call(sink.url()), Snoozed)
+        task.cancel()
+        await asyncio.wait([task])
+        sink.behaviour = says()
+        assert isinstance(await bench.call(sink.url()), Succeeded)
+
+
+async def test_the_pause_that_an_endpoint_asks_for_is_kept_for_all_its_jobs():
+    async with (
+        Sink(says("429 Too Many Requests", b"", "Retry-After: 40")) as sink,
+        Bench() as bench,
+    ):
+        await bench.call(sink.url(), CALLS_MIN)
+        bench.clock.seconds += 39
+        outcome = await bench.call(sink.url())
+        assert isinstance(outcome, Snoozed)
+        assert outcome.delay >= timedelta(seconds=1)
+        bench.clock.seconds += 1
+        assert isinstance(await bench.call(sink.url()), Failed)
+    assert len(sink.received) == CALLS_MIN + 1
+
+
+async def test_a_gone_endpoint_is_a_final_failure_that_says_so():
+    async with Sink(says("410 Gone", b"moved out")) as sink, Bench() as bench:
+        outcome = await bench.call(sink.url("/a"))
+    assert outcome == Failed(
+        f"GET {sink.url('/a')} answered 410 Gone: moved out;"
+        " the endpoint is gone for good: change or remove what calls it",
+        retryable=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoint"),
+    [
+        ("http://a.example/x?y", "http://a.example:80"),
+        ("http://a.example:80/", "http://a.example:80"),
+        ("https://a.example/", "https://a.example:443"),
+        ("https://[2001:db8::1]/x", "https://[2001:db8::1]:443"),
+    ],
+)
+def test_an_endpoint_is_scheme_host_and_port(url, endpoint):
+    assert endpoint_of(URL(url, encoded=True)) == endpoint
+
+
+def test_so_many_endpoints_are_known_and_the_least_recently_called_is_forgotten():
+    told, clock = Told(), HandClock()
+    breakers = Breakers(clock, told)
+    job = a_run("http://a/").job
+    down = URL("http://down.example/")
+    for _ in range(CALLS_MIN):
+        breakers.call(down, job).failed()
+    for n in range(ENDPOINTS_MAX - 1):
+        breakers.call(URL(f"http://h{n}.example/"), job).answered()
+    assert isinstance(breakers.call(down, job), Snoozed)
+    for n in range(ENDPOINTS_MAX - 1):
+        breakers.call(URL(f"http://i{n}.example/"), job).answered()
+    assert len(breakers.breakers) == ENDPOINTS_MAX
+    assert isinstance(breakers.call(down, job), Snoozed)
+    for n in range(ENDPOINTS_MAX):
+        breakers.call(URL(f"http://j{n}.example/"), job).answered()
+    endpoint = "http://down.example:80"
+    assert told.of("breaker_changed") == [(endpoint, True), (endpoint, False)]
+    assert len(breakers.breakers) == ENDPOINTS_MAX
+
+
+@given(tokens=st.sets(st.integers(0, 2**63 - 1), min_size=2, max_size=200))
+def test_each_claim_of_a_job_has_a_chance_of_its_own(tokens):
+    job = a_run("http://a/").job
+    chances = [chance_of(replace(job, token=token)) for token in tokens]
+    assert len(set(chances)) == len(tokens)
+    assert all(0 <= chance < 1 for chance in chances)
+    assert chances == [chance_of(replace(job, token=token)) for token in tokens]
+
+
+JOBS = 5_000
+OUTAGE_SECONDS = 60
+
+
+async def test_an_outage_costs_its_jobs_few_attempts_and_its_target_few_calls():
+    """The real engine on a virtual clock, at a target that is down for its first minute."""
+    beat = Onbeat("memory://")
+    async with Sink() as sink, beat.testing("2026-12-01T09:00Z") as trial:
+        back_at = trial.now + timedelta(seconds=OUTAGE_SECONDS)
+
+        async def down_until_then(writer, received):
+            await (says() if trial.now >= back_at else DOWN)(writer, received)
+
+        sink.behaviour = down_until_then
+        call = http("POST", sink.url(), body="{}")
+        await beat.asend([call] * JOBS)
+        await trial.aadvance("5m")
+
+        attempts = Counter(type(ran.outcome) for ran in trial.ran)
+        ended = {ran.job.id: ran.job for ran in trial.ran if ran.job.is_final}
+        first_tries = {received.lower["onbeat-job-id"] for received in sink.received}
+        assert attempts[Succeeded] == len(ended) == len(first_tries) == JOBS
+        assert all(job.state is JobState.SUCCEEDED for job in ended.values())
+        assert all(job.attempt <= 3 for job in ended.values())
+        concurrency = beat.options.runtime.concurrency
+        assert attempts[Failed] <= concurrency + OUTAGE_SECONDS / (HOLD_SECONDS_MIN / 2)
+        assert len(sink.received) <= 1.2 * len(first_tries)
+        assert attempts[Snoozed] <= 8 * JOBS
+        last = max(job.finished_at for job in ended.values())
+        assert last <= back_at + timedelta(seconds=2 * OUTAGE_SECONDS)
+
+
+async def test_why_and_the_history_say_that_the_endpoint_is_down():
+    beat = Onbeat("memory://")
+    async with Sink(DOWN) as sink, beat.testing("2026-12-01T09:00Z") as trial:
+        await beat.asend([http("GET", sink.url())] * 500)
+        await trial.adrain()
+        put_off = next(ran.job for ran in trial.ran if isinstance(ran.outcome, Snoozed))
+        said = f"http://127.0.0.1:{sink.port} seems to be down, so no call was made"
+        assert put_off.reason == said
+        assert put_off.attempt == 0
+        why = await beat.jobs.awhy(put_off.id)
+        assert why.code == "put_off"
+        assert said in why.explanation
+        assert why.may_run_at == put_off.due_at
+        (attempt,) = (await beat.jobs.aget(put_off.id)).attempts
+        assert (attempt.outcome, attempt.error) == ("snoozed", said)

@@ -1,0 +1,3 @@
+import pytest
+
+pytest.register_assert_rewrite("onbeat.testing.broker_contract")

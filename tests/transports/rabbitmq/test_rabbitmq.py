@@ -1,0 +1,316 @@
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiormq
+import pytest
+from pamqp.commands import Basic
+
+from onbeat.model.errors import Misconfigured, TooLarge, Unavailable
+from onbeat.ports.transport import Envelope
+from onbeat.testing.broker_contract.acts import an_envelope, bodies, collected, envelopes
+from onbeat.testing.broker_contract.line import Traits
+from onbeat.transports.amqp.broker import AmqpBroker
+from transports.certificates import made
+from transports.proxy import Proxy
+from transports.rabbitmq.places import TIMEOUT, Make, brokers, line
+from transports.rabbitmq.server import server
+from waiting import eventually
+
+TRAITS = Traits(too_large=0)
+MANY_ATTEMPTS = 40
+"""More than can be made in `TIMEOUT` with pauses that grow."""
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Make]:
+    async with brokers() as make:
+        yield make
+
+
+@pytest.fixture
+async def way() -> AsyncIterator[Proxy]:
+    async with line() as way:
+        yield way
+
+
+@pytest.fixture
+async def raw() -> AsyncIterator[aiormq.abc.AbstractConnection]:
+    connection = await aiormq.connect(server())
+    yield connection
+    await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("amqp://host/?colour=red", "no option colour; it knows"),
+        ("amqp://host/?colour=red", "heartbeat, keyfile, name, prefix, quorum, timeout"),
+        ("amqp://host/?quorum=perhaps", "quorum is true or false"),
+        ("amqp://host/?timeout=soon", "timeout is a number of seconds"),
+        ("amqp://host/?timeout=0", "timeout is a number of seconds"),
+        ("amqp://host/?heartbeat=0", "heartbeat is a whole number"),
+        ("amqp://host/?prefix=" + "x" * 51, "prefix has at most 50"),
+        ("amqp://host/?cafile=/x", "need amqps://"),
+        ("amqps://host/?cafile=/nowhere", "the TLS files cannot be read"),
+        ("amqp://user:s3cret/x@host/", "percent-encoded"),
+        ("http://host/", "amqp://USER:PASSWORD@HOST/VHOST"),
+    ],
+)
+def test_a_url_that_cannot_be_right_is_refused(url: str, said: str):
+    with pytest.raises(Misconfigured) as refused:
+        AmqpBroker(url)
+    assert said in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+    assert refused.value.key == "transport"
+
+
+async def test_no_password_is_told_to_anybody(way: Proxy, caplog: pytest.LogCaptureFixture):
+    broker = AmqpBroker(f"amqp://guest:wrong-s3cret@{way.address}/?timeout=1")
+    with caplog.at_level(logging.DEBUG), pytest.raises(Unavailable) as failed:
+        await broker.publish("any", [an_envelope()])
+    await broker.close()
+    assert broker.url == f"amqp://guest@{way.address}/?timeout=1"
+    assert "s3cret" not in caplog.text + str(failed.value) + repr(failed.value.__cause__)
+
+
+async def test_an_outage_is_logged_once_and_so_is_its_end(
+    way: Proxy, make: Make, caplog: pytest.LogCaptureFixture
+):
+    broker = make(way)
+    await way.cut()
+    with caplog.at_level(logging.INFO):
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                await broker.ping()
+        await way.mend()
+        await eventually(lambda: pings(broker), "the broker is back")
+    told = [record.message for record in caplog.records if record.levelno > logging.DEBUG]
+    assert told == ["broker.away", "broker.back"]
+
+
+async def pings(broker: AmqpBroker) -> bool:
+    try:
+        await broker.ping()
+    except Unavailable:
+        return False
+    return True
+
+
+async def test_attempts_to_connect_are_few(way: Proxy, make: Make):
+    broker = make(way)
+    await way.cut()
+    with pytest.raises(Unavailable):
+        await broker.publish("any", [an_envelope()])
+    assert 1 < way.refused < MANY_ATTEMPTS
+
+
+async def test_a_network_that_loses_everything_is_noticed_in_time(way: Proxy, make: Make):
+    broker = make(way)
+    await broker.publish("any", [an_envelope()])
+    way.silence()
+    async with asyncio.timeout(3 * TIMEOUT):
+        with pytest.raises(Unavailable):
+            await broker.publish("any", [an_envelope()])
+        with pytest.raises(Unavailable):
+            await broker.ping()
+
+
+async def test_a_network_that_never_answers_is_given_up_in_time(way: Proxy, make: Make):
+    broker = make(way)
+    way.silence()
+    async with asyncio.timeout(3 * TIMEOUT):
+        with pytest.raises(Unavailable):
+            await broker.publish("any", [an_envelope()])
+
+
+async def test_tls_is_spoken_and_checked(make: Make, tmp_path: Path):
+    context, trusted = made(tmp_path)
+    async with line(context) as way:
+        url = f"amqps://guest:guest@{way.address}/?timeout=2&prefix=tls"
+        trusting = AmqpBroker(f"{url}&cafile={trusted}")
+        await trusting.ping()
+        await trusting.close()
+        wary = AmqpBroker(url)
+        with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+            await wary.ping()
+        await wary.close()
+        careless = AmqpBroker(f"{url}&verify=false")
+        await careless.ping()
+        await careless.close()
+
+
+async def test_what_the_broker_drops_is_kept_as_dead(
+    make: Make, raw: aiormq.abc.AbstractConnection
+):
+    broker = make()
+    await broker.publish("jobs", envelopes(2))
+    channel = await raw.channel()
+    for _ in range(2):
+        message = await channel.basic_get(make.prefix + "jobs")
+        await channel.basic_reject(message.delivery_tag or 0, requeue=False)
+    async with broker.inbox("onbeat.dead", prefetch=5) as dead:
+        got = await collected(dead, 2, TRAITS, acknowledge=True)
+    assert bodies(got) == bodies(envelopes(2))
+
+
+async def test_messages_are_persistent_unless_they_are_fleeting_and_say_which_they_are(
+    make: Make, raw: aiormq.abc.AbstractConnection
+):
+    broker = make()
+    await broker.publish("jobs", [Envelope(id="one", body=b"x", headers={"a": "b"})])
+    await broker.publish("jobs", [Envelope(id="two", body=b"x", fleeting=True)])
+    channel = await raw.channel()
+    found = []
+    for _ in range(2):
+        message = await channel.basic_get(make.prefix + "jobs")
+        properties = message.header.properties
+        found.append((properties.message_id, properties.delivery_mode))
+        await channel.basic_ack(message.delivery_tag or 0)
+    assert found == [("one", 2), ("two", 1)]
+
+
+async def test_quorum_queues_are_made_where_they_are_asked_for(
+    make: Make, raw: aiormq.abc.AbstractConnection
+):
+    broker = make(quorum="true")
+    await broker.publish("jobs", [an_envelope()])
+    channel = await raw.channel()
+    await channel.queue_declare(
+        make.prefix + "jobs",
+        durable=True,
+        arguments={
+            "x-queue-type": "quorum",
+            "x-dead-letter-exchange": make.prefix + "onbeat.dlx",
+        },
+    )
+    with pytest.raises(aiormq.ChannelPreconditionFailed):
+        await channel.queue_declare(make.prefix + "jobs", durable=True)
+
+
+async def test_a_queue_that_is_there_is_used_as_it_is_with_one_warning(
+    make: Make, raw: aiormq.abc.AbstractConnection, caplog: pytest.LogCaptureFixture
+):
+    broker = make()
+    channel = await raw.channel()
+    queue = make.prefix + "jobs"
+    await channel.queue_declare(queue, durable=True, arguments={"x-max-priority": 3})
+    for _ in range(3):
+        await broker.publish("jobs", [an_envelope()])
+    async with broker.inbox("jobs", prefetch=5) as inbox:
+        await collected(inbox, 3, TRAITS, acknowledge=True)
+    warned = [record for record in caplog.records if record.message == "broker.used_as_it_is"]
+    assert [vars(record)["queue"] for record in warned] == [queue]
+    assert "PRECONDITION_FAILED" in vars(warned[0])["error"]
+
+
+async def test_a_queue_that_was_deleted_is_made_again_for_what_is_published(
+    make: Make, raw: aiormq.abc.AbstractConnection
+):
+    broker = make()
+    await broker.publish("jobs", envelopes(1))
+    channel = await raw.channel()
+    await channel.queue_delete(make.prefix + "jobs")
+    await broker.publish("jobs", envelopes(5))
+    assert await broker.depth("jobs") == 5
+
+
+async def test_an_inbox_goes_on_after_its_queue_was_deleted(
+    make: Make, raw: aiormq.abc.AbstractConnection
+):
+    broker = make()
+    async with broker.inbox("jobs", prefetch=5) as inbox:
+        assert len(await inbox.receive(1, 0.2)) == 0
+        channel = await raw.channel()
+        await channel.queue_delete(make.prefix + "jobs")
+        await broker.publish("jobs", envelopes(1))
+        await collected(inbox, 1, TRAITS, acknowledge=True)
+
+
+async def test_a_reply_goes_to_a_queue_that_only_its_owner_may_declare(
+    make: Make, raw: aiormq.abc.AbstractConnection
+):
+    broker = make(prefix="")
+    channel = await raw.channel()
+    own = await channel.queue_declare("", exclusive=True)
+    assert own.queue is not None
+    await broker.publish(own.queue, envelopes(1))
+    await eventually(lambda: channel.basic_get(own.queue or ""), "the reply comes")
+    broker.declarations.known.discard(own.queue)
+
+
+async def test_messages_of_other_programs_are_read(make: Make, raw: aiormq.abc.AbstractConnection):
+    broker = make()
+    await broker.publish("jobs", [])
+    async with broker.inbox("jobs", prefetch=5) as inbox:
+        await inbox.receive(1, 0.2)
+        channel = await raw.channel()
+        properties = Basic.Properties(
+            headers={"attempt": 3, "list": [1, 2], "text": "ä"}, reply_to="answers"
+        )
+        await channel.basic_publish(
+            b"hello", routing_key=make.prefix + "jobs", properties=properties
+        )
+        await channel.basic_publish(b"bare", routing_key=make.prefix + "jobs")
+        first, second = await collected(inbox, 2, TRAITS, acknowledge=True)
+    assert first.headers == {"attempt": "3", "text": "ä", "reply-to": "answers"}
+    assert (second.body, second.headers) == (b"bare", {})
+
+
+async def test_a_large_body_takes_several_frames(make: Make):
+    broker = make()
+    body = bytes(range(256)) * 4_096
+    await broker.publish("jobs", [an_envelope(body), an_envelope(body[:-1])])
+    async with broker.inbox("jobs", prefetch=5) as inbox:
+        got = await collected(inbox, 2, TRAITS, acknowledge=True)
+    assert bodies(got) == [body[:-1], body]
+
+
+@pytest.mark.parametrize(
+    ("envelope", "field"),
+    [
+        (Envelope(id="ß" * 128, body=b""), "id"),
+        (Envelope(id="1", body=b"", headers={"n" * 129: "x"}), "headers"),
+        (Envelope(id="1", body=b"", headers={"n": "ß" * 50_001}), "headers"),
+    ],
+)
+async def test_what_has_no_room_in_a_frame_is_refused(make: Make, envelope: Envelope, field: str):
+    broker = make()
+    with pytest.raises(TooLarge) as refused:
+        await broker.publish("jobs", [an_envelope(), envelope])
+    assert refused.value.field == field
+
+
+async def test_an_inbox_leaves_to_others_what_is_beyond_its_prefetch(make: Make):
+    broker = make()
+    await broker.publish("jobs", envelopes(10))
+    async with broker.inbox("jobs", prefetch=4) as first, broker.inbox("jobs", 10) as second:
+        held = await collected(first, 4, TRAITS)
+        rest = await collected(second, 6, TRAITS, acknowledge=True)
+        await first.acknowledge(held)
+    assert bodies([*held, *rest]) == bodies(envelopes(10))
+
+
+async def test_a_cancelled_publish_does_no_harm_to_the_next(make: Make):
+    broker = make()
+    await broker.publish("jobs", envelopes(1))
+    for _ in range(10):
+        publishing = asyncio.create_task(broker.publish("jobs", envelopes(2_000)))
+        await asyncio.wait({publishing}, timeout=0)
+        publishing.cancel()
+        await asyncio.gather(publishing, return_exceptions=True)
+        await broker.publish("jobs", envelopes(1))
+
+
+async def test_a_closed_broker_is_away_until_it_is_opened_again(make: Make):
+    broker = make()
+    await broker.publish("jobs", envelopes(1))
+    await broker.close()
+    with pytest.raises(Unavailable, match="closed here"):
+        await broker.ping()
+    with pytest.raises(Unavailable, match="closed here"):
+        await broker.publish("jobs", envelopes(1))
+    await broker.open()
+    await broker.publish("jobs", envelopes(1))
+    assert await broker.depth("jobs") == 2
