@@ -278,9 +278,7 @@ def test_a_worker_killed_under_load_costs_what_it_ran_and_no_more(place, broker)
 
 LARGE = 5_000_000
 LARGE_MESSAGES = 150
-MEGABYTES_MAX = (
-    700  # of the process at its height: fifty messages on their way, each twice, and itself
-)
+MEGABYTES_MAX = 700  # of the process at its height: 250 on their way, as much again, and itself
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)

@@ -279,6 +279,12 @@ async def test_letters_that_wait_are_bounded(broker):
     assert len(post.waiting) == WAITING_MAX
 
 
+async def test_letters_that_wait_take_no_more_memory_than_what_is_told_of_them(broker):
+    post = DeadPost(broker)
+    post.put(a_letter(body=bytes(8 * BODY_BYTES_TOLD_MAX)))
+    assert [len(one.body) for one in post.waiting] == [BODY_BYTES_TOLD_MAX]
+
+
 async def test_a_post_without_letters_goes_round(broker):
     assert 0 < await DeadPost(broker).step() < 5
 

@@ -1,5 +1,6 @@
 """Jobs that go over a broker: what it loses, doubles or forges costs time, and nothing else."""
 
+import asyncio
 import json
 from datetime import timedelta
 
@@ -11,7 +12,7 @@ from engine.bench import Bench
 from engine.broker import LocalBroker
 from onbeat.engine.carrier import LOOK_PERIOD, PATIENCE, QUIET_PERIOD, Carrier
 from onbeat.engine.crew import ALONE_PERIOD, IN_FLIGHT_MIN, Crew
-from onbeat.engine.intake import Intake
+from onbeat.engine.intake import AT_ONCE_BYTES, Intake
 from onbeat.engine.receiver import HOPS_MAX, Receiver
 from onbeat.engine.remote import CREW_GRACE, RemoteSender, RemoteTasks
 from onbeat.engine.renewer import Renewer
@@ -485,6 +486,26 @@ async def test_what_comes_in_waits_for_the_store(fleet):
     await intake.step()
     await intake.leave()
     assert (fleet.broker.lines[SUBMIT].handed_out, fleet.buried) == ({}, [])
+
+
+async def test_large_messages_are_acted_on_a_few_at_once(fleet):
+    """Each may be copied on its way, and many of them at once would fill the memory."""
+    heights, now = [], set()
+
+    async def answer(delivery):
+        now.add(delivery.id)
+        heights.append(len(now))
+        await asyncio.sleep(0)
+        now.discard(delivery.id)
+
+    intake = Intake(fleet.broker, SUBMIT, answer, fleet.bury)
+    for number in range(12):
+        fleet.broker.put(SUBMIT, Envelope(body=bytes(AT_ONCE_BYTES // 4), id=str(number)))
+    for _ in range(3):
+        await intake.step()
+    await intake.leave()
+    assert (len(heights), max(heights)) == (12, 4)
+    assert fleet.broker.lines[SUBMIT].handed_out == {}
 
 
 async def test_one_bad_message_does_not_hold_up_the_others(fleet):

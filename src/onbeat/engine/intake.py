@@ -10,9 +10,11 @@ from onbeat.engine.receiver import Bury
 from onbeat.model.errors import OnbeatError, TooLarge, Unavailable
 from onbeat.model.limits import NAME_CHARS_MAX
 from onbeat.ports.transport import Broker, Delivery, Envelope
+from onbeat.rules.lots import parted
 from onbeat.wire.work import REPLIES
 
 PREFETCH: Final = 50  # enough to share commits; any of them may be as large as the broker allows
+AT_ONCE_BYTES: Final = 4 << 20  # acted on together: each may be copied more than once on its way
 WAIT: Final = 1.0
 
 Reply = tuple[str, Envelope]
@@ -39,10 +41,11 @@ class Intake:
         # While the store is away the same messages are tried again, and no more are taken.
         if not self.pending:
             self.pending = await self.inbox.receive(PREFETCH, WAIT)
-        replies = await asyncio.gather(*(self.judged(delivery) for delivery in self.pending))
+        lot = first_lot(self.pending)
+        replies = await asyncio.gather(*(self.judged(delivery) for delivery in lot))
         await self.send(reply for reply in replies if reply is not None)
-        await self.inbox.acknowledge(self.pending)
-        self.pending = ()
+        await self.inbox.acknowledge(lot)
+        self.pending = self.pending[len(lot) :]
         return 0.0
 
     async def send(self, replies: Iterable[Reply]) -> None:
@@ -82,3 +85,9 @@ class Intake:
         """Give back what was taken and not acknowledged."""
         self.pending = ()
         await self.inbox.leave()
+
+
+def first_lot(deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
+    """As many as may be acted on at once."""
+    lots = parted(deliveries, lambda delivery: len(delivery.body), PREFETCH, AT_ONCE_BYTES)
+    return next(lots, ())

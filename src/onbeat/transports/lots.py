@@ -5,6 +5,7 @@ from typing import Final
 
 from onbeat.model.errors import TooLarge
 from onbeat.ports.transport import Envelope
+from onbeat.rules.lots import parted
 
 BODY_BYTES_MAX: Final = 16 << 20  # what RabbitMQ takes when it is not told otherwise
 HEADERS_BYTES_MAX: Final = 100_000  # in AMQP they travel in one frame of at most 128 KiB
@@ -25,11 +26,4 @@ def check(envelope: Envelope) -> None:
 
 def lots(envelopes: Sequence[Envelope]) -> Iterator[Sequence[Envelope]]:
     """All of them in order, in parts that are sent at once; one that is large has its own."""
-    start, size = 0, 0
-    for end, envelope in enumerate(envelopes):
-        size += len(envelope.body)
-        if end - start == LOT_MESSAGES or (size > LOT_BYTES and end > start):
-            yield envelopes[start:end]
-            start, size = end, len(envelope.body)
-    if start < len(envelopes):
-        yield envelopes[start:]
+    return parted(envelopes, lambda envelope: len(envelope.body), LOT_MESSAGES, LOT_BYTES)

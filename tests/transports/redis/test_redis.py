@@ -12,6 +12,7 @@ from onbeat.testing.broker_contract.acts import an_envelope, bodies, collected, 
 from onbeat.testing.broker_contract.line import Traits
 from onbeat.transports.redis import group
 from onbeat.transports.redis.broker import RedisBroker
+from onbeat.transports.redis.inbox import READ_BYTES, READ_MESSAGES
 from onbeat.transports.redis.place import read_place
 from transports.certificates import made
 from transports.proxy import Proxy
@@ -261,6 +262,27 @@ async def test_headers_that_are_too_large_are_refused(make: Make):
     with pytest.raises(TooLarge) as refused:
         await broker.publish("jobs", [Envelope(id="1", body=b"", headers={"n": "ß" * 50_001})])
     assert refused.value.field == "headers"
+
+
+async def test_many_small_messages_come_at_once(make: Make):
+    broker = make()
+    await broker.publish("jobs", envelopes(3 * READ_MESSAGES))
+    async with broker.inbox("jobs", prefetch=100) as inbox:
+        got = await inbox.receive(3 * READ_MESSAGES - 1, TRAITS.patience)
+        assert len(got) == 3 * READ_MESSAGES - 1
+        await inbox.acknowledge(got)
+
+
+async def test_large_messages_come_a_few_at_once(make: Make):
+    """Whoever receives them is not to need memory for as many as it has room for."""
+    broker = make()
+    large = [an_envelope(bytes(READ_BYTES // 4)) for _ in range(3 * READ_MESSAGES)]
+    await broker.publish("jobs", large)
+    async with broker.inbox("jobs", prefetch=100) as inbox:
+        got = await inbox.receive(100, TRAITS.patience)
+        assert len(got) == READ_MESSAGES
+        await inbox.acknowledge(got)
+        await collected(inbox, 2 * READ_MESSAGES, TRAITS, acknowledge=True)
 
 
 async def test_what_was_held_for_too_long_takes_no_room(make: Make):

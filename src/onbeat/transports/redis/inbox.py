@@ -21,6 +21,10 @@ BLOCK_SECONDS: Final = 0.5  # of one read; leaving waits for the end of one
 SWEEP_SECONDS: Final = 1.0  # between looks for what others have left
 IDS_MAX: Final = 1_000  # in one command
 
+# A reply is held as it came until all of it is read, and nobody knows before how large it will be.
+READ_MESSAGES: Final = 10  # of one reply
+READ_BYTES: Final = 4 << 20  # after which no further reply is asked for
+
 LEFT: Final = "onbeat:left"
 """The consumer that holds what others gave back; nobody reads as it."""
 
@@ -149,8 +153,15 @@ class RedisInbox:
         if now() >= self._sweep_at:
             await self._claim()
             self._sweep_at = now() + (SWEEP_SECONDS if self._cursor == b"0-0" else 0.0)
-        if not self._waiting:
-            await self._read_new(min(BLOCK_SECONDS, self._until - now()))
+        block = 0.0 if self._waiting else min(BLOCK_SECONDS, self._until - now())
+        while (count := self._lacking()) and await self._read_new(count, block) == count:
+            block = 0.0
+
+    def _lacking(self) -> int:
+        """How many messages the next reply may have; none when what waits here is enough."""
+        if sum(len(one.body) for one in self._waiting) >= READ_BYTES:
+            return 0
+        return min(READ_MESSAGES, self._wanted - len(self._waiting))
 
     async def _claim(self) -> None:
         """Takes over what others hold for too long, or have given back."""
@@ -164,14 +175,15 @@ class RedisInbox:
                 idle,
                 self._cursor,
                 "COUNT",
-                self._wanted,
+                min(READ_MESSAGES, self._wanted),
             )
         )
         if not self._without_group(answer):
             self._cursor, entries = good(answer, self._place.url)[:2]
             await self._take(entries)
 
-    async def _read_new(self, block: float) -> None:
+    async def _read_new(self, count: int, block: float) -> int:
+        """How many came; waits for the first of them."""
         milliseconds = int(block * 1000)
         waits = ("BLOCK", milliseconds) if milliseconds > 0 else ()
         (answer,) = await self._wire.ask(
@@ -181,7 +193,7 @@ class RedisInbox:
                 GROUP,
                 self._name,
                 "COUNT",
-                self._wanted,
+                count,
                 *waits,
                 "STREAMS",
                 self._key,
@@ -189,9 +201,11 @@ class RedisInbox:
             ),
             block=max(block, 0.001),
         )
-        if not self._without_group(answer):
-            for _, entries in good(answer, self._place.url) or ():
-                await self._take(entries)
+        if self._without_group(answer):
+            return 0
+        entries = [entry for _, some in good(answer, self._place.url) or () for entry in some]
+        await self._take(entries)
+        return len(entries)
 
     def _without_group(self, answer: Reply) -> bool:
         """The stream was deleted, or the server has forgotten everything: start anew."""
