@@ -14,6 +14,7 @@ from onbeat.model.limits import (
     PRIORITY_MAX,
     PRIORITY_MIN,
 )
+from onbeat.testing.build import an_id
 from waiting import eventually
 
 PATIENCE = 10
@@ -302,7 +303,21 @@ WRONG = [
     ({"unique": "half \udce9"}, "unique"),
     ({"labels": {str(n): "" for n in range(LABELS_MAX + 1)}}, "labels"),
     ({"labels": {"a": "half \udce9"}}, "labels"),
-    ({"after": tuple(map(str, range(AFTER_MAX + 1)))}, "after"),
+    ({"after": tuple(an_id() for _ in range(AFTER_MAX + 1))}, "after"),
+    ({"after": "01900000-0000-7000-8000-000000000000"}, "after"),
+    ({"after": ("no id",)}, "after"),
+    ({"after": (7,)}, "after"),
+    # Programs need not be typed.
+    ({"queue": 7}, "queue"),
+    ({"priority": "7"}, "priority"),
+    ({"priority": True}, "priority"),
+    ({"retry": 5}, "retry"),
+    ({"timeout": [30]}, "timeout"),
+    ({"run_at": "2026-11-20T00:00Z"}, "run_at"),
+    ({"unique": 7}, "unique"),
+    ({"labels": ["a", "b"]}, "labels"),
+    ({"labels": {"a": 1}}, "labels"),
+    ({"group": b"acme"}, "group"),
 ]
 
 

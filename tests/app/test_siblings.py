@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -105,27 +106,51 @@ def test_memory_cannot_be_shared_by_processes(shared):
         siblings_for(settings, ())
 
 
-def test_a_service_with_two_processes_shares_the_work_and_drains(tmp_path):
+@pytest.fixture
+def service(tmp_path):
+    """Two processes, ready to run jobs, and where they write."""
     (tmp_path / "app.py").write_text(PROGRAM)
     arguments = ["up", "app.py", "--port", "0", "--processes", "2", "--concurrency", "1"]
     command = [sys.executable, "-m", "onbeat", *arguments]
     log = tmp_path / "log"
     with log.open("wb") as lines:
-        service = subprocess.Popen(command, cwd=tmp_path, stdout=lines, stderr=lines)
+        running = subprocess.Popen(command, cwd=tmp_path, stdout=lines, stderr=lines)
     try:
         eventually_here(
             lambda: log.read_text().count("event=ready") == 2, "both are ready", within=30
         )
-        add = [sys.executable, "-m", "onbeat", "job", "add", "--task", "pid"]
-        for _ in range(6):
-            subprocess.run(add, cwd=tmp_path, check=True, capture_output=True)
-        eventually_here(lambda: len(pids_of(tmp_path)) == 6, "all have run", within=30)
-        service.send_signal(signal.SIGTERM)
-        assert service.wait(30) == 0
-        assert log.read_text().count("event=drained") == 2
+        yield running, log
     finally:
-        service.kill()
-        service.wait()
+        running.kill()
+        running.wait()
+
+
+def test_a_service_with_two_processes_shares_the_work_and_drains(tmp_path, service):
+    running, log = service
+    add = [sys.executable, "-m", "onbeat", "job", "add", "--task", "pid"]
+    for _ in range(6):
+        subprocess.run(add, cwd=tmp_path, check=True, capture_output=True)
+    eventually_here(lambda: len(pids_of(tmp_path)) == 6, "all have run", within=30)
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(30) == 0
+    assert log.read_text().count("event=drained") == 2
+
+
+def test_a_process_beside_the_first_drains_when_that_is_killed(service):
+    running, log = service
+    (sibling,) = children_of(running.pid)
+    running.kill()
+    running.wait()
+    eventually_here(lambda: "event=drained" in log.read_text(), "it has drained", within=30)
+    eventually_here(lambda: not lives(sibling), "it has ended", within=30)
+
+
+def children_of(pid):
+    return [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
 
 
 def pids_of(folder):

@@ -23,9 +23,10 @@ from onbeat.model.target import HttpTarget, Target, lane_of
 from onbeat.rules.urls import checked_headers, checked_method, checked_secret, checked_url
 from onbeat.targets.handler import Isolation
 from onbeat.wire.targets import MessageBody, message_target
-from onbeat.wire.values import read_instant, read_labels, read_name, read_span
+from onbeat.wire.values import job_id, read_instant, read_labels, read_name, read_span
 
 Result_co = TypeVar("Result_co", covariant=True)
+Value = TypeVar("Value")
 MEMORY: Final = re.compile(r"(?P<number>\d{1,15})\s*(?P<unit>[KMG])?(i?B)?", re.IGNORECASE)
 MEMORY_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 Span = timedelta | float | str
@@ -106,12 +107,10 @@ def options(
     """`base` with what is said here. Raises `Invalid` naming the option that cannot be right."""
     if run_at is not None and delay is not None:
         raise Invalid("give run_at or delay, not both", field="run_at")
-    if priority is not None and not PRIORITY_MIN <= priority <= PRIORITY_MAX:
-        raise Invalid(f"priority must be from {PRIORITY_MIN} to {PRIORITY_MAX}", field="priority")
     said = {
         "queue": None if queue is None else name_of("queue", queue),
-        "priority": priority,
-        "retry": retry,
+        "priority": None if priority is None else checked_priority(priority),
+        "retry": None if retry is None else of_kind("retry", retry, RetryPolicy, "Retry(...)"),
         "timeout": span("timeout", timeout),
         "delay": span("delay", delay),
         "run_at": instant("run_at", run_at),
@@ -130,14 +129,33 @@ def options(
     return msgspec.structs.replace(base or JobOptions(), **given)
 
 
+def of_kind(
+    field: str, value: Value, kinds: type[object] | tuple[type[object], ...], said: str
+) -> Value:
+    """The value. Raises `Invalid` where it is of another kind: programs need not be typed."""
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise Invalid(f"{field} must be {said}, not {value!r:.100}", field)
+    return value
+
+
+def checked_priority(value: int) -> int:
+    of_kind("priority", value, int, "a whole number")
+    if not PRIORITY_MIN <= value <= PRIORITY_MAX:
+        raise Invalid(f"priority must be from {PRIORITY_MIN} to {PRIORITY_MAX}", field="priority")
+    return value
+
+
 def name_of(field: str, value: str, *, chars_max: int = NAME_CHARS_MAX) -> str:
-    read_name(value, field, chars_max=chars_max)
+    read_name(of_kind(field, value, str, "text"), field, chars_max=chars_max)
     if not is_keepable(value):
         raise Invalid(f"{field} holds half a character, which no store can keep", field)
     return value
 
 
 def checked_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    of_kind("labels", labels, Mapping, "a mapping of text to text")
+    for text in (*labels.keys(), *labels.values()):
+        of_kind("labels", text, str, "a mapping of text to text")
     if not all(map(is_keepable, (*labels.keys(), *labels.values()))):
         raise Invalid("labels hold half a character, which no store can keep", "labels")
     return read_labels(dict(labels))
@@ -153,7 +171,10 @@ def is_keepable(text: str) -> bool:
 
 
 def job_ids(ids: Iterable[JobId]) -> tuple[JobId, ...]:
-    found = tuple(dict.fromkeys(ids))
+    # One id would be taken letter by letter.
+    of_kind("after", ids, (tuple, list, set, frozenset), "a tuple of ids of jobs")
+    texts = (of_kind("after", id, str, "a tuple of ids of jobs") for id in ids)
+    found = tuple(dict.fromkeys(job_id(text, "after") for text in texts))
     if len(found) > AFTER_MAX:
         raise Invalid(f"a job can wait for at most {AFTER_MAX} others", field="after")
     return found
@@ -163,6 +184,7 @@ def instant(name: str, value: datetime | None) -> datetime | None:
     """In UTC, where sums of times mean what they say."""
     if value is None:
         return None
+    of_kind(name, value, datetime, "a datetime with a time zone")
     if value.tzinfo is None:
         raise Invalid(f"{name} needs a time zone, such as datetime.now(UTC)", field=name)
     return read_instant(value, name)
@@ -171,6 +193,7 @@ def instant(name: str, value: datetime | None) -> datetime | None:
 def span(name: str, value: Span | None) -> timedelta | None:
     if value is None:
         return None
+    of_kind(name, value, (timedelta, int, float, str), "a timedelta, seconds or text such as 90s")
     return read_span(value.total_seconds() if isinstance(value, timedelta) else value, name)
 
 

@@ -1,4 +1,7 @@
-"""Further worker processes: `--processes P` starts P - 1 beside this one and keeps them up."""
+"""Further worker processes: `--processes P` starts P - 1 beside this one and keeps them up.
+
+Each has one end of a pipe, and drains when this process, however it ended, holds the other no more.
+"""
 
 import asyncio
 import contextlib
@@ -15,17 +18,18 @@ log = logging.getLogger("onbeat.siblings")
 STEADY_SECONDS: Final = 30.0  # one that lived so long did not die of its start
 KILL_AFTER: Final = 10.0  # seconds beyond the drain timeout, in which a process may settle and end
 
+PROGRAM: Final = "onbeat.cli.sibling"
 WORK_ONLY: Final = ("--roles", "dispatcher,worker", "--processes", "1")
 
 
 class Siblings:
-    """Each runs `python -m onbeat ARGUMENTS` with the roles of work alone.
+    """Each runs `onbeat ARGUMENTS` with the roles of work alone.
 
     One that ends is started again, after a pause that grows while it keeps ending early.
     """
 
     def __init__(self, arguments: Sequence[str], count: int, drain_seconds: float) -> None:
-        self.command = (sys.executable, "-m", "onbeat", *arguments, *WORK_ONLY)
+        self.command = (sys.executable, "-m", PROGRAM, *arguments, *WORK_ONLY)
         self.count = count
         self.drain_seconds = drain_seconds
         self.running: set[asyncio.subprocess.Process] = set()
@@ -50,7 +54,9 @@ class Siblings:
     async def lived(self) -> int:
         """Start one and wait for its end; the answer is its exit code."""
         # In a session of its own: Ctrl-C is for the first process, which passes on what it means.
-        process = await asyncio.create_subprocess_exec(*self.command, start_new_session=True)
+        process = await asyncio.create_subprocess_exec(
+            *self.command, start_new_session=True, stdin=asyncio.subprocess.PIPE
+        )
         self.running.add(process)
         try:
             return await process.wait()
