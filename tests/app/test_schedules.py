@@ -225,6 +225,12 @@ def test_what_an_outage_missed_runs_as_the_schedule_says(catch_up, count):
 # Declaring and changing.
 
 
+def in_half_a_day(minutes=0):
+    """A time of day that no test comes near, at whatever time it runs."""
+    at = datetime.now(UTC) + timedelta(hours=12, minutes=minutes)
+    return f"{at:%H:%M}"
+
+
 def declared(url, rule, **policies):
     beat = Onbeat(url)
 
@@ -236,9 +242,9 @@ def declared(url, rule, **policies):
 
 async def test_a_declared_schedule_is_the_same_after_every_restart(tmp_path):
     url = f"sqlite:///{tmp_path}/onbeat.db"
-    seen = []
+    seen, at = [], in_half_a_day()
     for _ in range(3):
-        beat = declared(url, daily("03:00"))
+        beat = declared(url, daily(at))
         async with beat:
             schedule = await beat.schedules.aget("nightly")
             jobs = await beat.jobs.alist()
@@ -260,13 +266,14 @@ async def test_an_interval_keeps_its_beat_over_restarts(tmp_path):
 
 async def test_a_changed_declaration_changes_the_schedule_and_its_jobs(tmp_path):
     url = f"sqlite:///{tmp_path}/onbeat.db"
-    async with declared(url, daily("03:00")) as beat:
+    async with declared(url, daily(in_half_a_day())) as beat:
         before = await beat.schedules.aget("nightly")
-    async with declared(url, daily("04:00"), queue="slow") as beat:
+    later = in_half_a_day(minutes=5)
+    async with declared(url, daily(later), queue="slow") as beat:
         after = await beat.schedules.aget("nightly")
         (job,) = await beat.jobs.alist(state=JobState.WAITING)
     assert after.id == before.id
-    assert (job.occurrence.hour, job.queue) == (4, "slow")
+    assert (f"{job.occurrence:%H:%M}", job.queue) == (later, "slow")
 
 
 async def test_a_schedule_can_be_put_read_paused_triggered_and_deleted(beat):
