@@ -1,10 +1,14 @@
 """What other processes hear, also after their connection was lost."""
 
 import asyncio
+import time
 
 import asyncpg
+import pytest
 
 from onbeat.ports.store import Hint
+from onbeat.stores.postgres.hints import NOTICE_SECONDS_MAX, Hints
+from onbeat.stores.postgres.place import read_place
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.testing.build import a_job
 from waiting import eventually
@@ -86,3 +90,49 @@ async def test_after_a_lost_connection_everything_is_told_once(
     await other.enqueue([a_job()])
     await ear.hears(Hint.JOBS)
     ear.stop()
+
+
+async def test_one_job_after_a_quiet_moment_is_told_of_by_its_own_commit(
+    store: PostgresStore, other: PostgresStore, database: str
+) -> None:
+    ear = await subscribed(store, database)
+    await eventually(lambda: quiet(other), "nothing was told for a moment")
+    await other._hints.stop()  # who sends notifications by themselves
+    await other.enqueue([a_job()])
+    await ear.hears(Hint.JOBS)
+    ear.stop()
+
+
+async def quiet(store: PostgresStore) -> bool:
+    return time.monotonic() >= store._hints._next_notice_at
+
+
+def test_no_process_holds_the_lock_of_notifications_for_more_than_a_tenth_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: at)
+    hints = Hints(read_place("postgresql://nobody@nowhere/nothing"))
+    notice = hints.notice(Hint.JOBS)
+    assert notice is not None
+    assert notice[0] == "onbeat_hints"
+    assert hints.notice(Hint.JOBS) is None, "while it is not told of"
+    at += 0.002
+    hints.tell({Hint.JOBS}, {Hint.JOBS})
+    at += 0.017
+    assert hints.notice(Hint.JOBS) is None
+    at += 0.002
+    assert hints.notice(Hint.JOBS) is not None
+
+
+def test_a_notice_that_failed_holds_up_the_next_for_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: at)
+    hints = Hints(read_place("postgresql://nobody@nowhere/nothing"))
+    hints.notice(Hint.JOBS)
+    at += NOTICE_SECONDS_MAX - 0.1
+    assert hints.notice(Hint.JOBS) is None
+    at += 0.2
+    assert hints.notice(Hint.JOBS) is not None

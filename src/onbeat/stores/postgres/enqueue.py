@@ -11,6 +11,7 @@ from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
 from onbeat.stores.postgres.ends import ENDED_BADLY, block, cancel_waiting, cause, keep_alive
+from onbeat.stores.postgres.hints import Notice
 from onbeat.stores.postgres.rows import Row, columns, job_row
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import micros
@@ -55,12 +56,19 @@ INSERT = """
 """
 
 
-async def enqueue_new(transaction: Transaction, jobs: Sequence[NewJob]) -> int:
+async def enqueue_new(
+    transaction: Transaction, asked: tuple[Sequence[NewJob], Notice | None]
+) -> int:
     """Add jobs that are probably all new; raises the driver's error where one is not.
 
-    Rows that may meet a conflict are written twice over to the WAL, and that is seldom needed.
+    Rows that may meet a conflict are written twice over to the WAL, and that is seldom needed. A
+    notice is told by the commit of one plain job, and else left to those who tell of hints.
     """
+    jobs, notice = asked
     sql, values = insertion([job.row for job in jobs])
+    if notice is not None and sql is INSERT_ONE:
+        sql, values = INSERT_ONE_AND_TELL, [*values, *notice]
+        transaction.noticed.add(Hint.JOBS)
     inserted = await transaction.run(sql, *values)
     if inserted:
         transaction.hints.add(Hint.JOBS)
@@ -70,7 +78,11 @@ async def enqueue_new(transaction: Transaction, jobs: Sequence[NewJob]) -> int:
 def insertion(rows: Sequence[Row]) -> tuple[str, Sequence[Any]]:
     """The statement that adds these jobs, unless they have ended, and what is bound in it."""
     values = columns(rows)
-    return (INSERT_ALIKE, alike(values)) if is_alike(values) else (INSERT, values)
+    if not is_alike(values):
+        return INSERT, values
+    if len(rows) > 1:
+        return INSERT_ALIKE, alike(values)
+    return INSERT_ONE, [value[0] for value in values if value[0] is not None]
 
 
 INSERT_ALIKE = """
@@ -80,6 +92,13 @@ INSERT_ALIKE = """
          AS new (id, due_at, spec, created_at)
     WHERE (SELECT 1 FROM finished WHERE finished.id = new.id) IS NULL
 """
+# Without arrays, which take a tenth of the time of a caller who sends one job after the other.
+INSERT_ONE = """
+    INSERT INTO jobs (id, queue, priority, lane, due_at, spec, created_at)
+    SELECT $1::uuid, $2, $3::smallint, $4, $5::bigint, $6, $7::bigint
+    WHERE (SELECT 1 FROM finished WHERE finished.id = $1) IS NULL
+"""
+INSERT_ONE_AND_TELL = INSERT_ONE + "AND (SELECT pg_notify($8, $9)::text) IS NOT NULL"
 LINE = slice(1, 4)  # queue, priority and lane
 RARE = slice(5, 11)  # start_by, unique_key, schedule_id, occurrence, overlap, grp
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from onbeat.model.errors import Conflict, Unavailable
 from onbeat.model.job import Job
 from onbeat.model.plan import Plan
-from onbeat.ports.store import Enqueued, Held
+from onbeat.ports.store import Enqueued, Held, Hint
 from onbeat.stores.postgres import bulk, enqueue, leases, planning, sending, settle
 from onbeat.stores.postgres.faults import REPEAT, raise_refusal
 from onbeat.stores.postgres.hints import Hints
@@ -93,7 +93,7 @@ class Site:
         async with pool.lend() as db:
             transaction = Transaction(db)
             answer = await run(transaction, argument)
-        self._hints.tell(transaction.hints)
+        self._hints.tell(transaction.hints, transaction.noticed)
         return answer
 
     async def _transact(
@@ -109,7 +109,7 @@ class Site:
                 if not db.is_closed():
                     await db.execute("ROLLBACK")
                 raise
-        self._hints.tell(transaction.hints)
+        self._hints.tell(transaction.hints, transaction.noticed)
         return answer
 
     async def _enqueue(self, jobs: Sequence[Job]) -> Sequence[Enqueued]:
@@ -123,7 +123,8 @@ class Site:
         if any(job.looks_around for job in new):
             return await self.transact(enqueue.enqueue, new)
         if all(job.unique is None for job in new):
-            adding = self.ask(enqueue.enqueue_new, new)
+            notice = self._hints.notice(Hint.JOBS) if len(new) == 1 else None
+            adding = self.ask(enqueue.enqueue_new, (new, notice))
             if await all_are_new(adding, len(jobs)):
                 return [Enqueued(job.id, created=True) for job in jobs]
         return await self._enqueue_plain(new)

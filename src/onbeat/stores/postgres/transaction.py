@@ -8,7 +8,8 @@ from onbeat.stores.postgres.connection import Database
 
 
 class Transaction:
-    """`hints` gathers what listeners shall hear once it is committed.
+    """`hints` gathers what listeners shall hear once it is committed; of what is `noticed`, those
+    in other processes hear by the commit itself.
 
     A verb that is one statement may also run outside a transaction: it is then one by itself.
     """
@@ -16,6 +17,7 @@ class Transaction:
     def __init__(self, db: Database) -> None:
         self.db = db
         self.hints: set[Hint] = set()
+        self.noticed: set[Hint] = set()
 
     async def run(self, sql: str, *values: object) -> int:
         """Answers with the number of rows changed."""
