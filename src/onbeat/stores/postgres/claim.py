@@ -25,6 +25,7 @@ from onbeat.stores.postgres.lines import IN_TIME, LOOSE, MINE, heads, in_line
 from onbeat.stores.postgres.site import Site
 from onbeat.stores.postgres.starting import (
     ANY_MISFILED,
+    CLAIMED_COUNT,
     LOCKED,
     START,
     Bite,
@@ -54,6 +55,13 @@ ALONE = f"""
     )
 """
 """Whether the claimant shall be alone ($8), and no other is that now."""
+
+COUNTS = 7  # columns of the row that tells of all jobs; each of the others tells of one
+
+
+def nulls(count: int) -> str:
+    return ", ".join(["NULL"] * count)
+
 
 FIRST = "jobs.ctid AS tid, jobs.xmin AS version, due_at, id, overlap IS NULL AS is_free"
 CLAIM = (
@@ -96,10 +104,12 @@ CLAIM = (
         (SELECT count(*) FROM candidates) AS candidates,
         ARRAY(SELECT id FROM picked WHERE NOT is_free) AS ruled
     )
-    SELECT counts.*, started.*
-    FROM counts
-    LEFT JOIN started ON TRUE
-    """.replace(":heads", heads("heads", LOOSE, mine=MINE, when="NOT (SELECT is_so FROM apart)"))
+    SELECT counts.*, :no_job FROM counts
+    UNION ALL
+    SELECT :no_counts, started.* FROM started
+    """.replace(":no_job", nulls(CLAIMED_COUNT))
+    .replace(":no_counts", nulls(COUNTS))
+    .replace(":heads", heads("heads", LOOSE, mine=MINE, when="NOT (SELECT is_so FROM apart)"))
     .replace(":first_due", in_line(LOOSE, FIRST, IN_TIME, "$6"))
     .replace(":next_due", in_line(LOOSE, "due_at", "due_at > $2", "1"))
     .replace(":alone", ALONE)
@@ -181,7 +191,7 @@ async def take_as_asked(transaction: Transaction, asked: Asked) -> Bite:
         limit,
         may_be_alone,
     )
-    is_apart, is_alone, picked, next_due_at, is_misfiled, candidates, ruled = rows[0][:7]
+    is_apart, is_alone, picked, next_due_at, is_misfiled, candidates, ruled = rows[0][:COUNTS]
     jobs = read_started(rows, request)
     # Others had taken what was picked without locks.
     is_robbed = len(jobs) < picked

@@ -65,10 +65,13 @@ async def enqueue_new(
     notice is told by the commit of one plain job, and else left to those who tell of hints.
     """
     jobs, notice = asked
-    sql, values = insertion([job.row for job in jobs])
-    if notice is not None and sql is INSERT_ONE:
-        sql, values = INSERT_ONE_AND_TELL, [*values, *notice]
-        transaction.noticed.add(Hint.JOBS)
+    rows = [job.row for job in jobs]
+    sql, values = insertion(rows)
+    if len(rows) == 1 and sql is INSERT_ALIKE:
+        sql, values = INSERT_ONE, [value for value in rows[0] if value is not None]
+        if notice is not None:
+            sql, values = INSERT_ONE_AND_TELL, [*values, *notice]
+            transaction.noticed.add(Hint.JOBS)
     inserted = await transaction.run(sql, *values)
     if inserted:
         transaction.hints.add(Hint.JOBS)
@@ -78,11 +81,7 @@ async def enqueue_new(
 def insertion(rows: Sequence[Row]) -> tuple[str, Sequence[Any]]:
     """The statement that adds these jobs, unless they have ended, and what is bound in it."""
     values = columns(rows)
-    if not is_alike(values):
-        return INSERT, values
-    if len(rows) > 1:
-        return INSERT_ALIKE, alike(values)
-    return INSERT_ONE, [value[0] for value in values if value[0] is not None]
+    return (INSERT_ALIKE, alike(values)) if is_alike(values) else (INSERT, values)
 
 
 INSERT_ALIKE = """

@@ -1,7 +1,8 @@
 """Values as columns keep them: instants as microseconds since the epoch, records as JSON text."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 import msgspec
 
@@ -9,6 +10,7 @@ from onbeat.model.job import JobState
 from onbeat.model.schedule import Overlap
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+INSTANTS_KEPT: Final = 256  # a job has most of its instants in common with itself or its neighbours
 ENCODER = msgspec.json.Encoder()
 
 STATES = {state.value: state for state in JobState}
@@ -28,12 +30,13 @@ def micros_or_none(instant: datetime | None) -> int | None:
     return None if instant is None else micros(instant)
 
 
+@lru_cache(INSTANTS_KEPT)
 def instant(value: int) -> datetime:
     return EPOCH + timedelta(microseconds=value)
 
 
 def instant_or_none(value: int | None) -> datetime | None:
-    return None if value is None else EPOCH + timedelta(microseconds=value)
+    return None if value is None else instant(value)
 
 
 def raw_or_none(text: str | None) -> msgspec.Raw | None:
