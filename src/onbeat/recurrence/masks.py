@@ -135,11 +135,6 @@ def week_numbers_mask(
     return mask, lead
 
 
-def lowest(mask: int) -> int:
-    """Index of the lowest bit set."""
-    return (mask & -mask).bit_length() - 1
-
-
 def nth_bit(mask: int, n: int) -> int:
     """Index of the n-th bit set, from 0, by halving the width each time."""
     at, width = 0, 256

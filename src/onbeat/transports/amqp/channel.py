@@ -17,10 +17,6 @@ from onbeat.transports.lots import lots
 TRANSIENT: Final = 1  # in memory, while there is room: nobody waits for a disk
 PERSISTENT: Final = 2
 FRAMES: Final = 100  # read ahead of who takes them
-LOT_MESSAGES: Final = (
-    500  # written at once: enough to be quick, few enough to let others in between
-)
-LOT_BYTES: Final = 1 << 20
 
 Confirmation = asyncio.Future[Any]
 Arrival = Callable[[int, ContentHeader, bytes], None]
