@@ -1,6 +1,6 @@
-"""Run all benchmarks, or those named: python -m benchmarks [NAME ...].
+"""Run all benchmarks, or the named ones: python -m benchmarks [NAME ...].
 
-Those that need a server say so in a line, and are left out, where none answers.
+A benchmark whose server does not answer is skipped with a message.
 """
 
 import subprocess

@@ -3,14 +3,14 @@
     python benchmarks/brokers.py [--rounds 3] [--jobs 50000] [--url URL] [--rabbitmq URL]
                                  [--redis URL] [--only WORDS] [--trial]
 
-Each measure runs Onbeat and the peers in turn on the same work, so that a machine that drifts
-drifts for all; figures are medians with the least and the greatest. Two worker processes drain
-no-op jobs that wait already, from the word to begin, which each process gets once it is loaded.
-Onbeat's jobs wait in PostgreSQL, a dispatcher in a third process sends them over the broker, and a
-job counts when its outcome is recorded, fenced by its lease. The peers' jobs wait in the broker and
-count as soon as they have run: they record no outcome. `--trial` drains once with each of the
-settings of the peers that were tried. The CPU time of a server is all that it used meanwhile, for
-others too. Results are appended to benchmarks/results/brokers.json.
+Each measure runs Onbeat and the peers in turn with the same jobs, so that drift of the machine
+affects all; figures are medians with minimum and maximum. Two worker processes drain waiting no-op
+jobs from a common start signal, which each process gets once it is loaded. Onbeat's jobs wait in
+PostgreSQL, a dispatcher in a third process sends them over the broker, and a job counts when its
+outcome is recorded, fenced by its lease. The peers' jobs wait in the broker and count as soon as
+they have run: they record no outcome. `--trial` drains once with each of the peers' tried settings.
+The CPU time of a server is its total in that time, including other clients. Results are appended to
+benchmarks/results/brokers.json.
 """
 
 import argparse
@@ -50,17 +50,17 @@ from benchmarks.queue_postgres import (
 from onbeat import Onbeat, Options
 from onbeat.engine.runtime import RuntimeOptions
 from onbeat.model.role import Role
-from onbeat.telemetry.standard import Silent
+from onbeat.telemetry.composite import NullTelemetry
 
 RESULTS = Path(__file__).parent / "results" / "brokers.json"
 LOOK_PERIOD = 0.005
 RECORD_PERIOD = 0.02
-PATIENCE = 60.0  # seconds for what never takes so long, so that what hangs is told
+PATIENCE = 60.0  # seconds: longer than any step takes, so that a hang is reported
 LATENCIES = 200
 
 
 class OnbeatPeer:
-    """Onbeat as the same few verbs. `store` is the URL of a database."""
+    """Onbeat behind the interface of the peers. `store` is the URL of a database."""
 
     name = "Onbeat"
     packages = ("onbeat", "aiormq", "redis", "asyncpg", "uvloop")
@@ -83,7 +83,7 @@ class OnbeatPeer:
                     roles=frozenset(roles), concurrency=CONCURRENCY, prefetch=CONCURRENCY
                 ),
             ),
-            telemetry=Silent(),
+            telemetry=NullTelemetry(),
         )
 
         @beat.task("work")
@@ -100,7 +100,7 @@ class OnbeatPeer:
         try:
             yield
         finally:
-            await self.beat.close()
+            await self.beat.aclose()
 
     async def enqueue(self, n: int) -> None:
         await self.work.asend(n)
@@ -113,7 +113,7 @@ class OnbeatPeer:
             await db.execute("VACUUM (ANALYZE)")
 
     async def recorded(self) -> None:
-        """To ask whether a job is left takes less from those at work than to count what is done."""
+        """A query for any remaining job disturbs the workers less than a count of ended jobs."""
         async with connected(self.store) as db:
             while await db.fetchval("SELECT 1 FROM onbeat.jobs LIMIT 1"):
                 await asyncio.sleep(RECORD_PERIOD)
@@ -126,7 +126,7 @@ class OnbeatPeer:
             raise Stalled(f"{done:,} of {count:,} outcomes are recorded")
 
     def serve(self, role: str, ran: Ran, begin: Begin) -> None:
-        # The start would import it.
+        # Otherwise the start would include this import.
         importlib.import_module("onbeat.targets.http")
         uvloop.run(self.take_part(Role(role), ran, begin))
 
@@ -146,11 +146,11 @@ class OnbeatPeer:
 
 
 class Stalled(Exception):
-    """What was to be measured does not come to an end."""
+    """A measurement does not end in time."""
 
 
 class Member:
-    """One process of a crew: `ready` once it is loaded, at work when it is told to begin."""
+    """One process of a group: `ready` once it is loaded, working after the start signal."""
 
     def __init__(self, role: str, process: asyncio.subprocess.Process) -> None:
         self.role = role
@@ -176,7 +176,7 @@ class Member:
         self.stdin.write(b"begin\n")
 
     def used_since(self) -> float:
-        """Seconds of CPU time, its children's included."""
+        """Seconds of CPU time, including its children."""
         return cpu_seconds(self.process.pid) - self.used
 
     async def kill(self) -> None:
@@ -189,7 +189,7 @@ class Member:
 async def crew_of(
     peer: Peer, variant: str, roles: Sequence[str], ledger: str
 ) -> AsyncIterator[list[Member]]:
-    """All are ready; those that are no workers are at work already."""
+    """All are ready; processes that are no workers are running already."""
     members: list[Member] = []
     try:
         for role in roles:
@@ -218,10 +218,10 @@ async def launched(peer: Peer, variant: str, role: str, ledger: str) -> asyncio.
 
 
 def serve(args: argparse.Namespace) -> None:
-    """In such a process."""
+    """The main function of such a process."""
     (kind,) = {one for one in (OnbeatPeer, *ON_REDIS) if one.name == args.serve}
     peer = a_peer(kind, args.broker, args.variant, args.store)
-    # What a peer prints must not come between.
+    # Output of a peer must not mix with the protocol.
     out = os.dup(1)
     os.dup2(2, 1)
 
@@ -244,7 +244,7 @@ def a_peer(kind: type, broker: str, variant: str, store: str) -> Peer:
 
 @contextlib.contextmanager
 def marked(path: str) -> Iterator[Ran]:
-    """A job that has run is a byte of the file, which all processes have in memory."""
+    """Each job that has run is one byte of a file that all processes map into memory."""
     with Path(path).open("r+b") as file, mmap.mmap(file.fileno(), 0) as marks:
 
         def ran(n: int) -> None:
@@ -254,7 +254,7 @@ def marked(path: str) -> Iterator[Ran]:
 
 
 class Ledger:
-    """What has run, as the program that asks sees it."""
+    """The jobs that have run, as seen by the measuring program."""
 
     def __init__(self, count: int) -> None:
         with tempfile.NamedTemporaryFile(prefix="onbeat-bench-", delete=False) as file:
@@ -268,7 +268,7 @@ class Ledger:
         await self.until(lambda: self.marks.find(b"\1") >= 0)
 
     async def ended(self) -> None:
-        """Returns when all have."""
+        """Returns when all jobs have run."""
         await self.until(lambda: self.marks.find(b"\0") < 0)
 
     async def until(self, is_so: Callable[[], bool]) -> None:
@@ -291,7 +291,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 class Servers:
-    """The CPU time of the processes behind the ports, where they are on this machine."""
+    """The CPU time of the processes behind the ports, if they run on this machine."""
 
     def __init__(self, broker: str, store: str) -> None:
         self.ports = {"broker": urlsplit(broker).port}
@@ -307,24 +307,30 @@ class Servers:
         }
 
     def seconds(self) -> dict[str, dict[int, float]]:
-        found: dict[str, dict[int, float]] = {}
+        result: dict[str, dict[int, float]] = {}
         for name, port in self.ports.items():
             with contextlib.suppress(psutil.Error):
-                found[name] = {
+                result[name] = {
                     process.pid: sum(process.cpu_times()[:2]) for process in listeners(port)
                 }
-        return {name: pids for name, pids in found.items() if pids}
+        return {name: pids for name, pids in result.items() if pids}
 
 
 def listeners(port: int | None) -> list[psutil.Process]:
-    """Who listens there, and its children: PostgreSQL has one for each connection."""
+    """The listening process and its children: PostgreSQL has one for each connection."""
     pids = {
-        one.pid
-        for one in psutil.net_connections("tcp")
-        if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid is not None
+        net_connection.pid
+        for net_connection in psutil.net_connections("tcp")
+        if net_connection.status == psutil.CONN_LISTEN
+        and net_connection.laddr.port == port
+        and net_connection.pid is not None
     }
     parents = [psutil.Process(pid) for pid in pids]
-    families = {process for one in parents for process in (one, *one.children())}
+    families = {
+        process
+        for net_connection in parents
+        for process in (net_connection, *net_connection.children())
+    }
     return [process for process in families if process.is_running()]
 
 
@@ -376,7 +382,7 @@ async def latencies(peer: Peer, variant: str, count: int) -> list[float]:
             began = time.perf_counter()
             await peer.enqueue(n)
             taken.append((float(await worker.said()) - began) * 1_000)
-    # The first show that the worker listens.
+    # The first ones show that the worker listens.
     return sorted(taken[10:])
 
 
@@ -401,34 +407,34 @@ async def measured(
 
 
 def compare(args: argparse.Namespace, brokers: dict[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for broker, url in brokers.items():
         kinds = (OnbeatPeer, *peers_on(broker))
-        for said, measure in (("drain", drained), ("start latency", latencies)):
-            what = f"{said} through {broker}"
+        for message, measure in (("drain", drained), ("start latency", latencies)):
+            what = f"{message} through {broker}"
             if args.only in what:
-                found[what] = in_turn(what, kinds, measure, args, url)
-                ratios(found[what])
-    return found
+                result[what] = in_turn(what, kinds, measure, args, url)
+                ratios(result[what])
+    return result
 
 
 def in_turn(
     what: str, kinds: Sequence[type], measure: Measure, args: argparse.Namespace, url: str
 ) -> dict[str, Any]:
-    taken: dict[str, list[Any]] = {one.name: [] for one in kinds}
+    taken: dict[str, list[Any]] = {kind.name: [] for kind in kinds}
     for _ in range(args.rounds):
-        for one in kinds:
-            work = measured(one, next(iter(one.variants)), measure, args, url)
+        for kind in kinds:
+            work = measured(kind, next(iter(kind.variants)), measure, args, url)
             try:
-                taken[one.name].append(uvloop.run(work))
+                taken[kind.name].append(uvloop.run(work))
             except Stalled as error:
-                print(f"{what:<28} {one.name:<10} this round does not count: {error}", flush=True)
+                print(f"{what:<28} {kind.name:<10} this round does not count: {error}", flush=True)
     tell = told_drain if measure is drained else told_latency
     return {name: tell(what, name, rounds) for name, rounds in taken.items() if rounds}
 
 
 def told_drain(what: str, name: str, rounds: list[dict[str, Any]]) -> dict[str, Any]:
-    """Print the figures, and give them as they are kept."""
+    """Print the figures, and return them in the form that is stored."""
     rates = [one["rate"] for one in rounds]
     spent = {
         key: round(statistics.median(one["cpu"][key] for one in rounds)) for key in rounds[0]["cpu"]
@@ -460,8 +466,8 @@ def told_latency(what: str, name: str, rounds: list[list[float]]) -> dict[str, A
     return {
         "p50 ms": round(p50, 2),
         "p99 ms": round(p99, 2),
-        "all p50 ms": [round(one, 2) for one in middles],
-        "all p99 ms": [round(one, 2) for one in ends],
+        "all p50 ms": [round(middle, 2) for middle in middles],
+        "all p99 ms": [round(middle, 2) for middle in ends],
     }
 
 
@@ -477,24 +483,24 @@ def try_variants(args: argparse.Namespace, brokers: dict[str, str]) -> None:
 
 
 def peers_on(broker: str) -> list[type[Peer]]:
-    """Prints a line for each that cannot be used."""
-    found: list[type[Peer]] = []
+    """Prints a line for each one that cannot be used."""
+    result: list[type[Peer]] = []
     for one in ON_RABBITMQ if broker == "RabbitMQ" else ON_REDIS:
         try:
             importlib.import_module(one.module)
         except ImportError as error:
             print(f"left out: {one.name} on {broker}, as it cannot be imported ({error})")
         else:
-            found.append(one)
-    return found
+            result.append(one)
+    return result
 
 
 async def there(args: argparse.Namespace) -> dict[str, str]:
     """The URLs of the brokers that answer; nothing can be measured without PostgreSQL."""
     if not await servers.answers("PostgreSQL", args.url):
         return {}
-    asked = {"RabbitMQ": args.rabbitmq, "Redis": args.redis}
-    return {name: url for name, url in asked.items() if await servers.answers(name, url)}
+    request = {"RabbitMQ": args.rabbitmq, "Redis": args.redis}
+    return {name: url for name, url in request.items() if await servers.answers(name, url)}
 
 
 async def described(args: argparse.Namespace, brokers: dict[str, str]) -> dict[str, Any]:
@@ -506,8 +512,8 @@ async def described(args: argparse.Namespace, brokers: dict[str, str]) -> dict[s
         "load": os.getloadavg()[0],
         "PostgreSQL": await servers.settings_of(args.url),
         **{name: await servers.settings_of(url) for name, url in brokers.items()},
-        "versions": {package: version(package) for one in kinds for package in one.packages},
-        "settings": {one.name: next(iter(one.variants)) for one in kinds},
+        "versions": {package: version(package) for kind in kinds for package in kind.packages},
+        "settings": {kind.name: next(iter(kind.variants)) for kind in kinds},
         "Onbeat's concurrency and prefetch": CONCURRENCY,
         "rounds": args.rounds,
         "jobs": args.jobs,

@@ -1,11 +1,10 @@
-"""How many HTTP callbacks a second one process makes, to a small server in another.
+"""Measure how many HTTP callbacks a second one process makes to a small server in another.
 
     python benchmarks/callbacks.py [--count 50000] [--in-flight 64 256 1000] [--signed]
 
-Nothing but the target is measured: no store, no queue. A second column gives the same requests
-made by bare aiohttp, so that the cost of guard, deadline, headers and result can be seen. The
-server shares the machine, so it takes its part of the cores; the processor time of each call does
-not depend on that.
+Only the target is measured, without store and queue. A second column has the same requests made by
+bare aiohttp, which shows the cost of guard, deadline, headers and result. The server shares the
+cores of the machine; the processor time of each call does not depend on that.
 """
 
 import argparse
@@ -52,7 +51,7 @@ class ARun:
 
 
 class Server(asyncio.Protocol):
-    """Answers each request as soon as its body is in; knows only what the benchmark sends."""
+    """Answers each request after its body; understands only the requests of the benchmark."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -102,7 +101,7 @@ class Pace:
 
 
 async def paced(count: int, in_flight: int, call: Callable[[], Awaitable[None]]) -> Pace:
-    """Calls a second once connections are warm, and the processor time of each on our side."""
+    """Calls a second on warm connections, and the client's processor time for each."""
     left = iter(range(count))
 
     async def work() -> None:

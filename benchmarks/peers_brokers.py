@@ -1,8 +1,8 @@
-"""The peers on RabbitMQ and Redis, each as its own documentation has it used, at its best settings.
+"""The peers on RabbitMQ and Redis, each used as its documentation says, with its best settings.
 
-Every peer is the same few verbs: it is opened in the program that sends, and serves in processes of
-its own. Its jobs wait in the broker; it is asked to record no outcome, which is quicker for it.
-Celery acknowledges a job before it runs, as it does unless told otherwise, the others afterwards.
+All peers have one interface: a peer is opened in the sending program, and runs its workers in
+processes of its own. Its jobs wait in the broker; it records no outcome, which is faster for it.
+Celery acknowledges a job before it runs, which is its default, the others afterwards.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, Protocol
 
 NAME: Final = "onbeat_bench_brokers"
-"""Stands in all names of queues and keys, by which they are found and deleted afterwards."""
+"""A part of all names of queues and keys, used to find and delete them afterwards."""
 
 Ran = Callable[[int], None]
 """Called by the handler with the job's number."""
@@ -24,9 +24,9 @@ Begin = Callable[[], None]
 
 
 class Peer(Protocol):
-    """`module` is what is imported of `packages`. `variants` are the settings that were tried, by
-    what they are; the first is the best. `crew` names the role of each process that drains.
-    `queues` and `exchanges` are what is made in RabbitMQ.
+    """`module` is the imported module of `packages`. `variants` are the tried settings by their
+    description; the first is the best. `crew` names the role of each process that drains.
+    `queues` and `exchanges` are those created in RabbitMQ.
     """
 
     name: str
@@ -44,24 +44,24 @@ class Peer(Protocol):
     async def enqueue(self, n: int) -> None: ...
 
     async def enqueue_many(self, count: int) -> None:
-        """Jobs with the numbers from 0 on."""
+        """Send jobs with the numbers from 0 on."""
         ...
 
     async def recorded(self) -> None:
-        """All jobs have run. Returns when their outcomes are recorded, if they ever are."""
+        """Called after all jobs have run. Returns when any outcomes are recorded."""
         ...
 
     async def check(self, count: int) -> None:
-        """Raises unless so many outcomes are recorded."""
+        """Raises unless this number of outcomes is recorded."""
         ...
 
     def serve(self, role: str, ran: Ran, begin: Begin) -> None:
-        """Be one process of the crew, until killed."""
+        """Run one process of the group until it is killed."""
         ...
 
 
 class Dramatiq:
-    """Its worker is what each process of its command line runs."""
+    """Uses the worker that each process of its command line runs."""
 
     name = "Dramatiq"
     packages = ("dramatiq", "pika")
@@ -108,15 +108,15 @@ class Dramatiq:
         self.work.send(n)
 
     async def enqueue_many(self, count: int) -> None:
-        """It has no verb for many."""
+        """It has no bulk operation."""
         for n in range(count):
             self.work.send(n)
 
     async def recorded(self) -> None:
-        """It was asked to record none."""
+        """No outcomes are recorded."""
 
     async def check(self, count: int) -> None:
-        """As above."""
+        """No outcomes are recorded."""
 
     def serve(self, role: str, ran: Ran, begin: Begin) -> None:
         self.declare(ran)
@@ -150,7 +150,7 @@ class Celery:
     def declare(self, ran: Ran) -> Any:
         import celery
 
-        # It reads one slash at the end as the virtual host with the empty name.
+        # It parses a single slash at the end as the virtual host with the empty name.
         slash = "/" if self.url.startswith("amqp") and self.url.endswith("/") else ""
         self.app = celery.Celery(NAME, broker=self.url + slash, set_as_current=False)
         self.app.conf.update(
@@ -177,27 +177,27 @@ class Celery:
             yield
         finally:
             self.app.close()
-            # Else the next to use the broker gets a connection that believes in deleted queues.
+            # Otherwise the next user of the broker gets a connection that assumes deleted queues.
             pools.reset()
 
     async def enqueue(self, n: int) -> None:
         self.work.delay(n)
 
     async def enqueue_many(self, count: int) -> None:
-        """It has no verb for many; so one producer for all of them."""
+        """It has no bulk operation, so one producer sends all of them."""
         with self.app.producer_or_acquire() as producer:
             for n in range(count):
                 self.work.apply_async((n,), producer=producer)
 
     async def recorded(self) -> None:
-        """It was asked to record none."""
+        """No outcomes are recorded."""
 
     async def check(self, count: int) -> None:
-        """As above."""
+        """No outcomes are recorded."""
 
     def serve(self, role: str, ran: Ran, begin: Begin) -> None:
         self.declare(ran)
-        # The start would import these.
+        # Otherwise the start would include these imports.
         importlib.import_module("celery.bin.celery")
         importlib.import_module("celery.apps.worker")
         begin()
@@ -217,7 +217,7 @@ class Celery:
 
 
 class Taskiq:
-    """Its receiver is what each process of its command line runs, over uvloop as there."""
+    """Uses the receiver that each process of its command line runs, also on uvloop."""
 
     name = "taskiq"
     packages = ("taskiq", "taskiq-redis")
@@ -280,7 +280,7 @@ class Taskiq:
         await self.work.kiq(n)
 
     async def enqueue_many(self, count: int) -> None:
-        """It has no verb for many; so some at the same time."""
+        """It has no bulk operation, so several are sent at the same time."""
         numbers = iter(range(count))
 
         async def sender() -> None:
@@ -290,10 +290,10 @@ class Taskiq:
         await asyncio.gather(*(sender() for _ in range(16)))
 
     async def recorded(self) -> None:
-        """It was asked to record none."""
+        """No outcomes are recorded."""
 
     async def check(self, count: int) -> None:
-        """As above."""
+        """No outcomes are recorded."""
 
     def serve(self, role: str, ran: Ran, begin: Begin) -> None:
         import uvloop
@@ -315,7 +315,7 @@ class Taskiq:
 
 
 def nothing(_n: int) -> None:
-    """What the sender knows of the handler."""
+    """The handler as declared in the sender."""
 
 
 ON_RABBITMQ: Final[tuple[type[Peer], ...]] = (Dramatiq, Celery)

@@ -1,7 +1,7 @@
-"""The peers on PostgreSQL, each as its own documentation has it used, with its best settings.
+"""The peers on PostgreSQL, each used as its documentation says, with its best settings.
 
-Every peer is the same few verbs: it is opened on an empty database, takes jobs one at a time or
-many at once, and drains them in one worker process until the last is recorded as done.
+All peers have one interface: a peer is opened on an empty database, takes jobs one at a time or in
+bulk, and drains them in one worker process until the last is recorded as done.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ class Peer(Protocol):
     async def enqueue_many(self, count: int) -> None: ...
 
     async def drain(self, count: int) -> None:
-        """Returns when so many have been run and recorded as done."""
+        """Returns when this number of jobs has run and is recorded as done."""
         ...
 
     async def serve(self, ran: Callable[[], None]) -> None:
-        """Run a worker for ever; `ran` is called in the handler."""
+        """Run a worker forever; `ran` is called in the handler."""
         ...
 
 
@@ -159,7 +159,7 @@ class Saq:
         await self.queue.enqueue("work", n=7)
 
     async def enqueue_many(self, count: int) -> None:
-        """It has no verb for many; so many at the same time."""
+        """It has no bulk operation, so many are sent at the same time."""
         await asyncio.gather(*(self.queue.enqueue("work", n=7) for _ in range(count)))
 
     async def drain(self, count: int) -> None:

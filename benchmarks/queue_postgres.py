@@ -1,12 +1,12 @@
-"""Onbeat on PostgreSQL as a program uses it, beside pgqueuer, Procrastinate and saq.
+"""Onbeat's public API on PostgreSQL, beside pgqueuer, Procrastinate and saq.
 
     python benchmarks/queue_postgres.py [--rounds 3] [--jobs 50000] [--url URL] [--only WORDS]
                                         [--sustained SECONDS] [--large]
 
-Each measure runs Onbeat and its peers in turn on the same work and an empty database each, so that
-a machine that drifts drifts for all; figures are medians with the least and the greatest. Only jobs
-whose end is recorded count. None of the peers fences what it records. `--sustained` produces 10,000
-jobs a second for so long beside one worker; `--large` asks what ten million waiting jobs cost.
+Each measure runs Onbeat and its peers in turn with the same jobs and an empty database each, so
+that drift of the machine affects all; figures are medians with minimum and maximum. Only jobs whose
+end is recorded count. None of the peers fences its records. `--sustained` produces 10,000 jobs a
+second for this time beside one worker; `--large` measures the cost of ten million waiting jobs.
 Results are appended to benchmarks/results/queue_postgres.json.
 """
 
@@ -44,22 +44,22 @@ from onbeat import Onbeat, Options, every, once
 from onbeat.engine.runtime import RuntimeOptions
 from onbeat.model.ids import ScheduleId, WorkerId
 from onbeat.model.role import Role
-from onbeat.operations.drafts import created_from
+from onbeat.operations.drafts import build_schedule
 from onbeat.ports.store import ClaimRequest
 from onbeat.recurrence import Recurrence
-from onbeat.rules.planning import plan
-from onbeat.telemetry.standard import Silent
+from onbeat.rules.plans import plan
+from onbeat.telemetry.composite import NullTelemetry
 from onbeat.wire.schedules import ScheduleDraft
 
 RESULTS = Path(__file__).parent / "results" / "queue_postgres.json"
 DATABASE = "onbeat_bench"
 CALLERS = 64
 BULK = 5_000
-SLOW = {"procrastinate": 20, "saq": 20}  # they get so many times fewer jobs, so that a round ends
+SLOW = {"procrastinate": 20, "saq": 20}  # the divisor of their number of jobs, so that a round ends
 
 
 class OnbeatPeer:
-    """Onbeat as the same few verbs."""
+    """Onbeat behind the interface of the peers."""
 
     name = "Onbeat"
     package = "onbeat"
@@ -73,7 +73,7 @@ class OnbeatPeer:
     @contextlib.asynccontextmanager
     async def opened(self, url: str) -> AsyncIterator[None]:
         self.url = url
-        self.beat = Onbeat(url, options=self.options, telemetry=Silent())
+        self.beat = Onbeat(url, options=self.options, telemetry=NullTelemetry())
 
         @self.beat.task("work")
         async def work(_n: int) -> None:
@@ -84,7 +84,7 @@ class OnbeatPeer:
         try:
             yield
         finally:
-            await self.beat.close()
+            await self.beat.aclose()
 
     async def enqueue(self) -> None:
         await self.work.asend(7)
@@ -115,15 +115,15 @@ async def by_one(peer: Peer, _url: str, count: int) -> float:
 
 
 async def by_callers(peer: Peer, _url: str, count: int) -> tuple[float, float]:
-    """Jobs a second, and the 99th part in a hundred of the answers' times in milliseconds."""
+    """Jobs a second, and the 99th percentile of the answer times in milliseconds."""
     count = max(CALLERS, count // 2)
     times: list[float] = []
 
     async def caller() -> None:
         for _ in range(count // CALLERS):
-            asked = time.perf_counter()
+            request = time.perf_counter()
             await peer.enqueue()
-            times.append((time.perf_counter() - asked) * 1_000)
+            times.append((time.perf_counter() - request) * 1_000)
 
     began = time.perf_counter()
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
@@ -142,7 +142,7 @@ async def drained(peer: Peer, url: str, count: int) -> float:
     for start in range(0, count, BULK):
         await peer.enqueue_many(min(BULK, count - start))
     async with connected(url) as db:
-        # Both sides begin on tables that have been looked after.
+        # Both sides begin on vacuumed tables.
         await db.execute("VACUUM (ANALYZE)")
     began = time.perf_counter()
     await peer.drain(count)
@@ -150,7 +150,7 @@ async def drained(peer: Peer, url: str, count: int) -> float:
 
 
 async def wal(peer: Peer, url: str, count: int) -> float:
-    """Bytes of WAL that a job's whole life writes, after a checkpoint, in a server at rest."""
+    """Bytes of WAL for the whole life of a job, after a checkpoint, on an idle server."""
     async with connected(url) as db:
         await db.execute("CHECKPOINT")
         before = await db.fetchval("SELECT pg_current_wal_insert_lsn()::text")
@@ -199,28 +199,28 @@ async def serve(name: str, url: str) -> None:
         await peer.serve(lambda: print(time.perf_counter(), flush=True))
 
 
-# What only Onbeat is asked
+# Measured only for Onbeat
 
 
 async def fill_with_schedules(
     beat: Onbeat, count: int, rule: Recurrence, made_at: datetime, target: object
 ) -> None:
-    """Straight into the store, each as if it had been made at that instant."""
-    operator = beat.operator
+    """Stored directly, each as if it had been created at that instant."""
+    operator = beat.context
     for start in range(0, count, 1_000):
         added = []
         for n in range(start, min(count, start + 1_000)):
             draft = ScheduleDraft(name=f"no. {n}", recurrence=rule.spec(), target=target)  # type: ignore[arg-type]
-            schedule = created_from(operator, draft, made_at, ScheduleId(operator.fresh_id()))
-            made = plan(schedule, made_at, operator.horizon, operator.chance.ids)
+            schedule = build_schedule(operator, draft, made_at, ScheduleId(operator.fresh_id()))
+            made = plan(schedule, made_at, operator.horizon, operator.randomness.ids)
             added.append(beat.store.add_schedule(schedule, made))
         await asyncio.gather(*added)
 
 
 async def storm(url: str, count: int) -> dict[str, float]:
-    """So many schedules due in one second: until all have started.
+    """The time until all of these schedules, due in one second, have started.
 
-    Their jobs are made ahead, as those of all schedules are.
+    Their jobs are created ahead of time, like those of all schedules.
     """
     peer = OnbeatPeer()
     starts: list[float] = []
@@ -242,10 +242,10 @@ async def storm(url: str, count: int) -> dict[str, float]:
 
 
 async def firing(url: str, count: int) -> dict[str, float]:
-    """How fast the planner makes the next jobs of so many schedules that are due for it.
+    """How fast the planner creates the next jobs of this number of schedules.
 
-    They fire every hour, in five minutes for the first time, and that job is there; the horizon of
-    ten minutes is past it.
+    They fire every hour, first in five minutes, and that job exists; the horizon of ten minutes is
+    after it.
     """
     peer = OnbeatPeer()
     async with peer.opened(url), connected(url) as db:
@@ -264,9 +264,9 @@ async def firing(url: str, count: int) -> dict[str, float]:
 
 
 async def memory(url: str, count: int) -> dict[str, float]:
-    """Megabytes that a worker has resident at rest, and with so many jobs waiting for it."""
+    """Resident memory of a worker in megabytes, at rest and with this number of waiting jobs."""
     peer = OnbeatPeer()
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for waiting in (0, count):
         async with peer.opened(url):
             for start in range(0, waiting, BULK):
@@ -275,13 +275,13 @@ async def memory(url: str, count: int) -> dict[str, float]:
             sys.executable, __file__, "--resident", "--url", url, stdout=asyncio.subprocess.PIPE
         )
         assert worker.stdout is not None
-        found[f"{waiting} waiting, MB"] = float(await worker.stdout.readline())
+        result[f"{waiting} waiting, MB"] = float(await worker.stdout.readline())
         await worker.wait()
-    return found
+    return result
 
 
 async def resident(url: str) -> None:
-    """Work for three seconds, and tell the most memory that was used."""
+    """Work for three seconds, and report the peak memory."""
     peer = OnbeatPeer()
     async with peer.opened(url):
         await peer.beat.start()
@@ -292,7 +292,7 @@ async def resident(url: str) -> None:
 async def sustained(
     url: str, seconds: float, rate: int, *, old_snapshot: bool
 ) -> dict[str, object]:
-    """Jobs made at this rate beside one worker: what was recorded in each minute."""
+    """The jobs recorded in each minute by one worker while jobs are produced at this rate."""
     peer = OnbeatPeer(roles=frozenset[Role]())
     minutes: list[int] = []
     async with peer.opened(url), connected(url) as db, connected(url) as old:
@@ -354,9 +354,9 @@ WAITING = """
 
 
 async def claims(url: str) -> dict[str, object]:
-    """Milliseconds that a claim takes with so many jobs waiting, which the server made itself."""
+    """Milliseconds of a claim with this number of waiting jobs, generated by the server itself."""
     peer = OnbeatPeer()
-    found: dict[str, object] = {}
+    result: dict[str, object] = {}
     waiting = 0
     async with peer.opened(url), connected(url) as db:
         for count in LARGE:
@@ -365,12 +365,12 @@ async def claims(url: str) -> dict[str, object]:
             await db.execute("VACUUM (ANALYZE) onbeat.jobs", timeout=3_600)
             await db.execute("CHECKPOINT", timeout=3_600)
             times = await claim_times(peer)
-            found[f"{count} waiting"] = {
+            result[f"{count} waiting"] = {
                 "p50 ms": round(times[len(times) // 2], 2),
                 "p99 ms": round(times[int(len(times) * 0.99)], 2),
             }
-            print(f"  {count:,} waiting: {found[f'{count} waiting']}", flush=True)
-    return found
+            print(f"  {count:,} waiting: {result[f'{count} waiting']}", flush=True)
+    return result
 
 
 async def claim_times(peer: OnbeatPeer) -> list[float]:
@@ -403,7 +403,7 @@ async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
 
 @contextlib.asynccontextmanager
 async def a_database(url: str, name: str = DATABASE) -> AsyncIterator[str]:
-    """The URL of an empty database on the same server, gone afterwards."""
+    """The URL of an empty database on the same server, dropped afterwards."""
     async with connected(url) as db:
         await db.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         await db.execute(f"CREATE DATABASE {name}")
@@ -437,22 +437,22 @@ COMPARED: tuple[tuple[str, str, Measure, tuple[type, ...]], ...] = (
 
 
 def compare(args: argparse.Namespace) -> dict[str, dict[str, object]]:
-    found: dict[str, dict[str, object]] = {}
+    result: dict[str, dict[str, object]] = {}
     for what, unit, measure, peers in COMPARED:
         if args.only not in what:
             continue
         rounds = 1 if unit == "ms" else args.rounds
-        taken: dict[str, list[object]] = {one.name: [] for one in peers}
+        taken: dict[str, list[object]] = {peer.name: [] for peer in peers}
         for _ in range(rounds):
-            for one in peers:
-                taken[one.name].append(uvloop.run(measured(one, measure, args.url, args.jobs)))
-        found[what] = {name: told(what, name, unit, values) for name, values in taken.items()}
-        ratios(found[what])
-    return found
+            for peer in peers:
+                taken[peer.name].append(uvloop.run(measured(peer, measure, args.url, args.jobs)))
+        result[what] = {name: told(what, name, unit, values) for name, values in taken.items()}
+        ratios(result[what])
+    return result
 
 
 def told(what: str, name: str, unit: str, values: list[object]) -> dict[str, object]:
-    """Print the figures, and give them as they are kept."""
+    """Print the figures, and return them in the form that is stored."""
     if unit == "ms":
         (times,) = values
         p50, p99 = times[len(times) // 2], times[int(len(times) * 0.99)]  # type: ignore[index, arg-type]
@@ -463,20 +463,20 @@ def told(what: str, name: str, unit: str, values: list[object]) -> dict[str, obj
         extra["p99 ms"] = [round(p99, 2) for _, p99 in values]  # type: ignore[misc, has-type]
         values = [value for value, _ in values]  # type: ignore[misc, has-type]
     middle, least, most = statistics.median(values), min(values), max(values)  # type: ignore[type-var]
-    said = f", p99 {statistics.median(extra['p99 ms']):.2f} ms" if extra else ""  # type: ignore[arg-type]
+    message = f", p99 {statistics.median(extra['p99 ms']):.2f} ms" if extra else ""  # type: ignore[arg-type]
     print(
-        f"{what:<30} {name:<14} {middle:>9,.0f} {unit}   ({least:,.0f} - {most:,.0f}){said}",
+        f"{what:<30} {name:<14} {middle:>9,.0f} {unit}   ({least:,.0f} - {most:,.0f}){message}",
         flush=True,
     )
     return {"median": round(middle), "all": [round(value) for value in values], **extra}  # type: ignore[arg-type, call-overload]
 
 
-def ratios(found: dict[str, object]) -> None:
-    """Onbeat's figure over each peer's; for times and bytes the other way round."""
-    ours = found["Onbeat"]
+def ratios(result: dict[str, object]) -> None:
+    """Onbeat's figure divided by each peer's; the inverse for times and bytes."""
+    ours = result["Onbeat"]
     assert isinstance(ours, dict)
     key = "median" if "median" in ours else "p50 ms"
-    for name, theirs in found.items():
+    for name, theirs in result.items():
         if name != "Onbeat" and isinstance(theirs, dict):
             print(f"{'':<30} Onbeat / {name}: {ours[key] / theirs[key]:.2f}")
 

@@ -1,10 +1,10 @@
-"""Onbeat on SQLite as a program uses it, beside Huey and APScheduler on the same work.
+"""Onbeat's public API on SQLite, beside Huey and APScheduler with the same jobs.
 
     python benchmarks/queue_sqlite.py [--rounds 3] [--jobs 20000] [--dir DIR]
 
-Each measure runs Onbeat and a peer in turn, so that a machine that drifts drifts for both; figures
-are medians with the least and the greatest. Onbeat's store has synchronous=FULL: an answer means
-that the job is on the disk. Huey's store does not flush to the disk at all and keeps no outcome of
+Each measure runs Onbeat and a peer in turn, so that drift of the machine affects both; figures are
+medians with minimum and maximum. Onbeat's store has synchronous=FULL: an answer means that the job
+is on the disk. Huey's store does not flush to the disk at all and keeps no outcome of
 a job that returns nothing; APScheduler's job store commits once for each job. Results are appended
 to benchmarks/results/queue_sqlite.json.
 """
@@ -32,9 +32,9 @@ from onbeat import Onbeat, Options, cron, http
 from onbeat.app.composition import HttpPolicy
 from onbeat.engine.runtime import RuntimeOptions
 from onbeat.model.ids import ScheduleId
-from onbeat.operations.drafts import created_from
-from onbeat.rules.planning import plan
-from onbeat.telemetry.standard import Silent
+from onbeat.operations.drafts import build_schedule
+from onbeat.rules.plans import plan
+from onbeat.telemetry.composite import NullTelemetry
 from onbeat.wire.schedules import ScheduleDraft
 
 RESULTS = Path(__file__).parent / "results" / "queue_sqlite.json"
@@ -63,7 +63,7 @@ async def enqueue_by_one(folder: Path, count: int) -> float:
     for _ in range(count):
         await work.asend(7)
     rate = count / (time.perf_counter() - began)
-    await beat.close()
+    await beat.aclose()
     return rate
 
 
@@ -79,7 +79,7 @@ async def enqueue_by_callers(folder: Path, count: int) -> float:
     began = time.perf_counter()
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
     rate = count / (time.perf_counter() - began)
-    await beat.close()
+    await beat.aclose()
     return rate
 
 
@@ -91,12 +91,12 @@ async def enqueue_in_bulk(folder: Path, count: int) -> float:
     for _ in range(0, count, 5_000):
         await beat.asend([work.call(7) for _ in range(5_000)])
     rate = count / (time.perf_counter() - began)
-    await beat.close()
+    await beat.aclose()
     return rate
 
 
 async def enqueue_in_bulk_by_four(folder: Path, count: int) -> float:
-    """While one caller's batch is written, the others' are made ready."""
+    """While one caller's batch is written, the others are prepared."""
     beat = a_program(folder)
     work = beat.task("work")(nothing)
     await beat.open()
@@ -109,7 +109,7 @@ async def enqueue_in_bulk_by_four(folder: Path, count: int) -> float:
     began = time.perf_counter()
     await asyncio.gather(*(caller() for _ in range(4)))
     rate = count / (time.perf_counter() - began)
-    await beat.close()
+    await beat.aclose()
     return rate
 
 
@@ -247,11 +247,11 @@ async def idle_use(folder: Path, _count: int) -> float:
     return used / IDLE_SECONDS * 100
 
 
-class FirstRounds(Silent):
-    """Tells when every loop that reads through the store at its start has done so."""
+class FirstRounds(NullTelemetry):
+    """Reports when every loop that scans the store at its start has done so."""
 
     def __init__(self) -> None:
-        self.left = {"planner", "replanner", "pruner", "rescuer", "lapser"}
+        self.left = {"planner", "replanner", "pruner", "rescuer", "expirer"}
         self.done = asyncio.Event()
 
     def loop_beat(self, loop: str) -> None:
@@ -261,18 +261,18 @@ class FirstRounds(Silent):
 
 
 async def fill_with_schedules(beat: Onbeat, target: object) -> None:
-    """Straight into the store, each at a minute of its own, none of them in the next hours."""
+    """Stored directly, each at a different minute, none in the next hours."""
     now = datetime.now(UTC)
     quiet = now + timedelta(hours=12)
-    operator = beat.operator
+    operator = beat.context
     for start in range(0, SCHEDULES, 1_000):
         added = []
         for n in range(start, start + 1_000):
             at = quiet + timedelta(minutes=n % 360)
             rule = cron(f"{at.minute} {at.hour} * * *").spec()
             draft = ScheduleDraft(name=f"daily {n}", recurrence=rule, target=target)  # type: ignore[arg-type]
-            schedule = created_from(operator, draft, now, ScheduleId(operator.fresh_id()))
-            made = plan(schedule, now, operator.horizon, operator.chance.ids)
+            schedule = build_schedule(operator, draft, now, ScheduleId(operator.fresh_id()))
+            made = plan(schedule, now, operator.horizon, operator.randomness.ids)
             added.append(beat.store.add_schedule(schedule, made))
         await asyncio.gather(*added)
 
@@ -290,7 +290,7 @@ def huey_consumer(queue):
     from huey.consumer import Consumer
 
     class InThread(Consumer):
-        """Signals stay with the benchmark."""
+        """The benchmark keeps its own signal handlers."""
 
         def _set_signal_handlers(self) -> None:
             return

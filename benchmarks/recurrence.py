@@ -1,7 +1,7 @@
-"""What a recurrence costs: `python benchmarks/recurrence.py`.
+"""Measure the cost of recurrences: `python benchmarks/recurrence.py`.
 
-Every figure is from this machine and this run; the libraries beside ours answer the same question
-in the same process. Results go to benchmarks/results/recurrence.json.
+Every figure is from this machine and this run; other libraries answer the same queries in the same
+process. Results go to benchmarks/results/recurrence.json.
 """
 
 import gc
@@ -30,7 +30,7 @@ RESULTS = Path(__file__).parent / "results" / "recurrence.json"
 ASKED = datetime(2026, 5, 20, 12, 34, 56, tzinfo=UTC)
 NEW_YORK = "America/New_York"
 
-# Rule, and its bars in microseconds: UTC, with a zone.
+# Rule, and its limits in microseconds: in UTC, with a zone.
 RULES = {
     "FREQ=DAILY": (5, 8),
     "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE,FR": (5, 8),
@@ -77,17 +77,17 @@ def main() -> None:
 
 
 def machine() -> dict[str, object]:
-    said = {
+    fields = {
         "python": platform.python_version(),
         "machine": platform.machine(),
         "system": platform.system(),
     }
-    print(f"Python {said['python']}, {said['system']} {said['machine']}")
-    return said
+    print(f"Python {fields['python']}, {fields['system']} {fields['machine']}")
+    return fields
 
 
 def best(call: Callable[[], object], seconds: float = 0.05, rounds: int = 5) -> float:
-    """Microseconds a call, the best of some rounds: the rest is noise of the machine."""
+    """Microseconds a call, the minimum of some rounds, which excludes noise of the machine."""
     started = perf_counter()
     call()
     number = max(1, min(20_000, int(seconds / max(perf_counter() - started, 1e-7) / 2)))
@@ -115,7 +115,7 @@ def block(rule: str, zone: str | None, start: str = "19700101T090000") -> str:
 
 
 def import_ms() -> float:
-    # The package `onbeat` imports the whole product; a bare stand-in shows the engine alone.
+    # The package `onbeat` imports everything; a bare substitute shows the engine alone.
     where = Path(onbeat.recurrence.__file__).parent.parent
     code = (
         "import sys, types; top = types.ModuleType('onbeat');"
@@ -160,13 +160,13 @@ def after_costs() -> dict[str, dict[str, float]]:
 
 
 def dateutil_cost(rule: str) -> float:
-    """Its cost goes with the age of DTSTART, so sub-daily rules start a month before asking."""
+    """Its cost grows with the age of DTSTART, so sub-daily rules start a month before the query."""
     short = any(freq in rule for freq in ("HOURLY", "MINUTELY", "SECONDLY"))
     years_old, month_old = datetime(1970, 1, 1, 9, tzinfo=UTC), datetime(2026, 4, 20, 9, tzinfo=UTC)
     start = (month_old if short else years_old).replace(tzinfo=None)
     theirs = rrulestr(rule, dtstart=start)
-    asked = ASKED.replace(tzinfo=None)
-    return best(lambda: theirs.after(asked), rounds=1)
+    request = ASKED.replace(tzinfo=None)
+    return best(lambda: theirs.after(request), rounds=1)
 
 
 def cron_costs() -> dict[str, dict[str, float]]:
@@ -188,7 +188,7 @@ def cron_costs() -> dict[str, dict[str, float]]:
 
 
 def other(call: Callable[[], object]) -> float:
-    """Another library's cost, or -1 where it does not know the form."""
+    """Another library's cost, or -1 if it does not support the rule."""
     try:
         return best(call, rounds=2)
     except Exception:  # noqa: BLE001  each library has its own errors
@@ -288,7 +288,7 @@ def age_ratios() -> dict[str, float]:
     for rule in RULES:
         old = rrule(block(rule, NEW_YORK))
         new = rrule(block(rule, NEW_YORK, "20260519T090000"))
-        # In turns, so that another program's load meets both alike.
+        # In turns, so that another program's load affects both alike.
         costs = [
             (
                 best(lambda value=old: value.after_us(ask), 0.01, 3),
@@ -296,13 +296,13 @@ def age_ratios() -> dict[str, float]:
             )
             for _ in range(5)
         ]
-        ratios[rule] = round(min(one for one, _ in costs) / min(two for _, two in costs), 2)
+        ratios[rule] = round(min(cost for cost, _ in costs) / min(two for _, two in costs), 2)
         row(rule, ratios[rule])
     return ratios
 
 
 def mixed_cost() -> float:
-    """A million next times: 100,000 are measured, over 3,000 schedules, and scaled."""
+    """A million next occurrences: 100,000 are measured, over 3,000 schedules, and scaled."""
     chance = random.Random(7)
     zones = [
         "UTC",

@@ -1,22 +1,26 @@
-"""The servers that are measured against: where they are, and what is left behind on them."""
+"""The servers of the benchmarks: their addresses, and the clean-up on them."""
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import aiormq
+import asyncmy
 import asyncpg
 import redis.asyncio
 
 ADDRESSES: Final = {
     "PostgreSQL": ("ONBEAT_BENCH_POSTGRES", "postgresql://postgres@127.0.0.1:5432/postgres"),
+    "MariaDB": ("ONBEAT_BENCH_MYSQL", "mysql://root@127.0.0.1:3306"),
     "RabbitMQ": ("ONBEAT_BENCH_RABBITMQ", "amqp://guest:guest@127.0.0.1:5672/"),
     "Redis": ("ONBEAT_BENCH_REDIS", "redis://127.0.0.1:6379/13"),
 }
 ANSWER_SECONDS: Final = 5
 
-# That no server answers is said in a line here; the driver would say it once more.
+# This module reports a server that does not answer; the driver would report it again.
 logging.getLogger("aiormq.connection").setLevel(logging.CRITICAL)
 
 
@@ -25,7 +29,7 @@ def url_of(server: str) -> str:
 
 
 async def answers(server: str, url: str) -> bool:
-    """Prints a line where it does not."""
+    """Prints a line if it does not."""
     try:
         await settings_of(url)
     except (OSError, asyncpg.PostgresError, aiormq.AMQPError, redis.RedisError) as error:
@@ -40,7 +44,7 @@ async def answers(server: str, url: str) -> bool:
 
 
 async def settings_of(url: str) -> dict[str, Any]:
-    """What is worth knowing of the server when figures are read."""
+    """Facts about the server that help to read the figures."""
     match url.partition("://")[0]:
         case "amqp" | "amqps":
             return await rabbitmq_settings(url)
@@ -77,8 +81,29 @@ async def redis_settings(url: str) -> dict[str, Any]:
         }
 
 
+@asynccontextmanager
+async def a_mysql_database() -> AsyncGenerator[str, None]:
+    """The URL of a database that is dropped at the end."""
+    root = url_of("MariaDB")
+    parts = urlsplit(root)
+    name = f"onbeat_bench_{os.getpid()}"
+    db = await asyncmy.connect(
+        host=parts.hostname,
+        port=parts.port or 3306,
+        user=parts.username,
+        password=parts.password or "",
+        autocommit=True,
+    )
+    try:
+        await db.cursor().execute(f"CREATE DATABASE {name}")
+        yield f"{root}/{name}"
+    finally:
+        await db.cursor().execute(f"DROP DATABASE {name}")
+        db.close()
+
+
 async def delete_all(url: str, name: str, queues: Sequence[str], exchanges: Sequence[str]) -> None:
-    """The queues and exchanges; in Redis every key with the name in it."""
+    """Delete the queues and exchanges; in Redis every key that contains the name."""
     if url.startswith("amqp"):
         await delete_queues(url, queues, exchanges)
     else:

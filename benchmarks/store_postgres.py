@@ -1,10 +1,10 @@
-"""How fast the PostgreSQL store is by itself, with synchronous_commit as the server has it.
+"""Measure the PostgreSQL store alone, with the server's synchronous_commit.
 
     python benchmarks/store_postgres.py [--url URL] [--rounds N] [--large] [--only WORDS]
 
 Each measure has a schema of its own, which is dropped. `--large` adds a claim beside a million
-waiting jobs. WAL is what the server wrote meanwhile, without the images of pages that follow a
-checkpoint where the server can tell.
+waiting jobs. WAL is the server's total in that time, without the full-page images after a
+checkpoint if the server reports them.
 """
 
 import argparse
@@ -35,7 +35,7 @@ NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 WORKER = WorkerId("worker")
 CALLERS = 64
 SCHEMA = "onbeat_bench"
-# The ids of today, as real ones would be, so that what has ended goes where it would go.
+# Ids of today, like real ones, so that ended jobs go to their real partition.
 TODAY = int(time.time() * 1_000)
 
 numbers = iter(range(10**9))
@@ -89,7 +89,7 @@ async def enqueue_in_bulk(store: PostgresStore, count: int) -> Found:
 
 
 async def drain(store: PostgresStore, url: str, count: int, batch: int, lines: int = 1) -> Found:
-    """Claim and settle so many at once, in so many lines beside each other; WAL of a whole life."""
+    """Claim and settle in batches of this size, in parallel loops; WAL of a job's whole life."""
     async with wal_of(url) as wal:
         for _ in range(count // 10_000):
             await store.enqueue(some_jobs(10_000))
@@ -126,7 +126,7 @@ def settlement(job: Job) -> Settlement:
 
 
 async def claim_milliseconds(store: PostgresStore, waiting: int) -> Found:
-    """A claim of 100 with so many jobs waiting in one lane, half of them due."""
+    """A claim of 100 with this number of jobs waiting in one lane, half of them due."""
     for due_at in (NOW, NOW + timedelta(days=1)):
         for _ in range(waiting // 20_000):
             await store.enqueue(some_jobs(10_000, due_at))
@@ -184,15 +184,15 @@ def an_occurrence(schedule: Schedule, at: datetime) -> Job:
 async def wal_of(url: str) -> AsyncGenerator[list[float], None]:
     """Bytes of WAL of the whole server during the block."""
     db = await asyncpg.connect(url)
-    found: list[float] = []
+    result: list[float] = []
     try:
         await db.execute("CHECKPOINT")
         before = await db.fetchval("SELECT pg_current_wal_insert_lsn()::text")
-        yield found
+        yield result
         bytes_ = await db.fetchval(
             "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), $1::text::pg_lsn)::float8", before
         )
-        found.append(bytes_)
+        result.append(bytes_)
     finally:
         await db.close()
 
@@ -228,14 +228,14 @@ LARGE = ("claim 100 of 1,000,000 jobs", "ms", lambda store, _: claim_millisecond
 def report(url: str, rounds: int, measures: tuple[tuple[str, str, Measure], ...]) -> None:
     for name, unit, measure in measures:
         times = 1 if name == LARGE[0] else rounds
-        found = [uvloop.run(alone(url, measure)) for _ in range(times)]
-        values = [one.value for one in found]
+        result = [uvloop.run(alone(url, measure)) for _ in range(times)]
+        values = [one.value for one in result]
         line = f"{name:30} {statistics.median(values):12,.2f} {unit:8}"
         line += f"({min(values):,.2f} to {max(values):,.2f})"
-        if found[0].p99 is not None:
-            line += f", p99 {statistics.median(one.p99 or 0 for one in found):.2f} ms"
-        if found[0].wal is not None:
-            line += f", {statistics.median(one.wal or 0 for one in found):,.0f} B of WAL a job"
+        if result[0].p99 is not None:
+            line += f", p99 {statistics.median(one.p99 or 0 for one in result):.2f} ms"
+        if result[0].wal is not None:
+            line += f", {statistics.median(one.wal or 0 for one in result):,.0f} B of WAL a job"
         print(line, flush=True)
 
 
@@ -258,7 +258,7 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, {asyncio.run(server(options.url))}")
     print(f"median of {options.rounds} (least to most)")
     measures = (*MEASURES, LARGE) if options.large else MEASURES
-    wanted = tuple(one for one in measures if options.only in one[0])
+    wanted = tuple(measure for measure in measures if options.only in measure[0])
     report(options.url, options.rounds, wanted)
 
 

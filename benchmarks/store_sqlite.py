@@ -1,8 +1,8 @@
-"""How fast the SQLite store is by itself, with synchronous=FULL.
+"""Measure the SQLite store alone, with synchronous=FULL.
 
     python benchmarks/store_sqlite.py [--dir DIR] [--rounds N] [--beside]
 
-`--beside` runs everything once more beside a thread that never rests, as a busy event loop would.
+`--beside` repeats everything beside a thread that is always busy, like a busy event loop.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def some_jobs(count: int, due_at: datetime = NOW) -> list[Job]:
 
 
 async def enqueue_by_callers(store: SqliteStore, count: int) -> float:
-    """Each caller waits for its answer before it goes on; ids rise with time, as real ones do."""
+    """Each caller waits for its answer before it goes on; ids rise with time, like real ones."""
 
     async def call() -> None:
         for _ in range(count // CALLERS):
@@ -97,7 +97,7 @@ def settlement(job: Job) -> Settlement:
 
 
 async def claim_milliseconds(store: SqliteStore, waiting: int) -> float:
-    """The median time of a claim of 100 with so many jobs due, as many later, in one lane."""
+    """The median time of a claim of 100 with as many due as later jobs in one lane."""
     for due_at in (NOW, NOW + timedelta(days=1)):
         for _ in range(waiting // 20_000):
             await store.enqueue(some_jobs(10_000, due_at))
@@ -122,7 +122,7 @@ async def alone(folder: str, measure: Callable[[SqliteStore], Awaitable[float]])
 
 @contextlib.contextmanager
 def restless_thread() -> Iterator[None]:
-    """It takes the interpreter whenever it can get it."""
+    """Holds the interpreter whenever it can."""
     done = threading.Event()
 
     def spin() -> None:
@@ -150,9 +150,9 @@ LARGE = ("claim 100 of 1,000,000 jobs", "ms", lambda store: claim_milliseconds(s
 def report(folder: str, rounds: int) -> None:
     for name, unit, measure in (*MEASURES, LARGE):
         times = 1 if name == LARGE[0] else rounds
-        found = [asyncio.run(alone(folder, measure)) for _ in range(times)]
-        middle = statistics.median(found)
-        print(f"{name:30} {middle:12,.2f} {unit:7} ({min(found):,.2f} to {max(found):,.2f})")
+        result = [asyncio.run(alone(folder, measure)) for _ in range(times)]
+        middle = statistics.median(result)
+        print(f"{name:30} {middle:12,.2f} {unit:7} ({min(result):,.2f} to {max(result):,.2f})")
 
 
 def main() -> None:

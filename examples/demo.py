@@ -1,7 +1,7 @@
-"""The live demo behind `make run`: a service, a receiver, four schedules, and what fires.
+"""The live demo of `make run`: a service, a receiver, four schedules, and their calls.
 
-Everything is real: `onbeat up` runs as it would for you, on SQLite, and calls a small web server in
-this process. Stop it with Ctrl-C; started again it goes on where it was.
+It runs a normal `onbeat up` on SQLite, which calls a small web server in this process. Stop it with
+Ctrl-C; a new start continues with the same store.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ SCHEDULES = [
 
 
 class Receiver:
-    """A web server that people would have elsewhere; prints every call that it gets."""
+    """A web server in the place of your own; prints every call that it gets."""
 
     def __init__(self) -> None:
         self.runner: web.AppRunner | None = None
@@ -99,7 +99,7 @@ def listening(port: int) -> socket.socket:
 
 
 def free_port(wished: int) -> int:
-    """The wished port, or any other when something else listens there."""
+    """The preferred port, or any other when that is in use."""
     try:
         with listening(wished) as listener:
             return int(listener.getsockname()[1])
@@ -121,7 +121,7 @@ async def started_service(port: int) -> asyncio.subprocess.Process:
         str(port),
         stdout=log.open("ab"),
         stderr=asyncio.subprocess.STDOUT,
-        # Ctrl-C is for this program, which then stops the service in good order.
+        # This program handles Ctrl-C and then stops the service cleanly.
         start_new_session=True,
     )
 
@@ -138,7 +138,7 @@ async def until_ready(session: aiohttp.ClientSession, process: asyncio.subproces
 
 
 async def put_schedules(session: aiohttp.ClientSession, receiver: Receiver) -> None:
-    """Create the four, or point those of an earlier run to today's receiver."""
+    """Create the four schedules, or point those of an earlier run to the current receiver."""
     async with session.get("/api/schedules", params={"q": "demo-", "limit": 100}) as response:
         known = {it.get("key"): it["id"] for it in (await response.json())["schedules"]}
     for schedule in SCHEDULES:

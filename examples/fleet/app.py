@@ -1,4 +1,4 @@
-"""The program that the fleet runs: what its workers can do, and one run that fans out."""
+"""The program of the fleet: the tasks of its workers, and one that fans out."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ async def charge(account: int) -> int:
 
 @beat.schedule(every("10s"), key="fleet-billing", overlap="skip")
 async def bill_everybody(context: Context) -> AsyncIterator[Call[int]]:
-    """A run over all accounts: each becomes a job of its own, whatever dies meanwhile."""
+    """A run over all accounts: each becomes one job, also after a crash."""
     for account in range(50):
         yield charge.call(account)
         context.progress(account + 1, 50)

@@ -1,11 +1,11 @@
-"""The fleet behind `make run-fleet`: every role a process of its own, over PostgreSQL and RabbitMQ.
+"""The fleet of `make run-fleet`: every role in a process of its own, over PostgreSQL and RabbitMQ.
 
-An API, a planner, two dispatchers, a supervisor and two workers are `onbeat up` with other roles;
-one more process is a worker that knows nothing of Onbeat but its messages. Kill any of them, or
-the broker: what was due still runs, and who died is started again. Ctrl-C stops all, and a new
-start goes on where it was.
+An API, a planner, two dispatchers, maintenance and two workers are `onbeat up` with other roles;
+one more process is a worker that uses only Onbeat's messages. Kill any of them, or the broker: due
+jobs still run, and a dead process is restarted. Ctrl-C stops all, and a new start continues with
+the same store.
 
-ONBEAT_STORE and ONBEAT_TRANSPORT say where the servers are, where that is not this machine.
+ONBEAT_STORE and ONBEAT_TRANSPORT name the servers if they are not on this machine.
 """
 
 import asyncio
@@ -35,12 +35,12 @@ ROLES = {
     "planner": "planner",
     "dispatcher 1": "dispatcher",
     "dispatcher 2": "dispatcher",
-    "supervisor": "supervisor",
+    "maintenance": "maintenance",
     "worker 1": "worker",
     "worker 2": "worker",
 }
 REMOTE = "remote worker"
-GRACE = "2m"  # what an outage up to this long holds up still runs; of a longer one, the latest
+GRACE = "2m"  # occurrences in an outage up to this long still run; of a longer one, only the latest
 SCHEDULES = {
     "fleet-tick": {
         "name": "tick, every 2 seconds",
@@ -65,7 +65,7 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 async def database() -> None:
-    """Make the store's database where it does not exist yet."""
+    """Create the store's database if it does not exist yet."""
     parts = urlsplit(STORE)
     name = parts.path.strip("/")
     db = await asyncpg.connect(parts._replace(path="/postgres").geturl())
@@ -77,7 +77,7 @@ async def database() -> None:
 
 
 async def broker() -> None:
-    """Raises `OSError` or `ValueError` where no broker can be there."""
+    """Raises `OSError` or `ValueError` if no broker can be reached there."""
     parts = urlsplit(TRANSPORT)
     if parts.scheme != "amqp":
         raise ValueError("the remote worker of this fleet speaks amqp:// alone")
@@ -87,7 +87,7 @@ async def broker() -> None:
 
 
 class Fleet:
-    """The processes, each under the name that people see; one that ends is started again."""
+    """The processes by their displayed names; a process that ends is restarted."""
 
     def __init__(self) -> None:
         self.processes: dict[str, asyncio.subprocess.Process] = {}
@@ -100,7 +100,7 @@ class Fleet:
             up = ("-m", "onbeat", "up", str(HERE / "app.py"), "--roles", role, "--port", PORT)
             await self.keep(name, *up)
             if name == "api":
-                # It brings the schema up to date; the others find it so.
+                # It migrates the schema before the others start.
                 await until_ready(self.processes[name])
         worker = str(HERE.parent / "workers" / "rabbitmq_worker.py")
         address, _, options = TRANSPORT.partition("?")
@@ -134,14 +134,14 @@ class Fleet:
                 },
                 stdout=sink,
                 stderr=asyncio.subprocess.STDOUT,
-                # Ctrl-C is for this program, which then stops the others in good order.
+                # This program handles Ctrl-C and then stops the others cleanly.
                 start_new_session=True,
             )
         self.processes[name] = process
         self.names[process.pid] = name
 
     async def stop(self) -> None:
-        # A start cut off half-way would leave a process that nobody here knows of.
+        # An interrupted start would leave a process that this program does not know of.
         async with self.launching:
             for keeper in self.keepers:
                 keeper.cancel()
@@ -169,19 +169,19 @@ async def until_ready(process: asyncio.subprocess.Process) -> None:
 
 async def put_schedules(session: aiohttp.ClientSession) -> None:
     for key, body in SCHEDULES.items():
-        async with session.put(f"{URL}/api/schedules/by-key/{key}", json=body) as response:
+        async with session.put(f"{URL}/api/schedules-by-key/{key}", json=body) as response:
             if response.status >= 300:
                 sys.exit(f"{body['name']}: {await response.text()}")
 
 
 async def ended(session: aiohttp.ClientSession) -> AsyncIterator[dict[str, Any]]:
-    """Jobs as they end, each once, from now on. While the API is away, none."""
+    """Jobs that end from now on, each once; none while the API is away."""
     seen: set[str] = set()
     is_first, is_away = True, False
     while True:
         try:
-            found = [*await page(session, "succeeded"), *await page(session, "failed")]
-            for job in sorted(found, key=lambda job: job["finished_at"]):
+            result = [*await page(session, "succeeded"), *await page(session, "failed")]
+            for job in sorted(result, key=lambda job: job["finished_at"]):
                 if job["id"] not in seen and not is_first:
                     whole = await ask(session, f"/api/jobs/{job['id']}")
                     seen.add(job["id"])
@@ -191,7 +191,7 @@ async def ended(session: aiohttp.ClientSession) -> AsyncIterator[dict[str, Any]]
                 console.print(f"  [yellow]the API cannot tell what ends: {reason(error)}[/]")
             is_away = True
         else:
-            seen.update(job["id"] for job in found)
+            seen.update(job["id"] for job in result)
             is_first, is_away = False, False
         if len(seen) > SEEN_MAX:
             seen = set(sorted(seen)[-SEEN_MAX // 2 :])

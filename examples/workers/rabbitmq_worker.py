@@ -1,10 +1,10 @@
-"""A worker that takes its jobs from RabbitMQ and knows nothing of Onbeat but its messages.
+"""A worker that takes its jobs from RabbitMQ and uses only Onbeat's messages.
 
     python rabbitmq_worker.py [AMQP_URL] [PREFIX]
 
-The queue of work holds JSON-RPC calls, with the lease's token in a header; the queue of results
-takes the answers. A call is acknowledged when its answer is with the broker: a worker that dies
-before that has its call delivered again, and only the answer of the attempt that counts is taken.
+The work queue holds JSON-RPC calls, with the lease's token in a header; the answers go to the
+results queue. A call is acknowledged after the broker has its answer: if a worker dies before that,
+the call is delivered again, and only the answer of the current attempt is accepted.
 """
 
 import asyncio
@@ -37,8 +37,8 @@ async def answer(call):
         result = await TASKS[call["method"]](*params.pop("args", []), **params)
         return {"jsonrpc": "2.0", "result": {**result, "attempt": attempt}, "id": call["id"]}
     except Exception as error:  # noqa: BLE001  a failed attempt, whatever it was
-        said = {"code": 1, "message": f"{type(error).__name__}: {error}", "attempt": attempt}
-        return {"jsonrpc": "2.0", "error": said, "id": call["id"]}
+        fields = {"code": 1, "message": f"{type(error).__name__}: {error}", "attempt": attempt}
+        return {"jsonrpc": "2.0", "error": fields, "id": call["id"]}
 
 
 async def main():

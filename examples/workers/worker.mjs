@@ -1,7 +1,7 @@
 // A worker in JavaScript without a dependency: node worker.mjs [SERVICE_URL] [API_KEY]
 //
-// It asks a service for jobs of the tasks below, keeps their leases while it works, and says what
-// came of each. What a function returns is the job's result; what it throws is a failed attempt.
+// It claims jobs of the tasks below from a service, renews their leases while it works, and reports
+// their outcomes. The return value of a function is the job's result; a throw fails the attempt.
 
 import { hostname } from "node:os";
 
@@ -17,7 +17,7 @@ const tasks = {
 let stopping = false;
 for (const name of ["SIGTERM", "SIGINT"]) process.on(name, () => (stopping = true));
 
-// The result of a method of the service; throws what the service says.
+// The result of a method of the service; throws the service's error.
 async function call(method, params) {
   const response = await fetch(`${url}/rpc`, {
     method: "POST",
@@ -39,7 +39,7 @@ async function run({ id, method, token, params: { attempt, args, ...named } }) {
     outcome = { error: { code: 1, message: String(error) } };
   }
   clearInterval(renewals);
-  // The service takes a word of ours only while the token is the job's; so repeating is harmless.
+  // The service accepts a report only with the job's current token, so repeating is harmless.
   await call("job.settle", { id, token, attempt, ...outcome });
 }
 

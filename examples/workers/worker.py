@@ -1,7 +1,7 @@
-"""A worker in nothing but Python's standard library: python worker.py [SERVICE_URL] [API_KEY]
+"""A worker with only Python's standard library: python worker.py [SERVICE_URL] [API_KEY]
 
-It asks a service for jobs of the tasks below, keeps their leases while it works, and says what came
-of each. Whatever a function returns is the job's result; what it raises is a failed attempt.
+It claims jobs of the tasks below from a service, renews their leases while it works, and reports
+their outcomes. The return value of a function is the job's result; an exception fails the attempt.
 """
 
 import json
@@ -14,7 +14,7 @@ import urllib.request
 
 URL = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8080"
 KEY = sys.argv[2] if len(sys.argv) > 2 else None
-LEASE = 30  # seconds that the service waits for a word of ours before another worker gets the job
+LEASE = 30  # seconds without a renewal after which another worker gets the job
 stopping = threading.Event()
 
 
@@ -26,7 +26,7 @@ TASKS = {"export": export}
 
 
 def call(method, **params):
-    """The result of a method of the service; raises RuntimeError with what the service says."""
+    """The result of a method of the service; raises RuntimeError with the service's error."""
     body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, "id": 1}).encode()
     headers = {"Content-Type": "application/json"} | (
         {"Authorization": f"Bearer {KEY}"} if KEY else {}
@@ -49,7 +49,7 @@ def run(job):
     except Exception as error:  # noqa: BLE001  a failed attempt, whatever it was
         outcome = {"error": {"code": 1, "message": f"{type(error).__name__}: {error}"}}
     done.set()
-    # The service takes a word of ours only while the token is the job's; so repeating is harmless.
+    # The service accepts a report only with the job's current token, so repeating is harmless.
     call("job.settle", id=job["id"], token=job["token"], attempt=attempt, **outcome)
 
 

@@ -1,9 +1,9 @@
 #!/bin/sh
 # A worker in shell, with curl and jq: worker.sh [SERVICE_URL] [API_KEY]
 #
-# It asks a service for one job after the other and says what came of it. Every task is a function
-# below, named task_NAME, that is given the job's params as JSON and writes the result as JSON; when
-# it fails, so has the attempt.
+# It claims one job after the other from a service and reports its outcome. Every task is a function
+# below, named task_NAME, that gets the job's params as JSON and writes the result as JSON; when it
+# fails, the attempt fails.
 url=${1:-http://127.0.0.1:8080}
 key=${2:-}
 

@@ -1,18 +1,18 @@
-"""Onbeat runs work on time, once it is due, and remembers."""
+"""Durable job queue and scheduler for Python."""
 
-# Each name is imported when it is first used: the command line and whoever needs only recurrences
-# would else wait for the engine. Type checkers read the plain imports; a test holds the two equal.
+# Each name is imported on first use, so that the command line and users of recurrences alone do not
+# load the engine. Type checkers read the plain imports; a test compares the two.
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from onbeat.app.calls import Call, http, message
+    from onbeat.app.call import Call, http, message
     from onbeat.app.client import Onbeat
     from onbeat.app.composition import Options
     from onbeat.app.handle import Job, JobFailed
     from onbeat.app.retry import Retry
-    from onbeat.app.task import Context, FanOut, Task
+    from onbeat.app.task import CURRENT, Context, FanOut, Task
     from onbeat.model.errors import (
         BadRecurrence,
         Conflict,
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     )
 
 PLACES: Final = {
-    "onbeat.app.calls": "Call http message",
+    "onbeat.app.call": "Call http message",
     "onbeat.app.client": "Onbeat",
     "onbeat.app.composition": "Options",
     "onbeat.app.handle": "Job JobFailed",
     "onbeat.app.retry": "Retry",
-    "onbeat.app.task": "Context FanOut Task",
+    "onbeat.app.task": "CURRENT Context FanOut Task",
     "onbeat.model.errors": (
         "BadRecurrence Conflict Forbidden Invalid LeaseLost Misconfigured "
         "NotFound OnbeatError Unauthorized Unavailable"
@@ -51,7 +51,7 @@ PLACES: Final = {
     "onbeat.model.signals": "Cancel Fail Snooze",
     "onbeat.recurrence": "Recurrence cron daily every first_of_month once rrule weekly",
 }
-"""The names, by their module."""
+"""The public names by module."""
 
 
 def __getattr__(name: str) -> Any:
@@ -70,6 +70,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "CURRENT",
     "BadRecurrence",
     "Call",
     "Cancel",

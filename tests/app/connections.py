@@ -2,10 +2,13 @@
 
 import contextlib
 import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
 from importlib import import_module
+from typing import Any
 
 import apsw
 import asyncpg
+from apsw import Connection
 
 PATIENCE = 10
 
@@ -13,7 +16,9 @@ PATIENCE = 10
 
 
 @contextlib.contextmanager
-def of_sqlite3(place):
+def of_sqlite3(
+    place: str,
+) -> Iterator[tuple[sqlite3.Connection, Callable[..., Any], Callable[..., Any]] | None]:
     db = sqlite3.connect(place)
     db.row_factory = lambda _cursor, row: {"row": row}
     with contextlib.closing(db):
@@ -21,7 +26,9 @@ def of_sqlite3(place):
 
 
 @contextlib.contextmanager
-def of_apsw(place):
+def of_apsw(
+    place: str,
+) -> Iterator[tuple[Connection, Callable[..., Any], Callable[..., Any]] | None]:
     db = apsw.Connection(place)
     db.set_busy_timeout(PATIENCE * 1_000)
     db.row_trace = lambda _cursor, row: {"row": row}
@@ -33,7 +40,7 @@ def of_apsw(place):
 
 
 @contextlib.contextmanager
-def of_psycopg(place):
+def of_psycopg(place: str) -> Iterator[tuple[Any, Callable[..., Any], Callable[..., Any]] | None]:
     psycopg = import_module("psycopg")
     factories = {"row_factory": psycopg.rows.dict_row, "cursor_factory": psycopg.RawCursor}
     db = psycopg.connect(place, **factories)
@@ -42,7 +49,7 @@ def of_psycopg(place):
 
 
 @contextlib.contextmanager
-def of_alchemy_session(place):
+def of_alchemy_session(place: Any) -> Iterator[Any]:
     with engine(place) as made:
         from sqlalchemy.orm import Session  # noqa: PLC0415
 
@@ -54,7 +61,7 @@ def of_alchemy_session(place):
 
 
 @contextlib.contextmanager
-def of_alchemy_scoped(place):
+def of_alchemy_scoped(place: Any) -> Iterator[Any]:
     with engine(place) as made:
         from sqlalchemy.orm import scoped_session, sessionmaker  # noqa: PLC0415
 
@@ -64,13 +71,13 @@ def of_alchemy_scoped(place):
 
 
 @contextlib.contextmanager
-def of_alchemy_connection(place):
+def of_alchemy_connection(place: Any) -> Iterator[Any]:
     with engine(place) as made, made.connect() as db:
         yield db, db.commit, db.rollback
 
 
 @contextlib.contextmanager
-def engine(place):
+def engine(place: Any) -> Iterator[Any]:
     sqlalchemy = import_module("sqlalchemy")
     if place.startswith("postgresql:"):
         import_module("psycopg")
@@ -101,7 +108,7 @@ PLAIN = {
 
 
 @contextlib.asynccontextmanager
-async def of_asyncpg(place):
+async def of_asyncpg(place: str) -> AsyncIterator[Any]:
     db = await asyncpg.connect(place)
     try:
         yield (db, *await begun(db))
@@ -110,19 +117,19 @@ async def of_asyncpg(place):
 
 
 @contextlib.asynccontextmanager
-async def of_asyncpg_pool(place):
+async def of_asyncpg_pool(place: Any) -> AsyncIterator[Any]:
     async with asyncpg.create_pool(place, min_size=1, max_size=1) as pool, pool.acquire() as db:
         yield (db, *await begun(db))
 
 
-async def begun(db):
+async def begun(db: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
     transaction = db.transaction()
     await transaction.start()
     return transaction.commit, transaction.rollback
 
 
 @contextlib.asynccontextmanager
-async def of_async_psycopg(place):
+async def of_async_psycopg(place: Any) -> AsyncIterator[Any]:
     psycopg = import_module("psycopg")
     db = await psycopg.AsyncConnection.connect(place, row_factory=psycopg.rows.dict_row)
     async with contextlib.aclosing(Closing(db)):
@@ -130,12 +137,12 @@ async def of_async_psycopg(place):
 
 
 class Closing:
-    def __init__(self, db):
+    def __init__(self, db: Any) -> None:
         self.aclose = db.close
 
 
 @contextlib.asynccontextmanager
-async def of_async_session(place):
+async def of_async_session(place: Any) -> AsyncIterator[Any]:
     async with async_engine(place) as made:
         from sqlalchemy.ext.asyncio import AsyncSession  # noqa: PLC0415
 
@@ -144,13 +151,13 @@ async def of_async_session(place):
 
 
 @contextlib.asynccontextmanager
-async def of_async_connection(place):
+async def of_async_connection(place: Any) -> AsyncIterator[Any]:
     async with async_engine(place) as made, made.connect() as db:
         yield db, db.commit, db.rollback
 
 
 @contextlib.asynccontextmanager
-async def async_engine(place):
+async def async_engine(place: Any) -> AsyncIterator[Any]:
     import_module("greenlet")
     module = import_module("sqlalchemy.ext.asyncio")
     made = module.create_async_engine(place.replace("postgresql:", "postgresql+asyncpg:"))

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import signal
+from typing import Any
 
 from onbeat import Context, Onbeat, Retry, Snooze
 
@@ -55,7 +56,7 @@ def hoards() -> int:
     return len(b"x" * (1 << 30))
 
 
-def hide():
+def hide() -> Any:
     @beat.task("hidden", isolation="process", retry=ONCE)
     def hidden() -> None: ...
 
@@ -69,4 +70,4 @@ def leaves() -> None:
 
 @beat.task("finishes", isolation="process", retry=ONCE)
 def finishes(context: Context) -> None:
-    context.finish_within(object())
+    context.finish_in_transaction(object())

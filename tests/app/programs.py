@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from waiting import eventually_here
+from conditions import eventually_here
 
 HERE = Path(__file__).parent.parent
 
@@ -62,7 +62,7 @@ def program(source: str, tmp_path: Path, *args: str) -> Iterator[Program]:
     environment["PYTHONFAULTHANDLER"] = "1"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-W", "error", str(script), *args],
+            [Path(sys.executable).absolute(), "-W", "error", str(script), *args],
             stdout=out,
             stderr=subprocess.STDOUT,
             env=environment,

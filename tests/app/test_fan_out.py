@@ -4,28 +4,35 @@ import asyncio
 import contextlib
 import itertools
 import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec import Raw, structs
 
-from onbeat import Cancel, Context, Fail, Invalid, JobFailed, Onbeat, Retry, Snooze, http
-from onbeat.app.task import FanOut
+from conditions import eventually
+from onbeat import Cancel, Context, Fail, Invalid, JobFailed, Onbeat, Retry, Snooze, Task, http
+from onbeat.app.call import Call
+from onbeat.app.task import ContextTask, FanOut
+from onbeat.model.attempt import OutcomeName
 from onbeat.model.errors import Unavailable
-from onbeat.model.job import JobState, Progress
+from onbeat.model.ids import JobId
+from onbeat.model.job import Job, JobState, Progress
 from onbeat.model.outcome import Lost
 from onbeat.model.page import JobFilter
 from onbeat.ports.store import Settlement
-from onbeat.rules.settling import attempt_of, settle
-from onbeat.targets.distributing import BATCH_MAX, CURSOR_BYTES_MAX
-from waiting import eventually
+from onbeat.rules.settlement import attempt_of, settle
+from onbeat.targets.fan_out import BATCH_MAX, CURSOR_BYTES_MAX
 
 PATIENCE = 10
 AT_ONCE = Retry(5, delay=0)
 
 
 @pytest.fixture
-def mail(beat):
+def mail(beat: Onbeat) -> Task[..., Any, Any]:
     """A task whose jobs stay where they are: its queue is paused by `park`."""
 
     @beat.task("mail", queue="mail")
@@ -35,27 +42,27 @@ def mail(beat):
     return mail
 
 
-async def park(beat):
+async def park(beat: Onbeat) -> None:
     await beat.queues.apause("mail")
 
 
-async def jobs_of(beat, task="mail"):
+async def jobs_of(beat: Onbeat, task: str = "mail") -> list[Job]:
     """All jobs of a task, oldest first."""
-    found, before = [], None
+    result, before = [], None
     while True:
         page = await beat.store.jobs(JobFilter(task=task, limit=1000, before=before))
-        found += page.items
+        result += page.items
         if len(page.items) < 1000:
-            return found[::-1]
+            return result[::-1]
         before = page.items[-1].id
 
 
-async def users_of(beat):
+async def users_of(beat: Onbeat) -> list[int]:
     return sorted(int(bytes(job.target.args)[1:-1]) for job in await jobs_of(beat))
 
 
-async def stored(beat, count):
-    async def there():
+async def stored(beat: Onbeat, count: int) -> None:
+    async def there() -> bool:
         return len(await users_of(beat)) >= count
 
     await eventually(there, f"{count} jobs are stored")
@@ -64,9 +71,11 @@ async def stored(beat, count):
 # What is yielded is sent
 
 
-async def test_each_call_that_is_yielded_becomes_a_job(beat, mail):
+async def test_each_call_that_is_yielded_becomes_a_job(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     @beat.task
-    async def mail_all(count: int):
+    async def mail_all(count: int) -> AsyncIterator[Any]:
         for user in range(count):
             yield mail.call(user)
 
@@ -75,14 +84,16 @@ async def test_each_call_that_is_yielded_becomes_a_job(beat, mail):
         job = await mail_all.asend(2 * BATCH_MAX + 7)
         assert await job.aresult(PATIENCE) == FanOut(sent=2 * BATCH_MAX + 7)
         assert await users_of(beat) == [*range(2 * BATCH_MAX + 7)]
-        assert (await job.astate()).progress.done == 2 * BATCH_MAX + 7
+        assert (await job.ainfo()).progress.done == 2 * BATCH_MAX + 7
 
 
-async def test_a_plain_generator_sends_from_one_thread(beat, mail):
+async def test_a_plain_generator_sends_from_one_thread(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     threads = set()
 
     @beat.task
-    def mail_all(count: int):
+    def mail_all(count: int) -> Iterator[Call]:
         for user in range(count):
             threads.add(threading.current_thread())
             yield mail.call(user)
@@ -96,9 +107,11 @@ async def test_a_plain_generator_sends_from_one_thread(beat, mail):
     assert [thread.name for thread in threads] == ["onbeat-handler"]
 
 
-async def test_a_generator_that_yields_nothing_succeeds(beat, mail):
+async def test_a_generator_that_yields_nothing_succeeds(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     @beat.task
-    async def nobody():
+    async def nobody() -> AsyncIterator[Any]:
         for user in ():
             yield mail.call(user)
 
@@ -107,9 +120,9 @@ async def test_a_generator_that_yields_nothing_succeeds(beat, mail):
         assert await jobs_of(beat) == []
 
 
-async def test_jobs_are_as_their_calls_ask(beat, mail):
+async def test_jobs_are_as_their_calls_ask(beat: Onbeat, mail: Task[..., Any, Any]) -> None:
     @beat.task
-    async def mixed():
+    async def mixed() -> AsyncIterator[Any]:
         yield mail.options(unique="one", priority=7, group="acme", labels={"a": "b"}).call(1)
         yield mail.options(delay="1h", retry=Retry(9), timeout=3).call(2)
         yield http("POST", "http://127.0.0.1:9/", json={"n": 3})
@@ -126,9 +139,11 @@ async def test_jobs_are_as_their_calls_ask(beat, mail):
     assert third.target.url == "http://127.0.0.1:9/"
 
 
-async def test_calls_of_equal_unique_keys_are_one_job(beat, mail):
+async def test_calls_of_equal_unique_keys_are_one_job(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     @beat.task
-    async def doubled():
+    async def doubled() -> AsyncIterator[Any]:
         for user in range(20):
             yield mail.options(unique=f"user {user % 10}").call(user % 10)
 
@@ -139,9 +154,11 @@ async def test_calls_of_equal_unique_keys_are_one_job(beat, mail):
         assert await users_of(beat) == [*range(10)]
 
 
-async def test_a_call_whose_key_another_job_holds_is_left_out(beat, mail):
+async def test_a_call_whose_key_another_job_holds_is_left_out(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     @beat.task
-    async def three():
+    async def three() -> AsyncIterator[Any]:
         for user in range(3):
             yield mail.options(unique=f"user {user}").call(user)
 
@@ -153,11 +170,13 @@ async def test_a_call_whose_key_another_job_holds_is_left_out(beat, mail):
         assert held.id in {job.id for job in await jobs_of(beat)}
 
 
-async def test_calls_are_stored_while_the_generator_takes_its_time(beat, mail):
+async def test_calls_are_stored_while_the_generator_takes_its_time(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     go_on = asyncio.Event()
 
     @beat.task
-    async def slow():
+    async def slow() -> AsyncIterator[Any]:
         for user in range(3):
             yield mail.call(user)
         await go_on.wait()
@@ -167,39 +186,41 @@ async def test_calls_are_stored_while_the_generator_takes_its_time(beat, mail):
         await park(beat)
         job = await slow.asend()
         await stored(beat, 3)
-        assert (await job.astate()).state is JobState.RUNNING
+        assert (await job.ainfo()).state is JobState.RUNNING
         go_on.set()
         assert await job.aresult(PATIENCE) == FanOut(sent=4)
         assert await users_of(beat) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", ["async", "plain"])
-async def test_a_generator_is_held_back_while_the_store_takes_its_time(beat, mail, kind):
+async def test_a_generator_is_held_back_while_the_store_takes_its_time(
+    beat: Onbeat, mail: Task[..., Any, Any], kind: str
+) -> None:
     yielded = []
     gate = asyncio.Event()
 
     @beat.task("all.async")
-    async def mail_all():
+    async def mail_all() -> AsyncIterator[Any]:
         for user in range(5 * BATCH_MAX):
             yielded.append(user)
             yield mail.call(user)
 
     @beat.task("all.plain")
-    def mail_all_plainly():
+    def mail_all_plainly() -> Iterator[Any]:
         for user in range(5 * BATCH_MAX):
             yielded.append(user)
             yield mail.call(user)
 
     async with beat:
         await park(beat)
-        send_from, batches = beat.store.send_from, []
+        send_from, batches = beat.store.enqueue_from, []
 
-        async def slow_send_from(sent):
+        async def slow_send_from(sent: Any) -> Any:
             batches.append(len(sent[0].jobs))
             await gate.wait()
             return await send_from(sent)
 
-        beat.store.send_from = slow_send_from
+        beat.store.enqueue_from = slow_send_from
         job = await {"async": mail_all, "plain": mail_all_plainly}[kind].asend()
         await eventually(
             lambda: batches and len(yielded) == batches[0] + BATCH_MAX,
@@ -212,24 +233,24 @@ async def test_a_generator_is_held_back_while_the_store_takes_its_time(beat, mai
         assert await users_of(beat) == [*range(5 * BATCH_MAX)]
 
 
-async def test_large_calls_make_smaller_batches(beat):
+async def test_large_calls_make_smaller_batches(beat: Onbeat) -> None:
     @beat.task("mail", queue="mail")
     async def write(text: str) -> None: ...
 
     @beat.task
-    async def write_all():
+    async def write_all() -> AsyncIterator[Any]:
         for _ in range(100):
             yield write.call("x" * 200_000)
 
     async with beat:
         await park(beat)
-        send_from, batches = beat.store.send_from, []
+        send_from, batches = beat.store.enqueue_from, []
 
-        async def counted(sent):
+        async def counted(sent: Any) -> Any:
             batches.append(len(sent[0].jobs))
             return await send_from(sent)
 
-        beat.store.send_from = counted
+        beat.store.enqueue_from = counted
         await (await write_all.asend()).aresult(PATIENCE)
     assert sum(batches) == 100
     assert max(batches) <= 22, "about four megabytes"
@@ -239,11 +260,13 @@ async def test_large_calls_make_smaller_batches(beat):
 
 
 @pytest.mark.parametrize("keyed", [False, True])
-async def test_a_run_that_begins_again_adds_nothing_twice(beat, mail, keyed):
+async def test_a_run_that_begins_again_adds_nothing_twice(
+    beat: Onbeat, mail: Task[..., Any, Any], keyed: bool
+) -> None:
     attempts = []
 
     @beat.task(retry=AT_ONCE)
-    async def mail_all(context: Context):
+    async def mail_all(context: Context) -> AsyncIterator[Any]:
         attempts.append(context.saved)
         for user in range(1500):
             if user == 1200 and context.attempt == 1:
@@ -256,15 +279,17 @@ async def test_a_run_that_begins_again_adds_nothing_twice(beat, mail, keyed):
         job = await mail_all.asend()
         assert await job.aresult(PATIENCE) == FanOut(sent=1500)
         assert await users_of(beat) == [*range(1500)]
-        assert "the source went away" in (await job.astate()).attempts[0].error
+        assert "the source went away" in (await job.ainfo()).attempts[0].error
     assert attempts == [None, None]
 
 
 @pytest.mark.parametrize("kind", ["async", "plain"])
-async def test_a_run_goes_on_from_what_it_saved(beat, mail, kind):
+async def test_a_run_goes_on_from_what_it_saved(
+    beat: Onbeat, mail: Task[..., Any, Any], kind: str
+) -> None:
     begun = []
 
-    def calls(context):
+    def calls(context: Context) -> Iterator[Call | None]:
         """Of each ten users the last is left out of what is saved."""
         begun.append(context.saved)
         for user in range(context.saved or 0, 3000):
@@ -275,12 +300,12 @@ async def test_a_run_goes_on_from_what_it_saved(beat, mail, kind):
                 context.save(user + 1)
 
     @beat.task("all.async", retry=AT_ONCE)
-    async def mail_all(context: Context):
+    async def mail_all(context: Context) -> AsyncIterator[Any]:
         for call in calls(context):
             yield call
 
     @beat.task("all.plain", retry=AT_ONCE)
-    def mail_all_plainly(context: Context):
+    def mail_all_plainly(context: Context) -> Iterator[Any]:
         yield from calls(context)
 
     async with beat:
@@ -291,11 +316,13 @@ async def test_a_run_goes_on_from_what_it_saved(beat, mail, kind):
     assert begun == [None, 999, 1999]
 
 
-async def test_a_cursor_is_stored_with_the_jobs_before_it_and_not_before(beat, mail):
+async def test_a_cursor_is_stored_with_the_jobs_before_it_and_not_before(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     steps = asyncio.Queue()
 
     @beat.task
-    async def stepwise(context: Context):
+    async def stepwise(context: Context) -> AsyncIterator[Any]:
         user = 0
         while (step := await steps.get()) is not None:
             if step == "save":
@@ -308,7 +335,7 @@ async def test_a_cursor_is_stored_with_the_jobs_before_it_and_not_before(beat, m
         await park(beat)
         job = await stepwise.asend()
 
-        async def cursor():
+        async def cursor() -> Raw | None:
             return (await beat.store.job(job.id)).cursor
 
         steps.put_nowait("yield")
@@ -331,15 +358,17 @@ async def test_a_cursor_is_stored_with_the_jobs_before_it_and_not_before(beat, m
         assert (await beat.store.job(job.id)).cursor is None
 
 
-async def changed(read, before):
+async def changed(read: Callable[..., Any], before: Raw) -> bool:
     return await read() != before
 
 
-async def test_what_a_handler_says_of_its_progress_counts(beat, mail):
+async def test_what_a_handler_says_of_its_progress_counts(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     go_on = asyncio.Event()
 
     @beat.task
-    async def mail_all(context: Context):
+    async def mail_all(context: Context) -> AsyncIterator[Any]:
         context.progress(0, 400)
         for user in range(4):
             yield mail.call(user)
@@ -350,7 +379,7 @@ async def test_what_a_handler_says_of_its_progress_counts(beat, mail):
         await park(beat)
         job = await mail_all.asend()
 
-        async def progress():
+        async def progress() -> bool:
             return (await beat.store.job(job.id)).progress == Progress(400, 400)
 
         await eventually(progress, "its own progress is stored")
@@ -359,9 +388,11 @@ async def test_what_a_handler_says_of_its_progress_counts(beat, mail):
 
 
 @pytest.mark.parametrize("error", [Snooze(0), Fail("not today"), Cancel("enough")])
-async def test_what_was_yielded_before_the_end_is_sent_however_it_ends(beat, mail, error):
+async def test_what_was_yielded_before_the_end_is_sent_however_it_ends(
+    beat: Onbeat, mail: Task[..., Any, Any], error: Cancel | Fail | Snooze
+) -> None:
     @beat.task(retry=Retry(1))
-    async def mail_some(context: Context):
+    async def mail_some(context: Context) -> AsyncIterator[Any]:
         if context.saved is None:
             for user in range(7):
                 yield mail.call(user)
@@ -379,11 +410,13 @@ async def test_what_was_yielded_before_the_end_is_sent_however_it_ends(beat, mai
         assert await users_of(beat) == [*range(7)]
 
 
-async def test_a_run_that_was_retried_by_hand_begins_anew_and_adds_nothing_twice(beat, mail):
+async def test_a_run_that_was_retried_by_hand_begins_anew_and_adds_nothing_twice(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     begun = []
 
     @beat.task(retry=Retry(1))
-    async def mail_all(context: Context):
+    async def mail_all(context: Context) -> AsyncIterator[Any]:
         begun.append(context.saved)
         for user in range(10):
             yield mail.call(user)
@@ -405,17 +438,19 @@ async def test_a_run_that_was_retried_by_hand_begins_anew_and_adds_nothing_twice
 # Trouble
 
 
-async def test_while_the_store_is_away_the_batch_is_tried_again(beat, mail):
+async def test_while_the_store_is_away_the_batch_is_tried_again(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     @beat.task(retry=Retry(1))
-    async def mail_all():
+    async def mail_all() -> AsyncIterator[Any]:
         for user in range(1500):
             yield mail.call(user)
 
     async with beat:
         await park(beat)
-        send_from, tries = beat.store.send_from, []
+        send_from, tries = beat.store.enqueue_from, []
 
-        async def send_from_with_outages(sent):
+        async def send_from_with_outages(sent: Any) -> Any:
             """The first goes through and its answer is lost; the second does not get there."""
             tries.append(sent)
             if len(tries) in {1, 4}:
@@ -424,17 +459,19 @@ async def test_while_the_store_is_away_the_batch_is_tried_again(beat, mail):
                 raise Unavailable
             return await send_from(sent)
 
-        beat.store.send_from = send_from_with_outages
+        beat.store.enqueue_from = send_from_with_outages
         assert await (await mail_all.asend()).aresult(PATIENCE) == FanOut(sent=1500)
         assert await users_of(beat) == [*range(1500)]
         assert len(tries) == 5
 
 
-async def test_a_lost_lease_closes_the_generator_and_stores_nothing_more(beat, mail):
+async def test_a_lost_lease_closes_the_generator_and_stores_nothing_more(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     given_up, ends = asyncio.Event(), []
 
     @beat.task
-    async def mail_all(context: Context):
+    async def mail_all(context: Context) -> AsyncIterator[Any]:
         try:
             for user in range(3):
                 yield mail.call(user)
@@ -457,11 +494,13 @@ async def test_a_lost_lease_closes_the_generator_and_stores_nothing_more(beat, m
         assert await outcomes_of(job) == ["lost", "succeeded"]
 
 
-async def test_a_lost_lease_ends_a_plain_generator_at_its_next_yield(beat, mail):
+async def test_a_lost_lease_ends_a_plain_generator_at_its_next_yield(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     given_up, ends = threading.Event(), []
 
     @beat.task
-    def mail_all(context: Context):
+    def mail_all(context: Context) -> Iterator[Call | None]:
         try:
             for user in range(3):
                 yield mail.call(user)
@@ -484,22 +523,25 @@ async def test_a_lost_lease_ends_a_plain_generator_at_its_next_yield(beat, mail)
         assert await outcomes_of(job) == ["lost", "succeeded"]
 
 
-async def outcomes_of(job):
-    return [attempt.outcome for attempt in (await job.astate()).attempts]
+async def outcomes_of(job: Any) -> list[OutcomeName]:
+    return [attempt.outcome for attempt in (await job.ainfo()).attempts]
 
 
-async def give_up(beat, id):
-    """As a supervisor does when it takes the worker for dead."""
+async def give_up(beat: Onbeat, id: JobId) -> None:
+    """Take the lease away as if an attempt in a process of its own had died.
+
+    A loss in company would make the next attempt wait until no other runs in its worker.
+    """
     job, now = await beat.store.job(id), beat.clock.now()
-    lost = Lost("taken for dead")
+    lost = Lost("taken for dead", company=0)
     settlement = Settlement(job=settle(job, lost, now, 0.0), attempt=attempt_of(job, lost, now))
     assert list(await beat.store.settle([settlement])) == [True]
 
 
-def three_and_no_end(mail, closed):
+def three_and_no_end(mail: Task[..., Any, Any], closed: Event) -> dict[str, Any]:
     """Handlers that send three mails and then wait: politely, not heeding a stop, in a thread."""
 
-    async def asynchronous():
+    async def asynchronous() -> AsyncIterator[Any]:
         try:
             for user in range(3):
                 yield mail.call(user)
@@ -507,7 +549,7 @@ def three_and_no_end(mail, closed):
         finally:
             closed.set()
 
-    async def stubborn():
+    async def stubborn() -> AsyncIterator[Any]:
         try:
             for user in itertools.count():
                 yield mail.call(user)
@@ -516,7 +558,7 @@ def three_and_no_end(mail, closed):
         finally:
             closed.set()
 
-    def plain(context: Context):
+    def plain(context: Context) -> Iterator[Any]:
         try:
             for user in range(3):
                 yield mail.call(user)
@@ -530,7 +572,9 @@ def three_and_no_end(mail, closed):
 
 
 @pytest.mark.parametrize("kind", ["asynchronous", "stubborn", "plain"])
-async def test_a_cancelled_run_ends_and_keeps_what_it_sent(beat, mail, kind):
+async def test_a_cancelled_run_ends_and_keeps_what_it_sent(
+    beat: Onbeat, mail: Task[..., Any, Any], kind: str
+) -> None:
     closed = threading.Event()
     task = beat.task(kind)(three_and_no_end(mail, closed)[kind])
 
@@ -545,11 +589,13 @@ async def test_a_cancelled_run_ends_and_keeps_what_it_sent(beat, mail, kind):
         assert await users_of(beat) == [0, 1, 2]
 
 
-async def test_a_run_that_takes_too_long_goes_on_from_its_cursor(beat, mail):
+async def test_a_run_that_takes_too_long_goes_on_from_its_cursor(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     begun = []
 
     @beat.task(timeout=0.3, retry=AT_ONCE)
-    async def mail_all(context: Context):
+    async def mail_all(context: Context) -> AsyncIterator[Any]:
         begun.append(context.saved)
         for user in range(context.saved or 0, 6):
             yield mail.call(user)
@@ -562,15 +608,15 @@ async def test_a_run_that_takes_too_long_goes_on_from_its_cursor(beat, mail):
         job = await mail_all.asend()
         assert await job.aresult(PATIENCE) == FanOut(sent=6)
         assert await users_of(beat) == [*range(6)]
-        assert (await job.astate()).attempts[0].error == "timed out after 0.3 s"
+        assert (await job.ainfo()).attempts[0].error == "timed out after 0.3 s"
     assert begun == [None, 3]
 
 
-async def test_a_run_that_is_shut_down_goes_on_elsewhere(tmp_path):
+async def test_a_run_that_is_shut_down_goes_on_elsewhere(tmp_path: Path) -> None:
     """Two programs, one after the other, on one store."""
     begun = []
 
-    def a_program():
+    def a_program() -> tuple[Onbeat, ContextTask]:
         one = Onbeat(f"sqlite:///{tmp_path}/onbeat.db")
         one.options = structs.replace(one.options, drain_timeout=timedelta(seconds=0.05))
 
@@ -578,7 +624,7 @@ async def test_a_run_that_is_shut_down_goes_on_elsewhere(tmp_path):
         async def mail(user: int) -> None: ...
 
         @one.task("mail.all")
-        async def mail_all(context: Context):
+        async def mail_all(context: Context) -> AsyncIterator[Any]:
             begun.append(context.saved)
             for user in range(context.saved or 0, 6):
                 yield mail.call(user)
@@ -604,7 +650,7 @@ async def test_a_run_that_is_shut_down_goes_on_elsewhere(tmp_path):
         one.portal.close()
 
 
-async def ended(beat, id):
+async def ended(beat: Onbeat, id: JobId) -> Job | None:
     job = await beat.store.job(id)
     return job if job.is_final else None
 
@@ -613,9 +659,11 @@ async def ended(beat, id):
 
 
 @pytest.mark.parametrize("wrong", [7, None, "mail", [], lambda: None])
-async def test_what_is_no_call_fails_the_job_and_says_which(beat, mail, wrong):
+async def test_what_is_no_call_fails_the_job_and_says_which(
+    beat: Onbeat, mail: Task[..., Any, Any], wrong: Any
+) -> None:
     @beat.task
-    async def muddled():
+    async def muddled() -> AsyncIterator[Any]:
         yield mail.call(1)
         yield wrong
 
@@ -625,12 +673,14 @@ async def test_what_is_no_call_fails_the_job_and_says_which(beat, mail, wrong):
         with pytest.raises(JobFailed, match=r"call 2 that was yielded: .* is not a call"):
             await job.aresult(PATIENCE)
         assert await users_of(beat) == [1]
-        assert len((await job.astate()).attempts) == 1
+        assert len((await job.ainfo()).attempts) == 1
 
 
-async def test_a_task_without_its_arguments_is_no_call(beat, mail):
+async def test_a_task_without_its_arguments_is_no_call(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     @beat.task
-    async def muddled():
+    async def muddled() -> AsyncIterator[Any]:
         yield mail
 
     async with beat:
@@ -646,9 +696,11 @@ async def test_a_task_without_its_arguments_is_no_call(beat, mail):
         ("x" * CURSOR_BYTES_MAX, "the saved cursor takes 65538 bytes as JSON; at most 65536"),
     ],
 )
-async def test_a_cursor_that_cannot_be_stored_is_refused(beat, mail, value, says):
+async def test_a_cursor_that_cannot_be_stored_is_refused(
+    beat: Onbeat, mail: Task[..., Any, Any], value: float | object | str, says: str
+) -> None:
     @beat.task(retry=Retry(1))
-    async def mail_all(context: Context):
+    async def mail_all(context: Context) -> AsyncIterator[Any]:
         yield mail.call(1)
         context.save(value)
 
@@ -657,9 +709,9 @@ async def test_a_cursor_that_cannot_be_stored_is_refused(beat, mail, value, says
             await (await mail_all.asend()).aresult(PATIENCE)
 
 
-async def test_only_a_task_that_yields_calls_has_a_cursor(beat):
+async def test_only_a_task_that_yields_calls_has_a_cursor(beat: Onbeat) -> None:
     @beat.task(retry=Retry(1))
-    async def plain(context: Context):
+    async def plain(context: Context) -> None:
         assert context.saved is None
         context.save(1)
 
@@ -668,9 +720,9 @@ async def test_only_a_task_that_yields_calls_has_a_cursor(beat):
             await (await plain.asend()).aresult(PATIENCE)
 
 
-async def test_the_error_shows_the_frames_of_the_handler_alone(beat):
+async def test_the_error_shows_the_frames_of_the_handler_alone(beat: Onbeat) -> None:
     @beat.task(retry=Retry(1))
-    async def broken():
+    async def broken() -> AsyncIterator[None]:
         raise LookupError("where")
         yield
 
@@ -678,19 +730,19 @@ async def test_the_error_shows_the_frames_of_the_handler_alone(beat):
         job = await broken.asend()
         with pytest.raises(JobFailed):
             await job.aresult(PATIENCE)
-        error = (await job.astate()).error
+        error = (await job.ainfo()).error
     assert error.endswith("LookupError: where")
     assert "in broken" in error
-    assert "distributing.py" not in error
+    assert "targets/fan_out.py" not in error
 
 
-def test_a_process_of_its_own_is_refused():
+def test_a_process_of_its_own_is_refused() -> None:
     beat = Onbeat("memory://")
 
-    async def asynchronous():
+    async def asynchronous() -> AsyncIterator[None]:
         yield
 
-    def plain():
+    def plain() -> Iterator[None]:
         yield
 
     for function in (asynchronous, plain):
@@ -699,14 +751,16 @@ def test_a_process_of_its_own_is_refused():
     assert not beat.registry.tasks()
 
 
-async def test_calling_the_task_gives_the_generator(beat, mail):
+async def test_calling_the_task_gives_the_generator(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
     @beat.task
-    async def asynchronous(count: int):
+    async def asynchronous(count: int) -> AsyncIterator[Any]:
         for user in range(count):
             yield mail.call(user)
 
     @beat.task
-    def plain(count: int):
+    def plain(count: int) -> Iterator[Call]:
         for user in range(count):
             yield mail.call(user)
 
@@ -714,7 +768,7 @@ async def test_calling_the_task_gives_the_generator(beat, mail):
     assert len(list(plain(4))) == 4
 
 
-def test_a_run_in_virtual_time_sends_and_its_jobs_run():
+def test_a_run_in_virtual_time_sends_and_its_jobs_run() -> None:
     beat = Onbeat("memory://")
 
     @beat.task("mail")
@@ -722,7 +776,7 @@ def test_a_run_in_virtual_time_sends_and_its_jobs_run():
         return user
 
     @beat.task("mail.all")
-    def mail_all():
+    def mail_all() -> Iterator[Call]:
         for user in range(5):
             yield mail.options(delay="1h").call(user)
 
@@ -734,7 +788,7 @@ def test_a_run_in_virtual_time_sends_and_its_jobs_run():
         trial.assert_ran(mail, times=5)
 
 
-def test_a_group_is_a_short_text():
+def test_a_group_is_a_short_text() -> None:
     beat = Onbeat("memory://")
 
     @beat.task(group="acme")

@@ -1,9 +1,12 @@
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from conditions import eventually
 from onbeat import (
     Context,
     Invalid,
@@ -18,18 +21,18 @@ from onbeat import (
     rrule,
 )
 from onbeat.model.job import JobState
-from waiting import eventually
+from onbeat.recurrence.recurrence import Recurrence
 
 
-def a_beat():
+def a_beat() -> Any:
     return Onbeat("memory://")
 
 
-def local(text, zone):
+def local(text: str, zone: Any) -> Any:
     return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone))
 
 
-def seen_by(beat, recurrence, at, until, **policies):
+def seen_by(beat: Onbeat, recurrence: Any, at: Any, until: Any, **policies: Any) -> Any:
     """Which occurrences of the rule run from `at` until then, in their order."""
     occurrences = []
 
@@ -55,12 +58,14 @@ def seen_by(beat, recurrence, at, until, **policies):
         (first_of_month(), "2024-07-31T23:59:59.999999", "2024-08-01T00:00"),
     ],
 )
-def test_the_next_day_or_month_begins_at_its_midnight_and_once(rule, at, first):
+def test_the_next_day_or_month_begins_at_its_midnight_and_once(
+    rule: Recurrence, at: str, first: str
+) -> None:
     at, first = local(at, "UTC"), local(first, "UTC")
     assert seen_by(a_beat(), rule, at, first + timedelta(minutes=5)) == [first]
 
 
-def test_the_first_second_of_a_month_holds_one_run_however_short():
+def test_the_first_second_of_a_month_holds_one_run_however_short() -> None:
     begin = local("2024-08-01T00:00", "UTC")
     occurrences = seen_by(
         a_beat(), first_of_month(), begin - timedelta(seconds=1), begin + timedelta(seconds=2)
@@ -78,7 +83,9 @@ MIDNIGHTS = [
 
 
 @pytest.mark.parametrize(("zone", "day", "begins"), MIDNIGHTS)
-def test_a_daily_job_runs_once_in_a_night_without_midnight(zone, day, begins):
+def test_a_daily_job_runs_once_in_a_night_without_midnight(
+    zone: str, day: str, begins: str
+) -> None:
     begin = local(f"{day}T12:00", zone).astimezone(UTC) - timedelta(days=2)
     occurrences = seen_by(a_beat(), daily("00:00", tz=zone), begin, begin + timedelta(days=4))
     days = Counter(occurrence.astimezone(ZoneInfo(zone)).date() for occurrence in occurrences)
@@ -90,16 +97,16 @@ def test_a_daily_job_runs_once_in_a_night_without_midnight(zone, day, begins):
 @pytest.mark.parametrize(
     ("zone", "day"), [("America/Havana", "2024-11-03"), ("Europe/Berlin", "2026-10-25")]
 )
-def test_a_daily_job_runs_once_in_a_night_with_two_midnights(zone, day):
+def test_a_daily_job_runs_once_in_a_night_with_two_midnights(zone: str, day: str) -> None:
     begin = local(f"{day}T12:00", zone).astimezone(UTC) - timedelta(days=2)
     for time in ("00:00", "02:30"):
         occurrences = seen_by(a_beat(), daily(time, tz=zone), begin, begin + timedelta(days=4))
-        days = Counter(one.astimezone(ZoneInfo(zone)).date() for one in occurrences)
+        days = Counter(occurrence.astimezone(ZoneInfo(zone)).date() for occurrence in occurrences)
         assert set(days.values()) == {1}
         assert len(days) == 4
 
 
-def test_an_hourly_job_runs_in_every_hour_that_passes_while_clocks_change():
+def test_an_hourly_job_runs_in_every_hour_that_passes_while_clocks_change() -> None:
     begin = local("2026-10-25T00:30", "Europe/Berlin").astimezone(UTC)
     occurrences = seen_by(
         a_beat(), cron("0 * * * *", tz="Europe/Berlin"), begin, begin + timedelta(hours=5)
@@ -110,7 +117,7 @@ def test_an_hourly_job_runs_in_every_hour_that_passes_while_clocks_change():
 # Errors, overlap, stopping.
 
 
-async def test_a_job_that_fails_every_time_keeps_its_schedule():
+async def test_a_job_that_fails_every_time_keeps_its_schedule() -> None:
     beat, runs = a_beat(), []
 
     @beat.task(retry=Retry(1))
@@ -125,7 +132,7 @@ async def test_a_job_that_fails_every_time_keeps_its_schedule():
         assert all("again" in job.error for job in failed)
 
 
-async def test_a_job_that_is_due_soon_does_not_run_after_a_stop():
+async def test_a_job_that_is_due_soon_does_not_run_after_a_stop() -> None:
     beat, runs = a_beat(), []
 
     @beat.schedule(every("100ms"))
@@ -141,7 +148,7 @@ async def test_a_job_that_is_due_soon_does_not_run_after_a_stop():
     assert len(runs) == at_stop
 
 
-async def test_runs_never_overlap_where_the_schedule_says_so():
+async def test_runs_never_overlap_where_the_schedule_says_so() -> None:
     beat = a_beat()
     running, peak, ends = 0, 0, []
 
@@ -163,7 +170,7 @@ async def test_runs_never_overlap_where_the_schedule_says_so():
     assert peak == 1
 
 
-async def test_a_period_of_a_millisecond_runs_many_times():
+async def test_a_period_of_a_millisecond_runs_many_times() -> None:
     beat, runs = a_beat(), []
 
     @beat.schedule(every("1ms"))
@@ -174,7 +181,7 @@ async def test_a_period_of_a_millisecond_runs_many_times():
         await eventually(lambda: len(runs) > 10, "it runs more than ten times")
 
 
-async def test_a_task_with_a_name_of_its_own_can_be_put_on_a_schedule():
+async def test_a_task_with_a_name_of_its_own_can_be_put_on_a_schedule() -> None:
     beat, runs = a_beat(), []
 
     @beat.schedule(every("10ms"))
@@ -192,7 +199,7 @@ async def test_a_task_with_a_name_of_its_own_can_be_put_on_a_schedule():
 # Catching up.
 
 
-def test_a_missed_month_is_made_up_for_after_a_restart(tmp_path):
+def test_a_missed_month_is_made_up_for_after_a_restart(tmp_path: Path) -> None:
     """The process was down at midnight of the first."""
     beat, runs = a_beat(), []
 
@@ -208,7 +215,7 @@ def test_a_missed_month_is_made_up_for_after_a_restart(tmp_path):
 
 
 @pytest.mark.parametrize(("catch_up", "count"), [("latest", 1), ("all", 5), ("none", 0)])
-def test_what_an_outage_missed_runs_as_the_schedule_says(catch_up, count):
+def test_what_an_outage_missed_runs_as_the_schedule_says(catch_up: str, count: int) -> None:
     beat, runs = a_beat(), []
 
     @beat.schedule(daily("03:00"), key="nightly", catch_up=catch_up)
@@ -225,13 +232,13 @@ def test_what_an_outage_missed_runs_as_the_schedule_says(catch_up, count):
 # Declaring and changing.
 
 
-def in_half_a_day(minutes=0):
+def in_half_a_day(minutes: int = 0) -> Any:
     """A time of day that no test comes near, at whatever time it runs."""
     at = datetime.now(UTC) + timedelta(hours=12, minutes=minutes)
     return f"{at:%H:%M}"
 
 
-def declared(url, rule, **policies):
+def declared(url: str, rule: Any, **policies: Any) -> Any:
     beat = Onbeat(url)
 
     @beat.schedule(rule, key="nightly", **policies)
@@ -240,7 +247,7 @@ def declared(url, rule, **policies):
     return beat
 
 
-async def test_a_declared_schedule_is_the_same_after_every_restart(tmp_path):
+async def test_a_declared_schedule_is_the_same_after_every_restart(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/onbeat.db"
     seen, at = [], in_half_a_day()
     for _ in range(3):
@@ -253,7 +260,7 @@ async def test_a_declared_schedule_is_the_same_after_every_restart(tmp_path):
     assert len(seen[0][1]) == 1
 
 
-async def test_an_interval_keeps_its_beat_over_restarts(tmp_path):
+async def test_an_interval_keeps_its_beat_over_restarts(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/onbeat.db"
     seen = set()
     for _ in range(3):
@@ -264,7 +271,7 @@ async def test_an_interval_keeps_its_beat_over_restarts(tmp_path):
     assert len(seen) == 1
 
 
-async def test_a_changed_declaration_changes_the_schedule_and_its_jobs(tmp_path):
+async def test_a_changed_declaration_changes_the_schedule_and_its_jobs(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/onbeat.db"
     async with declared(url, daily(in_half_a_day())) as beat:
         before = await beat.schedules.aget("nightly")
@@ -276,7 +283,7 @@ async def test_a_changed_declaration_changes_the_schedule_and_its_jobs(tmp_path)
     assert (f"{job.occurrence:%H:%M}", job.queue) == (later, "slow")
 
 
-async def test_a_schedule_can_be_put_read_paused_triggered_and_deleted(beat):
+async def test_a_schedule_can_be_put_read_paused_triggered_and_deleted(beat: Onbeat) -> None:
     @beat.task("work")
     async def work() -> None: ...
 
@@ -316,7 +323,9 @@ async def test_a_schedule_can_be_put_read_paused_triggered_and_deleted(beat):
         ),
     ],
 )
-async def test_a_policy_that_cannot_be_right_is_refused_by_name(policies, field):
+async def test_a_policy_that_cannot_be_right_is_refused_by_name(
+    policies: dict[str, Any], field: str
+) -> None:
     beat = a_beat()
     work = beat.task("work")(lambda: None)
     with pytest.raises(Invalid) as raised:
@@ -324,7 +333,7 @@ async def test_a_policy_that_cannot_be_right_is_refused_by_name(policies, field)
     assert raised.value.field == field
 
 
-async def test_a_rule_that_can_never_fire_is_refused():
+async def test_a_rule_that_can_never_fire_is_refused() -> None:
     beat = a_beat()
     work = beat.task("work")(lambda: None)
     past = rrule("DTSTART:20200101T000000Z\nRRULE:FREQ=DAILY;COUNT=3")
@@ -332,7 +341,7 @@ async def test_a_rule_that_can_never_fire_is_refused():
         await beat.schedules.aput("key", past, work.call())
 
 
-async def test_schedules_are_declared_before_the_start():
+async def test_schedules_are_declared_before_the_start() -> None:
     beat = a_beat()
     async with beat:
         with pytest.raises(RuntimeError, match=r"schedules\.put"):
@@ -342,7 +351,7 @@ async def test_schedules_are_declared_before_the_start():
 # Any function of time.
 
 
-def test_any_function_of_time_can_be_a_schedule():
+def test_any_function_of_time_can_be_a_schedule() -> None:
     def fridays(after: datetime) -> datetime:
         day = after.replace(hour=9, minute=0, second=0, microsecond=0)
         while day <= after or day.weekday() != 4:
@@ -356,7 +365,7 @@ def test_any_function_of_time_can_be_a_schedule():
     ]
 
 
-def test_a_function_of_time_that_ends_finishes_its_schedule():
+def test_a_function_of_time_that_ends_finishes_its_schedule() -> None:
     last = datetime(2024, 8, 1, 12, tzinfo=UTC)
 
     def until_noon(after: datetime) -> datetime | None:
@@ -367,7 +376,9 @@ def test_a_function_of_time_that_ends_finishes_its_schedule():
     assert len(seen_by(a_beat(), until_noon, begin, begin + timedelta(days=1))) == 3
 
 
-async def test_a_function_of_time_that_this_program_does_not_know_waits_for_one_that_does(tmp_path):
+async def test_a_function_of_time_that_this_program_does_not_know_waits_for_one_that_does(
+    tmp_path: Path,
+) -> None:
     url = f"sqlite:///{tmp_path}/onbeat.db"
 
     def half_a_second(after: datetime) -> datetime:
@@ -383,15 +394,15 @@ async def test_a_function_of_time_that_this_program_does_not_know_waits_for_one_
         await eventually(lambda: more_than(beat, before), "it runs again")
 
 
-async def ran_twice(beat):
+async def ran_twice(beat: Onbeat) -> Any:
     return await more_than(beat, 1)
 
 
-async def more_than(beat, count):
+async def more_than(beat: Onbeat, count: int) -> Any:
     return len(await beat.jobs.alist(state=JobState.SUCCEEDED)) > count
 
 
-async def test_a_snooze_moves_a_run_and_not_its_schedule():
+async def test_a_snooze_moves_a_run_and_not_its_schedule() -> None:
     beat, seen = a_beat(), []
 
     @beat.schedule(daily("03:00"), key="nightly")

@@ -1,5 +1,6 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -12,11 +13,11 @@ BEGIN = datetime(2026, 3, 28, 22, tzinfo=UTC)
 
 
 @pytest.fixture
-def beat():
+def beat() -> Any:
     return Onbeat("memory://")
 
 
-def test_time_stands_still_until_it_is_moved(beat):
+def test_time_stands_still_until_it_is_moved(beat: Onbeat) -> None:
     with beat.testing(at=AT) as trial:
         assert trial.now == BEGIN
         trial.advance("4h")
@@ -25,7 +26,7 @@ def test_time_stands_still_until_it_is_moved(beat):
         assert trial.now == BEGIN + timedelta(days=1)
 
 
-def test_a_night_of_a_changing_clock_runs_its_jobs_at_their_instants(beat):
+def test_a_night_of_a_changing_clock_runs_its_jobs_at_their_instants(beat: Onbeat) -> None:
     @beat.schedule(daily("02:30", tz="Europe/Berlin"), key="nightly")
     def nightly() -> None: ...
 
@@ -37,7 +38,7 @@ def test_a_night_of_a_changing_clock_runs_its_jobs_at_their_instants(beat):
         ]
 
 
-def test_years_pass_in_moments(beat):
+def test_years_pass_in_moments(beat: Onbeat) -> None:
     @beat.schedule(daily("12:00"), key="noon")
     async def noon() -> None: ...
 
@@ -46,7 +47,7 @@ def test_years_pass_in_moments(beat):
         trial.assert_ran(noon, 366)
 
 
-def test_sent_jobs_run_when_drained_and_later_ones_when_due(beat):
+def test_sent_jobs_run_when_drained_and_later_ones_when_due(beat: Onbeat) -> None:
     ran = []
 
     @beat.task
@@ -65,7 +66,7 @@ def test_sent_jobs_run_when_drained_and_later_ones_when_due(beat):
         assert ran == [1, 2]
 
 
-def test_retries_come_at_their_time(beat):
+def test_retries_come_at_their_time(beat: Onbeat) -> None:
     @beat.task(retry=Retry(3, delay="1m", jitter=False))
     def flaky(context: Context) -> int:
         if context.attempt < 3:
@@ -80,7 +81,7 @@ def test_retries_come_at_their_time(beat):
         assert job.result() == 3
 
 
-def test_a_snoozed_job_comes_back(beat):
+def test_a_snoozed_job_comes_back(beat: Onbeat) -> None:
     @beat.task
     async def patient() -> None:
         if trial.now < BEGIN + timedelta(hours=1):
@@ -90,11 +91,11 @@ def test_a_snoozed_job_comes_back(beat):
         job = patient.send()
         trial.advance("2h")
         trial.assert_ran(patient, 4)
-        assert job.state().state is JobState.SUCCEEDED
-        assert job.state().attempt == 1
+        assert job.info().state is JobState.SUCCEEDED
+        assert job.info().attempt == 1
 
 
-def test_handlers_may_send_further_work(beat):
+def test_handlers_may_send_further_work(beat: Onbeat) -> None:
     @beat.task
     def leaf() -> None: ...
 
@@ -113,7 +114,7 @@ def test_handlers_may_send_further_work(beat):
         trial.assert_ran(leaf, 2)
 
 
-async def test_coroutines_use_the_other_forms(beat):
+async def test_coroutines_use_the_other_forms(beat: Onbeat) -> None:
     @beat.schedule(every("1h"), key="hourly")
     async def hourly() -> None: ...
 
@@ -125,7 +126,7 @@ async def test_coroutines_use_the_other_forms(beat):
         await trial.adrain()
 
 
-def test_a_timeout_counts_real_time(beat):
+def test_a_timeout_counts_real_time(beat: Onbeat) -> None:
     @beat.task(timeout=0.02, retry=Retry(1))
     async def stuck() -> None:
         await asyncio.Event().wait()
@@ -133,10 +134,10 @@ def test_a_timeout_counts_real_time(beat):
     with beat.testing(at=AT) as trial:
         job = stuck.send()
         trial.drain()
-        assert job.state().error == "timed out after 0.02 s"
+        assert job.info().error == "timed out after 0.02 s"
 
 
-def test_what_lapsed_while_its_queue_was_paused_is_judged_on_resumption(beat):
+def test_what_lapsed_while_its_queue_was_paused_is_judged_on_resumption(beat: Onbeat) -> None:
     @beat.schedule(daily("03:00"), key="nightly", catch_up="none", queue="slow")
     async def nightly() -> None: ...
 
@@ -151,7 +152,7 @@ def test_what_lapsed_while_its_queue_was_paused_is_judged_on_resumption(beat):
         trial.assert_ran(nightly, 1)
 
 
-def test_a_missing_run_is_told_with_what_did_run(beat):
+def test_a_missing_run_is_told_with_what_did_run(beat: Onbeat) -> None:
     @beat.task("mail.welcome")
     def welcome() -> None: ...
 
@@ -170,7 +171,7 @@ def test_a_missing_run_is_told_with_what_did_run(beat):
             trial.assert_ran(welcome, 2)
 
 
-def test_a_trial_leaves_the_program_as_it_was(beat):
+def test_a_trial_leaves_the_program_as_it_was(beat: Onbeat) -> None:
     store, clock = beat.store, beat.clock
 
     @beat.task
@@ -187,14 +188,14 @@ def test_a_trial_leaves_the_program_as_it_was(beat):
 
 
 @pytest.mark.parametrize("at", ["soon", "2026-03-28T23:00", datetime(2026, 3, 28)])  # noqa: DTZ001
-def test_a_trial_begins_at_an_instant(beat, at):
+def test_a_trial_begins_at_an_instant(beat: Onbeat, at: datetime | str) -> None:
     with pytest.raises(Invalid) as raised:
         beat.testing(at=at)
     assert raised.value.field == "at"
 
 
-def test_a_schedule_that_never_rests_is_told(beat, monkeypatch):
-    monkeypatch.setattr("onbeat.app.virtual.ROUNDS_MAX", 20)
+def test_a_schedule_that_never_rests_is_told(beat: Onbeat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onbeat.app.virtual_clock.ROUNDS_MAX", 20)
 
     @beat.task
     async def again() -> None:

@@ -5,15 +5,15 @@ import pytest
 from onbeat.ports.transport import Broker
 from onbeat.testing.broker_contract import BrokerContract, Traits
 from transports.proxy import Proxy
-from transports.rabbitmq import places as rabbitmq
-from transports.redis import places as redis
+from transports.rabbitmq import brokers as rabbitmq
+from transports.redis import brokers as redis
 
 
 class TestRabbitmq(BrokerContract):
     @pytest.fixture
-    async def line(self) -> AsyncIterator[Proxy]:
-        async with rabbitmq.line() as line:
-            yield line
+    async def link(self) -> AsyncIterator[Proxy]:
+        async with rabbitmq.line() as link:
+            yield link
 
     @pytest.fixture
     async def make(self) -> AsyncIterator[rabbitmq.Make]:
@@ -21,12 +21,12 @@ class TestRabbitmq(BrokerContract):
             yield make
 
     @pytest.fixture
-    async def broker(self, make: rabbitmq.Make, line: Proxy) -> Broker:
-        return await opened(make(line))
+    async def broker(self, make: rabbitmq.Make, link: Proxy) -> Broker:
+        return await opened(make(link))
 
     @pytest.fixture
-    def spare(self, make: rabbitmq.Make, line: Proxy) -> Broker:
-        return make(line)
+    def spare(self, make: rabbitmq.Make, link: Proxy) -> Broker:
+        return make(link)
 
     @pytest.fixture
     async def other(self, make: rabbitmq.Make) -> Broker:
@@ -41,12 +41,12 @@ class TestRabbitmqQuorum(TestRabbitmq):
     """With queues that the nodes of a cluster keep together."""
 
     @pytest.fixture
-    async def broker(self, make: rabbitmq.Make, line: Proxy) -> Broker:
-        return await opened(make(line, quorum="true"))
+    async def broker(self, make: rabbitmq.Make, link: Proxy) -> Broker:
+        return await opened(make(link, quorum="true"))
 
     @pytest.fixture
-    def spare(self, make: rabbitmq.Make, line: Proxy) -> Broker:
-        return make(line, quorum="true")
+    def spare(self, make: rabbitmq.Make, link: Proxy) -> Broker:
+        return make(link, quorum="true")
 
     @pytest.fixture
     async def other(self, make: rabbitmq.Make) -> Broker:
@@ -55,9 +55,9 @@ class TestRabbitmqQuorum(TestRabbitmq):
 
 class TestRedis(BrokerContract):
     @pytest.fixture
-    async def line(self) -> AsyncIterator[Proxy]:
-        async with redis.line() as line:
-            yield line
+    async def link(self) -> AsyncIterator[Proxy]:
+        async with redis.line() as link:
+            yield link
 
     @pytest.fixture
     async def make(self) -> AsyncIterator[redis.Make]:
@@ -65,12 +65,12 @@ class TestRedis(BrokerContract):
             yield make
 
     @pytest.fixture
-    async def broker(self, make: redis.Make, line: Proxy) -> Broker:
-        return await opened(make(line))
+    async def broker(self, make: redis.Make, link: Proxy) -> Broker:
+        return await opened(make(link))
 
     @pytest.fixture
-    def spare(self, make: redis.Make, line: Proxy) -> Broker:
-        return make(line)
+    def spare(self, make: redis.Make, link: Proxy) -> Broker:
+        return make(link)
 
     @pytest.fixture
     async def other(self, make: redis.Make) -> Broker:

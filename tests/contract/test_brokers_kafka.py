@@ -10,26 +10,26 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from conditions import eventually
 from onbeat.ports.transport import Broker, Delivery
-from onbeat.testing.broker_contract import BrokerContract, Line, Traits
+from onbeat.testing.broker_contract import BrokerContract, BrokerLink, Traits
 from onbeat.testing.broker_contract.acknowledgements import AcknowledgementContract
-from onbeat.testing.broker_contract.acts import (
+from onbeat.testing.broker_contract.broker_link import SLICE
+from onbeat.testing.broker_contract.deliveries import DeliveryContract
+from onbeat.testing.broker_contract.queues import BrokerQueueContract
+from onbeat.testing.broker_contract.steps import (
     an_envelope,
     bodies,
-    collected,
-    drained,
+    collect,
+    drain,
     envelopes,
-    only,
+    holds_only,
 )
-from onbeat.testing.broker_contract.deliveries import DeliveryContract
-from onbeat.testing.broker_contract.line import SLICE
-from onbeat.testing.broker_contract.queues import QueueContract
+from onbeat.transports.kafka.admin import TopicAdmin
 from onbeat.transports.kafka.broker import KafkaBroker
-from onbeat.transports.kafka.clerk import Clerk
-from onbeat.transports.kafka.inbox import KafkaInbox
-from onbeat.transports.kafka.place import read_place
+from onbeat.transports.kafka.config import parse_url
+from onbeat.transports.kafka.consumer import KafkaConsumer
 from transports.kafka.mock import Cluster
-from waiting import eventually
 
 PARTITIONS = 4  # of a topic that the cluster makes by itself
 PATIENCE = 30
@@ -46,50 +46,50 @@ class Promises:
     ) -> None:
         narrow(queue)
         await broker.publish(queue, envelopes(9))
-        async with broker.inbox(queue, prefetch=9) as inbox:
-            got = await collected(inbox, 9, traits)
-            await inbox.acknowledge(got[5:] + got[1:4] + got[:1])
-        again = await drained(broker, queue, 5, traits)
+        async with broker.consumer(queue, prefetch=9) as consumer:
+            got = await collect(consumer, 9, traits)
+            await consumer.acknowledge(got[5:] + got[1:4] + got[:1])
+        again = await drain(broker, queue, 5, traits)
         assert bodies(again) == bodies(got[4:]), "what comes after the first that is left"
-        assert await only(broker, queue, traits)
+        assert await holds_only(broker, queue, traits)
 
     async def test_what_was_not_acknowledged_comes_again_after_the_connection_died(
-        self, broker: Broker, other: Broker, line: Line, queue: str, traits: Traits
+        self, broker: Broker, other: Broker, link: BrokerLink, queue: str, traits: Traits
     ) -> None:
         await broker.publish(queue, envelopes(4))
-        async with broker.inbox(queue, prefetch=10) as inbox:
-            got = await collected(inbox, 4, traits)
-            await inbox.acknowledge(got[:1])
-            await line.cut()
-            await line.mend()
-        assert {*bodies(got[1:])} <= {*bodies(await drained(other, queue, 3, traits))}
+        async with broker.consumer(queue, prefetch=10) as consumer:
+            got = await collect(consumer, 4, traits)
+            await consumer.acknowledge(got[:1])
+            await link.disconnect()
+            await link.reconnect()
+        assert {*bodies(got[1:])} <= {*bodies(await drain(other, queue, 3, traits))}
 
     async def test_receipts_of_a_broken_connection_acknowledge_nothing_else(
-        self, broker: Broker, other: Broker, line: Line, queue: str, traits: Traits
+        self, broker: Broker, other: Broker, link: BrokerLink, queue: str, traits: Traits
     ) -> None:
         await broker.publish(queue, envelopes(3))
-        async with broker.inbox(queue, prefetch=3) as inbox:
-            void = await collected(inbox, 3, traits)
-        await line.cut()
-        await line.mend()
-        async with broker.inbox(queue, prefetch=3) as inbox:
-            await collected(inbox, 3, traits)
-            await inbox.acknowledge(void)
-        assert bodies(await drained(other, queue, 3, traits)) == bodies(void)
+        async with broker.consumer(queue, prefetch=3) as consumer:
+            void = await collect(consumer, 3, traits)
+        await link.disconnect()
+        await link.reconnect()
+        async with broker.consumer(queue, prefetch=3) as consumer:
+            await collect(consumer, 3, traits)
+            await consumer.acknowledge(void)
+        assert bodies(await drain(other, queue, 3, traits)) == bodies(void)
 
     async def test_an_extended_message_is_not_delivered_to_others(
         self, broker: Broker, other: Broker, narrow: MakeNarrow, queue: str, traits: Traits
     ) -> None:
         narrow(queue)
         await broker.publish(queue, [an_envelope()])
-        async with broker.inbox(queue, prefetch=1) as holder:
-            got = await collected(holder, 1, traits)
-            async with other.inbox(queue, prefetch=1) as second:
+        async with broker.consumer(queue, prefetch=1) as holder:
+            got = await collect(holder, 1, traits)
+            async with other.consumer(queue, prefetch=1) as second:
                 for _ in range(8):
                     await holder.extend(got)
                     assert len(await second.receive(1, traits.visibility / 4)) == 0
                 await holder.acknowledge(got)
-        assert await only(other, queue, traits)
+        assert await holds_only(other, queue, traits)
 
     async def test_a_message_that_nobody_extends_is_delivered_to_others(
         self, broker: Broker, other: Broker, narrow: MakeNarrow, queue: str, traits: Traits
@@ -98,14 +98,14 @@ class Promises:
         narrow(queue)
         await broker.publish(queue, [an_envelope()])
         async with AsyncExitStack() as holding:
-            holder = await holding.enter_async_context(broker.inbox(queue, prefetch=1))
-            late = await collected(holder, 1, traits)
-            async with other.inbox(queue, prefetch=1) as second:
+            holder = await holding.enter_async_context(broker.consumer(queue, prefetch=1))
+            late = await collect(holder, 1, traits)
+            async with other.consumer(queue, prefetch=1) as second:
                 assert len(await second.receive(1, 2 * traits.visibility)) == 0
                 await holding.aclose()
                 await holder.acknowledge(late)
-                await collected(second, 1, traits, acknowledge=True)
-        assert await only(other, queue, traits)
+                await collect(second, 1, traits, acknowledge=True)
+        assert await holds_only(other, queue, traits)
 
     async def test_inboxes_share_a_queue_without_doubling(
         self, broker: Broker, other: Broker, queue: str, traits: Traits
@@ -113,28 +113,28 @@ class Promises:
         """Once each has its place in the group."""
         sent, got = envelopes(300), list[Delivery]()
 
-        async def take(inbox: KafkaInbox) -> None:
+        async def take(consumer: KafkaConsumer) -> None:
             while len(got) < len(sent):
-                some = await inbox.receive(10, SLICE)
+                some = await consumer.receive(10, SLICE)
                 got.extend(some)
-                await inbox.acknowledge(some)
+                await consumer.acknowledge(some)
 
         async with AsyncExitStack() as stack:
             entered = [
-                await stack.enter_async_context(place.inbox(queue, prefetch=20))
+                await stack.enter_async_context(place.consumer(queue, prefetch=20))
                 for place in (broker, other, broker)
             ]
-            inboxes = [inbox for inbox in entered if isinstance(inbox, KafkaInbox)]
-            await eventually(lambda: shared_out(inboxes), "each has a part", PATIENCE)
+            consumers = [consumer for consumer in entered if isinstance(consumer, KafkaConsumer)]
+            await eventually(lambda: shared_out(consumers), "each has a part", PATIENCE)
             await broker.publish(queue, sent)
             async with asyncio.timeout(traits.patience), asyncio.TaskGroup() as tasks:
-                for inbox in inboxes:
-                    tasks.create_task(take(inbox))
+                for consumer in consumers:
+                    tasks.create_task(take(consumer))
         assert bodies(got) == bodies(sent)
 
 
-def shared_out(inboxes: list[KafkaInbox]) -> bool:
-    shares = [tuple(inbox.reader.ledger.lines) for inbox in inboxes]
+def shared_out(consumers: list[KafkaConsumer]) -> bool:
+    shares = [tuple(consumer.reader.offsets.partitions) for consumer in consumers]
     assigned = [partition for share in shares for partition in share]
     return all(shares) and sorted(assigned) == list(range(PARTITIONS))
 
@@ -150,17 +150,17 @@ class TestKafka(Promises, BrokerContract):
     @pytest.fixture
     def narrow(self, cluster: Cluster) -> MakeNarrow:
         def make(queue: str) -> None:
-            cluster.make_topic(read_place(cluster.url()).topic(queue), partitions=1)
+            cluster.make_topic(parse_url(cluster.url()).topic(queue), partitions=1)
 
         return make
 
     @pytest.fixture
-    async def line(self, cluster: Cluster) -> AsyncIterator[Line]:
+    async def link(self, cluster: Cluster) -> AsyncIterator[BrokerLink]:
         yield cluster
-        await cluster.mend()
+        await cluster.reconnect()
 
     @pytest.fixture
-    async def broker(self, cluster: Cluster, line: Line) -> AsyncIterator[Broker]:
+    async def broker(self, cluster: Cluster, link: BrokerLink) -> AsyncIterator[Broker]:
         async with opened(cluster.url()) as broker:
             yield broker
 
@@ -188,7 +188,7 @@ async def opened(url: str) -> AsyncGenerator[Broker, None]:
 
 if SERVER:
 
-    class TestKafkaServer(Promises, DeliveryContract, AcknowledgementContract, QueueContract):
+    class TestKafkaServer(Promises, DeliveryContract, AcknowledgementContract, BrokerQueueContract):
         """A server names its own address, so no line to it can be cut from here; what holds after a
         cut has to hold without one all the same.
         """
@@ -200,15 +200,15 @@ if SERVER:
         @pytest.fixture
         def narrow(self) -> MakeNarrow:
             def make(queue: str) -> None:
-                clerk = Clerk(read_place(server_url(partitions=1)))
-                clerk.open()
-                clerk.make_known(clerk.place.topic(queue))
-                clerk.close()
+                admin = TopicAdmin(parse_url(server_url(partitions=1)))
+                admin.open()
+                admin.make_known(admin.config.topic(queue))
+                admin.close()
 
             return make
 
         @pytest.fixture
-        def line(self) -> Line:
+        def link(self) -> BrokerLink:
             return Whole()
 
         @pytest.fixture
@@ -227,9 +227,9 @@ if SERVER:
 
 
 class Whole:
-    async def cut(self) -> None: ...
+    async def disconnect(self) -> None: ...
 
-    async def mend(self) -> None: ...
+    async def reconnect(self) -> None: ...
 
 
 def server_url(partitions: int) -> str:

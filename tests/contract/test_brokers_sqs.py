@@ -19,22 +19,22 @@ class TestSqs(BrokerContract):
             yield port
 
     @pytest.fixture
-    async def line(self, port: int) -> AsyncIterator[server.Line]:
-        line = server.Line(port)
-        await line.mend()
-        yield line
-        await line.cut()
+    async def link(self, port: int) -> AsyncIterator[server.SqsLink]:
+        link = server.SqsLink(port)
+        await link.reconnect()
+        yield link
+        await link.disconnect()
 
     @pytest.fixture
-    async def broker(self, line: server.Line) -> AsyncIterator[Broker]:
-        broker = SqsBroker(server.url(line.port, **OPTIONS))
+    async def broker(self, link: server.SqsLink) -> AsyncIterator[Broker]:
+        broker = SqsBroker(server.url(link.port, **OPTIONS))
         await broker.open()
         yield broker
         await broker.close()
 
     @pytest.fixture
-    def spare(self, line: server.Line) -> Broker:
-        return SqsBroker(server.url(line.port, **OPTIONS))
+    def spare(self, link: server.SqsLink) -> Broker:
+        return SqsBroker(server.url(link.port, **OPTIONS))
 
     @pytest.fixture
     async def other(self, port: int) -> AsyncIterator[Broker]:

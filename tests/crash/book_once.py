@@ -28,8 +28,8 @@ def book_in_sqlite(context: Context, number: int) -> str:
     db.set_busy_timeout(20_000)
     db.execute("BEGIN IMMEDIATE")
     db.execute("INSERT INTO ledger VALUES (?)", (number,))
-    beat.within(db).send(mail.call(number))
-    context.finish_within(db, "booked")
+    beat.in_transaction(db).send(mail.call(number))
+    context.finish_in_transaction(db, "booked")
     db.execute("COMMIT")
     db.close()
     say(number)
@@ -42,8 +42,8 @@ async def book_in_postgresql(context: Context, number: int) -> str:
     try:
         async with db.transaction():
             await db.execute("INSERT INTO ledger VALUES ($1)", number)
-            await beat.within(db).asend(mail.call(number))
-            await context.finish_within(db, "booked")
+            await beat.in_transaction(db).asend(mail.call(number))
+            await context.finish_in_transaction(db, "booked")
     finally:
         await db.close()
     say(number)
@@ -58,7 +58,7 @@ def say(number: int) -> None:
 if sys.argv[1] == "send":
     task = book_in_sqlite if PLACE.startswith("sqlite:") else book_in_postgresql
     beat.send([task.call(number) for number in range(int(sys.argv[2]))])
-    beat.wait_for(beat.close())
+    beat.wait_for(beat.aclose())
     beat.portal.close()
 else:
     beat.run()

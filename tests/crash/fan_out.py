@@ -5,16 +5,25 @@ wait, while those of the others run and end.
 """
 
 import sys
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from onbeat import Context, Onbeat, Options
+from onbeat.engine.runtime import RuntimeOptions
 
 rows, kind = int(sys.argv[1]), sys.argv[2]
 
 STEP = 250
 
-beat = Onbeat(Path("store").read_text(), options=Options(drain_timeout=timedelta(seconds=0.05)))
+beat = Onbeat(
+    Path("store").read_text(),
+    options=Options(
+        drain_timeout=timedelta(seconds=0.05),
+        runtime=RuntimeOptions(concurrency=1) if kind == "run alone" else RuntimeOptions(),
+    ),
+)
 
 
 @beat.task("charge")
@@ -22,7 +31,7 @@ async def charge(row: int) -> None: ...
 
 
 @beat.task("bill.cursor")
-async def bill_with_cursor(context: Context):
+async def bill_with_cursor(context: Context) -> AsyncIterator[Any]:
     first = context.saved or 0
     say("begins at", first)
     for row in range(first, rows):
@@ -34,7 +43,7 @@ async def bill_with_cursor(context: Context):
 
 
 @beat.task("bill.keys")
-def bill_with_keys():
+def bill_with_keys() -> Iterator[Any]:
     say("begins at", 0)
     for row in range(rows):
         yield charge.options(unique=f"row {row}", queue=queue(row)).call(row)
@@ -43,7 +52,7 @@ def bill_with_keys():
 
 
 @beat.task("bill.plain")
-async def bill_plainly():
+async def bill_plainly() -> AsyncIterator[Any]:
     say("begins at", 0)
     for row in range(rows):
         yield call(row)
@@ -51,7 +60,7 @@ async def bill_plainly():
             say("row", row)
 
 
-def call(row):
+def call(row: Any) -> Any:
     return charge.options(queue=queue(row)).call(row)
 
 
@@ -69,7 +78,7 @@ if kind == "send":
     for task in (bill_with_cursor, bill_with_keys, bill_plainly):
         if task.name == sys.argv[3]:
             say("sent", task.send().id)
-    beat.wait_for(beat.close())
+    beat.wait_for(beat.aclose())
     beat.portal.close()
 else:
     beat.run()

@@ -6,15 +6,16 @@ import random
 import signal
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import apsw
 import asyncpg
 import pytest
 
 from app.programs import program
-from crash.ledger import Books
-from onbeat.model.job import JobState
-from waiting import eventually_here
+from conditions import eventually_here
+from crash.invariants import Invariants
+from onbeat.model.job import Job, JobState
 
 PROGRAM = (Path(__file__).parent / "book_once.py").read_text()
 SEED = int(os.environ.get("ONBEAT_CRASH_SEED", "1"))
@@ -22,11 +23,11 @@ JOBS = 400
 TABLE = "CREATE TABLE ledger (number BIGINT)"
 
 
-def url_of(place):
+def url_of(place: Path) -> str:
     return (place / "store").read_text()
 
 
-def query(place, sql):
+def query(place: Path, sql: str) -> list[tuple[int]]:
     url = url_of(place)
     if url.startswith("sqlite:"):
         db = apsw.Connection(url.removeprefix("sqlite:///"))
@@ -38,7 +39,7 @@ def query(place, sql):
     return asyncio.run(query_postgresql(url, sql))
 
 
-async def query_postgresql(url, sql):
+async def query_postgresql(url: str, sql: Any) -> Any:
     db = await asyncpg.connect(url)
     try:
         return await db.fetch(sql)
@@ -47,7 +48,7 @@ async def query_postgresql(url, sql):
 
 
 @pytest.mark.parametrize("place", ["sqlite", "postgres"], indirect=True)
-def test_rows_jobs_and_ends_agree_whenever_the_program_was_killed(place):
+def test_rows_jobs_and_ends_agree_whenever_the_program_was_killed(place: Path) -> None:
     chance = random.Random(SEED)
     with program(PROGRAM, place, "send", str(JOBS)) as sender:
         assert sender.ended() == 0
@@ -60,7 +61,7 @@ def test_rows_jobs_and_ends_agree_whenever_the_program_was_killed(place):
         eventually_here(lambda: all_ended(place), "all jobs have ended", 60)
         running.signal(signal.SIGTERM)
         assert running.ended() == 0
-    books = Books(place)
+    books = Invariants(place)
     ends = Counter((job.target.task, job.state) for job in books.jobs.values())
     book = next(task for task, _ in ends if task != "mail")
     assert ends == {(book, JobState.SUCCEEDED): JOBS, ("mail", JobState.SUCCEEDED): JOBS}
@@ -71,12 +72,12 @@ def test_rows_jobs_and_ends_agree_whenever_the_program_was_killed(place):
     assert any(job.lost for job in books.jobs.values()), "kills have hit jobs that ran"
 
 
-def number_of(job):
+def number_of(job: Job) -> int:
     return int(bytes(job.target.args)[1:-1])
 
 
-def all_ended(place):
+def all_ended(place: Path) -> bool:
     ended = "'succeeded', 'failed', 'cancelled'"
-    table = "finished" if url_of(place).startswith("sqlite:") else "onbeat.finished"
+    table = "onbeat_finished" if url_of(place).startswith("sqlite:") else "onbeat.finished"
     ((count,),) = query(place, f"SELECT count(*) FROM {table} WHERE state IN ({ended})")
     return count == 2 * JOBS

@@ -7,24 +7,26 @@ import random
 import signal
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
-from app.programs import program
-from crash.ledger import Books
+from app.programs import Program, program
+from conditions import eventually_here
+from crash.invariants import Invariants
 from crash.test_kill import SEED, count, let_it_run
 from onbeat.app.brokers import open_broker
 from onbeat.model.worker import is_carried
 from onbeat.ports.transport import Envelope
-from onbeat.wire.work import SUBMIT
+from onbeat.wire.broker_messages import SUBMIT
 from transports.rabbitmq import server as rabbitmq
 from transports.redis import server as redis
-from waiting import eventually_here
 
-PROGRAM = (Path(__file__).parent / "carried.py").read_text()
+PROGRAM = (Path(__file__).parent / "broker_app.py").read_text()
 RESTARTS = max(2, int(os.environ.get("ONBEAT_CRASH_CYCLES", "8")) // 4)
 BACK_WITHIN = 15.0  # for a machine that has much else to do; five seconds are what is promised
 
@@ -80,7 +82,7 @@ KINDS = {"rabbitmq": RabbitMq, "redis": Redis}
 
 
 @pytest.fixture(params=KINDS)
-def broker(request):
+def broker(request: pytest.FixtureRequest) -> Iterator[RabbitMq]:
     made = KINDS[request.param]()
     yield made
     made.stop()
@@ -89,53 +91,53 @@ def broker(request):
 class Fleet:
     """Processes by what they are for; those that run jobs talk over the broker."""
 
-    def __init__(self, place, broker, stack):
+    def __init__(self, place: Path, broker: RabbitMq, stack: ExitStack) -> None:
         self.place = place
         self.broker = broker
         self.stack = stack
         self.running = {}
 
-    def start(self, name, roles):
+    def start(self, name: str, roles: str) -> Program:
         url = f"{self.broker.url}?timeout=3"
         words = ("--transport", url, "--roles", roles, "--port", "0", "--planner-horizon", "2s")
         self.running[name] = self.stack.enter_context(program(PROGRAM, self.place, *words))
         return self.running[name]
 
-    def start_sender(self):
+    def start_sender(self) -> None:
         self.running["sender"] = self.stack.enter_context(program(PROGRAM, self.place, "send"))
         self.running["sender"].wait_to_say("sending")
 
-    def wait_until_ready(self):
+    def wait_until_ready(self) -> None:
         for name, one in self.running.items():
             one.wait_to_say("sending" if name == "sender" else "event=ready")
 
-    def all_say(self, text, times):
+    def all_say(self, text: str, times: int) -> None:
         for name, one in self.running.items():
             if name != "sender":
                 one.wait_to_say(text, times)
 
-    def wait_for_work(self, jobs, what, within=20.0):
+    def wait_for_work(self, jobs: int, what: str, within: float = 20.0) -> None:
         done = count(self.place, "ended")
         eventually_here(lambda: count(self.place, "ended") >= done + jobs, what, within)
 
-    def wait_until_quiet(self):
+    def wait_until_quiet(self) -> None:
         """Nothing more is sent, and all that was due ends."""
         self.running.pop("sender").kill()
         since = datetime.now(UTC)
         eventually_here(
-            lambda: Books.glance(self.place).is_quiet(since), "all that was due has ended", 40
+            lambda: Invariants.glance(self.place).is_quiet(since), "all that was due has ended", 40
         )
 
-    def drain(self):
+    def drain(self) -> None:
         for one in self.running.values():
             one.signal(signal.SIGTERM)
         for name, one in self.running.items():
             assert one.ended() == 0, f"{name}: {one.log.read_text()}"
 
 
-ALL = {"all": "planner,dispatcher,worker,supervisor"}
+ALL = {"all": "planner,dispatcher,worker,maintenance"}
 SPREAD = {
-    "keeper": "planner,supervisor,dispatcher",
+    "keeper": "planner,maintenance,dispatcher",
     "dispatcher": "dispatcher",
     "worker-1": "worker",
     "worker-2": "worker",
@@ -143,7 +145,7 @@ SPREAD = {
 
 
 @contextlib.contextmanager
-def fleet(place, broker, parts):
+def fleet(place: Path, broker: RabbitMq, parts: dict[str, Any]) -> Iterator[Fleet | None]:
     with contextlib.ExitStack() as stack:
         made = Fleet(place, broker, stack)
         made.start_sender()
@@ -153,18 +155,18 @@ def fleet(place, broker, parts):
         yield made
 
 
-class BrokeredBooks(Books):
+class BrokeredBooks(Invariants):
     """What was only on its way, and given back, was no attempt."""
 
     async def read(self) -> None:
         await super().read()
         self.attempts = {
-            id: [one for one in told if not is_carried(one.worker)]
-            for id, told in self.attempts.items()
+            id: [one for one in answer if not is_carried(one.worker)]
+            for id, answer in self.attempts.items()
         }
 
 
-def checked(place, *, lost=0):
+def checked(place: Path, *, lost: int = 0) -> BrokeredBooks:
     """Nothing is missing, and nothing was done twice that did not say why."""
     books = BrokeredBooks(place)
     books.check_accepted()
@@ -179,7 +181,9 @@ def checked(place, *, lost=0):
 
 
 @pytest.mark.parametrize("place", ["postgres"], indirect=True)
-def test_a_broker_killed_under_load_loses_nothing_and_is_not_missed(place, broker):
+def test_a_broker_killed_under_load_loses_nothing_and_is_not_missed(
+    place: Path, broker: RabbitMq
+) -> None:
     chance = random.Random(SEED)
     broker.start()
     with fleet(place, broker, SPREAD) as made:
@@ -198,7 +202,9 @@ def test_a_broker_killed_under_load_loses_nothing_and_is_not_missed(place, broke
 
 
 @pytest.mark.parametrize("place", ["postgres"], indirect=True)
-def test_a_broker_that_forgets_everything_under_load_costs_time_alone(place, broker):
+def test_a_broker_that_forgets_everything_under_load_costs_time_alone(
+    place: Path, broker: RabbitMq
+) -> None:
     broker.start()
     with fleet(place, broker, SPREAD) as made:
         for _ in range(RESTARTS):
@@ -211,7 +217,7 @@ def test_a_broker_that_forgets_everything_under_load_costs_time_alone(place, bro
 
 
 @pytest.mark.parametrize("place", ["postgres"], indirect=True)
-def test_a_full_broker_is_done_without_until_it_has_room(place, broker):
+def test_a_full_broker_is_done_without_until_it_has_room(place: Path, broker: RabbitMq) -> None:
     broker.start()
     with fleet(place, broker, SPREAD) as made:
         made.wait_for_work(50, "it works")
@@ -228,7 +234,7 @@ def test_a_full_broker_is_done_without_until_it_has_room(place, broker):
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_service_starts_before_its_broker_and_is_ready(place, broker):
+def test_a_service_starts_before_its_broker_and_is_ready(place: Path, broker: RabbitMq) -> None:
     """One process, one file: it serves and works, and says what it misses."""
     with fleet(place, broker, ALL | {"all": f"{ALL['all']},api"}) as made:
         service = made.running["all"]
@@ -243,9 +249,13 @@ def test_a_service_starts_before_its_broker_and_is_ready(place, broker):
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_rolling_restarts_over_a_broker_lose_nothing_and_cost_no_attempt(place, broker):
+def test_rolling_restarts_over_a_broker_lose_nothing_and_cost_no_attempt(
+    place: Path, broker: RabbitMq
+) -> None:
     broker.start()
-    with fleet(place, broker, {"keeper": "planner,supervisor", "all": "dispatcher,worker"}) as made:
+    with fleet(
+        place, broker, {"keeper": "planner,maintenance", "all": "dispatcher,worker"}
+    ) as made:
         for _ in range(4):
             made.wait_for_work(30, "it works")
             old = made.running.pop("all")
@@ -259,9 +269,11 @@ def test_rolling_restarts_over_a_broker_lose_nothing_and_cost_no_attempt(place, 
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_worker_killed_under_load_costs_what_it_ran_and_no_more(place, broker):
+def test_a_worker_killed_under_load_costs_what_it_ran_and_no_more(
+    place: Path, broker: RabbitMq
+) -> None:
     broker.start()
-    parts = {"keeper": "planner,supervisor,dispatcher", "one": "worker", "two": "worker"}
+    parts = {"keeper": "planner,maintenance,dispatcher", "one": "worker", "two": "worker"}
     with fleet(place, broker, parts) as made:
         for victim in ("one", "keeper", "two"):
             made.wait_for_work(30, "it works")
@@ -282,7 +294,9 @@ MEGABYTES_MAX = 700  # of the process at its height: 250 on their way, as much a
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_a_flood_of_huge_messages_is_put_aside_within_bounded_memory(place, broker):
+def test_a_flood_of_huge_messages_is_put_aside_within_bounded_memory(
+    place: Path, broker: RabbitMq
+) -> None:
     broker.start()
     with fleet(place, broker, ALL) as made:
         asyncio.run(flood(broker.url))
@@ -296,7 +310,7 @@ def test_a_flood_of_huge_messages_is_put_aside_within_bounded_memory(place, brok
     checked(place)
 
 
-async def flood(url):
+async def flood(url: str) -> None:
     broker = open_broker(f"{url}?timeout=30")
     await broker.open()
     for number in range(LARGE_MESSAGES):
@@ -304,7 +318,7 @@ async def flood(url):
     await broker.close()
 
 
-async def depth(url):
+async def depth(url: str) -> Any:
     broker = open_broker(f"{url}?timeout=30")
     await broker.open()
     try:
@@ -313,7 +327,7 @@ async def depth(url):
         await broker.close()
 
 
-def megabytes(pid):
+def megabytes(pid: Any) -> Any:
     """The most memory that it has had."""
     (line,) = [
         line

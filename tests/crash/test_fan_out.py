@@ -6,15 +6,15 @@ import random
 import signal
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.programs import program
-from crash.ledger import Books
+from conditions import eventually
+from crash.invariants import Invariants, is_poison
 from onbeat import Onbeat
 from onbeat.model.job import JobState
-from onbeat.model.limits import LOST_MAX
-from waiting import eventually
 
 PROGRAM = (Path(__file__).parent / "fan_out.py").read_text()
 ROWS = int(os.environ.get("ONBEAT_FAN_OUT_ROWS", "20000"))
@@ -24,20 +24,20 @@ STEP = 250
 everywhere = pytest.mark.parametrize("place", ["sqlite", "postgres", "mysql"], indirect=True)
 
 
-def send(place, task):
+def send(place: Any, task: Any) -> Any:
     with program(PROGRAM, place, str(ROWS), "send", task) as sender:
         assert sender.ended() == 0
         return sender.log.read_text().split("sent ")[1].split(";")[0]
 
 
-def life(place):
-    return program(PROGRAM, place, str(ROWS), "run")
+def life(place: Any, kind: str = "run") -> Any:
+    return program(PROGRAM, place, str(ROWS), kind)
 
 
-def end_at_a_row(place, chance, part, number):
+def end_at_a_row(place: Any, chance: Any, part: Any, number: int, kind: str = "run") -> None:
     """Run until some row of a part (of ten) of all has been yielded, and send a signal then."""
     row = chance.randrange(part * ROWS // 10, (part + 1) * ROWS // 10) // STEP * STEP
-    with life(place) as running:
+    with life(place, kind) as running:
         running.wait_to_say(f"row {row};", within=40)
         if number == signal.SIGKILL:
             running.kill()
@@ -46,24 +46,24 @@ def end_at_a_row(place, chance, part, number):
             assert running.ended() == 0
 
 
-def run_to_the_end(place, id):
+def run_to_the_end(place: Any, id: Any) -> None:
     with life(place) as running:
         asyncio.run(in_store(place, lambda beat: is_done(beat, id)))
         running.signal(signal.SIGTERM)
         assert running.ended() == 0
 
 
-async def in_store(place, holds):
+async def in_store(place: Any, holds: Any) -> None:
     """Wait until something holds of the store, which is opened once for that."""
     beat = Onbeat((place / "store").read_text())
     await beat.open()
     try:
         await eventually(lambda: holds(beat), "what is waited for holds", 90)
     finally:
-        await beat.close()
+        await beat.aclose()
 
 
-async def is_done(beat, id):
+async def is_done(beat: Any, id: Any) -> Any:
     """Whether all has been sent, and half of it has run."""
     if (await beat.store.job(id)).state is not JobState.SUCCEEDED:
         return False
@@ -71,14 +71,14 @@ async def is_done(beat, id):
     return (stats["waiting"], stats["succeeded"]) == (ROWS // 2, ROWS // 2 + 1)
 
 
-async def is_put_aside(beat, id):
+async def is_put_aside(beat: Any, id: Any) -> Any:
     job = await beat.store.job(id)
-    return (job.state, job.reason, job.lost) == (JobState.FAILED, "poison", LOST_MAX)
+    return job.state is JobState.FAILED and is_poison(job)
 
 
-def check(place, id):
+def check(place: Any, id: Any) -> Any:
     """Exactly one job for each row, as many as the result says, and half of them have run."""
-    books = Books.glance(place)
+    books = Invariants.glance(place)
     sender = books.jobs.pop(id)
     assert sender.state is JobState.SUCCEEDED
     assert bytes(sender.result) == b'{"sent":%d}' % ROWS
@@ -94,7 +94,7 @@ def check(place, id):
 
 @everywhere
 @pytest.mark.parametrize("task", ["bill.cursor", "bill.keys", "bill.plain"])
-def test_every_row_has_one_job_whenever_the_program_was_killed(place, task):
+def test_every_row_has_one_job_whenever_the_program_was_killed(place: Any, task: str) -> None:
     chance = random.Random(f"{SEED} {task}")
     id = send(place, task)
     for part, number in ((2, signal.SIGKILL), (4, signal.SIGTERM), (7, signal.SIGKILL)):
@@ -106,17 +106,17 @@ def test_every_row_has_one_job_whenever_the_program_was_killed(place, task):
     assert (max(begun) > 0) == (task == "bill.cursor"), "with a cursor it goes on from there"
 
 
-def starts(log):
+def starts(log: Any) -> Any:
     lines = [line for line in log.read_text().splitlines() if line.startswith("begins at")]
     return [int(line.split()[2].rstrip(";")) for line in lines]
 
 
 @everywhere
-def test_a_run_put_aside_as_poison_and_retried_by_hand_adds_nothing_twice(place):
+def test_a_run_put_aside_as_poison_and_retried_by_hand_adds_nothing_twice(place: Any) -> None:
     chance = random.Random(SEED)
     id = send(place, "bill.cursor")
     for part in (1, 3, 5):
-        end_at_a_row(place, chance, part, signal.SIGKILL)
+        end_at_a_row(place, chance, part, signal.SIGKILL, "run alone")
     with life(place):
         asyncio.run(in_store(place, lambda beat: is_put_aside(beat, id)))
     asyncio.run(in_store(place, lambda beat: retried(beat, id)))
@@ -124,6 +124,6 @@ def test_a_run_put_aside_as_poison_and_retried_by_hand_adds_nothing_twice(place)
     check(place, id)
 
 
-async def retried(beat, id):
+async def retried(beat: Any, id: Any) -> Any:
     await beat.jobs.aretry(id)
     return True

@@ -8,24 +8,27 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.programs import program
-from crash.ledger import Books
+from conditions import eventually_here
+from crash.invariants import Invariants
 from crash.servers import private_server
 from crash.test_kill import LONG_LEASE, PLANT, SEED, count, let_it_run
-from waiting import eventually_here
 
 CYCLES = int(os.environ.get("ONBEAT_CRASH_CYCLES", "8"))
 RESTARTS = max(2, CYCLES // 4)
 SERVERS = ["postgres", "mysql"]
 ROLES = {
     "producer": ("fire", "produce"),
-    "keeper": ("planner", "supervisor", "work"),
-    "all-1": ("planner", "supervisor", "dispatcher", "worker", "work"),
-    "all-2": ("planner", "supervisor", "dispatcher", "worker", "work"),
+    "keeper": ("planner", "maintenance", "work"),
+    "all-1": ("planner", "maintenance", "dispatcher", "worker", "work"),
+    "all-2": ("planner", "maintenance", "dispatcher", "worker", "work"),
 }
 
 pytestmark = pytest.mark.xdist_group("fleet")
@@ -34,37 +37,37 @@ pytestmark = pytest.mark.xdist_group("fleet")
 class Fleet:
     """Processes by what they are for; each life has a name of its own."""
 
-    def __init__(self, place, stack):
+    def __init__(self, place: Any, stack: Any) -> None:
         self.place = place
         self.stack = stack
         self.lives = itertools.count()
         self.running = {}
 
-    def start(self, kind):
+    def start(self, kind: Any) -> None:
         words = ",".join(ROLES[kind])
         life = program(PLANT, self.place, f"{kind}-{next(self.lives)}", LONG_LEASE, words)
         self.running[kind] = self.stack.enter_context(life)
 
-    def kill(self, kind):
+    def kill(self, kind: Any) -> None:
         self.running.pop(kind).kill()
 
-    def wait_until_ready(self):
+    def wait_until_ready(self) -> None:
         for kind, one in self.running.items():
             one.wait_to_say("runs" if "work" in ROLES[kind] else "ready")
 
-    def check_alive(self):
+    def check_alive(self) -> None:
         for kind, one in self.running.items():
             assert one.process.poll() is None, f"{kind} has ended: {one.log.read_text()}"
 
-    def wait_until_quiet(self):
+    def wait_until_quiet(self) -> None:
         """Nothing more is sent, and all that was due ends."""
         self.kill("producer")
         since = datetime.now(UTC)
         eventually_here(
-            lambda: Books.glance(self.place).is_quiet(since), "all that was due has ended", 40
+            lambda: Invariants.glance(self.place).is_quiet(since), "all that was due has ended", 40
         )
 
-    def drain(self):
+    def drain(self) -> None:
         for one in self.running.values():
             one.signal(signal.SIGTERM)
         for kind, one in self.running.items():
@@ -72,7 +75,7 @@ class Fleet:
 
 
 @contextlib.contextmanager
-def fleet(place):
+def fleet(place: Any) -> Iterator[Any]:
     with contextlib.ExitStack() as stack:
         made = Fleet(place, stack)
         for kind in ROLES:
@@ -81,8 +84,8 @@ def fleet(place):
         yield made
 
 
-def checked(place):
-    books = Books(place)
+def checked(place: Any) -> Any:
+    books = Invariants(place)
     books.check_accepted()
     books.check_attempts()
     books.check_occurrences()
@@ -90,16 +93,16 @@ def checked(place):
     return books
 
 
-def say(place, books, **figures):
+def say(place: Any, books: Any, **figures: Any) -> None:
     """What `pytest -rP` shows, so that less of anything is seen."""
     states = Counter(job.state.value for job in books.jobs.values())
-    attempts = Counter(one.outcome.value for told in books.attempts.values() for one in told)
+    attempts = Counter(one.outcome.value for answer in books.attempts.values() for one in answer)
     refused = count(place, "refused")
     sys.stdout.write(f"{figures} jobs {dict(states)} attempts {dict(attempts)} refused {refused}\n")
 
 
 @pytest.mark.parametrize("place", SERVERS, indirect=True)
-def test_kills_of_any_process_of_a_fleet_lose_no_job_and_no_occurrence(place):
+def test_kills_of_any_process_of_a_fleet_lose_no_job_and_no_occurrence(place: Any) -> None:
     chance = random.Random(SEED)
     kills = Counter()
     with fleet(place) as made:
@@ -118,13 +121,15 @@ def test_kills_of_any_process_of_a_fleet_lose_no_job_and_no_occurrence(place):
 
 
 @pytest.fixture(params=SERVERS)
-def server(request, tmp_path):
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     with private_server(request.param) as made:
         (tmp_path / "store").write_text(made.url)
         yield made
 
 
-def test_a_server_that_crashes_under_load_loses_nothing_and_needs_nobody(server, tmp_path):
+def test_a_server_that_crashes_under_load_loses_nothing_and_needs_nobody(
+    server: Any, tmp_path: Path
+) -> None:
     chance = random.Random(SEED)
     with fleet(tmp_path) as made:
         for _ in range(RESTARTS):
@@ -160,7 +165,7 @@ async def tick() -> None:
 """
 
 
-def onbeat(place, *words):
+def onbeat(place: Any, *words: Any) -> Any:
     """What the command says; it must succeed."""
     command = [sys.executable, "-m", "onbeat", *words, "--store", (place / "store").read_text()]
     done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
@@ -177,26 +182,28 @@ main()
 
 
 @pytest.mark.parametrize("place", SERVERS, indirect=True)
-def test_roles_spread_over_processes_make_one_service(place):
+def test_roles_spread_over_processes_make_one_service(place: Any) -> None:
     (place / "app.py").write_text(APP)
     onbeat(place, "migrate")
-    spread = ("api,planner,supervisor", "dispatcher,worker", "dispatcher,worker", "api", "planner")
+    spread = ("api,planner,maintenance", "dispatcher,worker", "dispatcher,worker", "api", "planner")
     with contextlib.ExitStack() as stack:
         running = [
             stack.enter_context(program(UP, place, "--roles", roles, "--planner-horizon", "1s"))
             for roles in spread
         ]
-        for one in running:
-            one.wait_to_say("event=ready")
+        for worker in running:
+            worker.wait_to_say("event=ready")
         workers = running[1:3]
-        eventually_here(lambda: any(one.said("ticked") for one in workers), "the schedule fires")
+        eventually_here(
+            lambda: any(worker.said("ticked") for worker in workers), "the schedule fires"
+        )
         onbeat(place, "job", "add", "--task", "add", "--args", "[1, 2]")
         eventually_here(
             lambda: "add" in onbeat(place, "job", "list", "--state", "succeeded"), "the job ends"
         )
         assert onbeat(place, "worker", "list").count("app.tick") == 2
-        for one in running:
-            one.signal(signal.SIGTERM)
-        assert [one.ended() for one in running] == [0] * len(running)
-        assert all(one.said("event=drained") for one in running)
+        for worker in running:
+            worker.signal(signal.SIGTERM)
+        assert [worker.ended() for worker in running] == [0] * len(running)
+        assert all(worker.said("event=drained") for worker in running)
         assert "app.tick" not in onbeat(place, "worker", "list")

@@ -4,36 +4,37 @@ import signal
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.programs import program
-from crash.ledger import Books, lines
-from waiting import eventually_here
+from conditions import eventually_here
+from crash.invariants import Invariants, lines
 
-PLANT = (Path(__file__).parent / "plant.py").read_text()
+PLANT = (Path(__file__).parent / "app.py").read_text()
 CYCLES = int(os.environ.get("ONBEAT_CRASH_CYCLES", "12"))
 SEED = int(os.environ.get("ONBEAT_CRASH_SEED", "1"))
 LONG_LEASE = "15"
 SHORT_LEASE = "1"
 
 
-def plant(place, name, lease, *does):
+def plant(place: Any, name: str, lease: Any, *does: Any) -> Any:
     return program(PLANT, place, name, lease, ",".join(does))
 
 
-def count(place, journal):
+def count(place: Path, journal: str) -> int:
     return len(lines(place / journal))
 
 
-def let_it_run(seconds):
+def let_it_run(seconds: float) -> None:
     """The instant of a kill is meant to be any, so here time itself is the condition."""
     deadline = time.monotonic() + seconds
     eventually_here(lambda: time.monotonic() >= deadline, "the moment of the kill")
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
-def test_kills_at_any_moment_lose_no_accepted_job_and_fire_no_occurrence_twice(place):
+def test_kills_at_any_moment_lose_no_accepted_job_and_fire_no_occurrence_twice(place: Any) -> None:
     chance = random.Random(SEED)
     for cycle in range(CYCLES):
         with plant(place, f"life-{cycle}", LONG_LEASE, "fire", "produce", "work") as running:
@@ -44,11 +45,11 @@ def test_kills_at_any_moment_lose_no_accepted_job_and_fire_no_occurrence_twice(p
         running.wait_to_say("ready")
         since = datetime.now(UTC)
         eventually_here(
-            lambda: Books.glance(place).is_quiet(since), "all that was due has ended", 40
+            lambda: Invariants.glance(place).is_quiet(since), "all that was due has ended", 40
         )
         running.signal(signal.SIGTERM)
         assert running.ended() == 0
-    books = Books(place)
+    books = Invariants(place)
     books.check_accepted()
     books.check_attempts()
     books.check_occurrences()
@@ -56,7 +57,7 @@ def test_kills_at_any_moment_lose_no_accepted_job_and_fire_no_occurrence_twice(p
 
 
 @pytest.mark.xdist_group("fleet")
-def test_the_jobs_of_a_killed_process_run_in_another_within_two_seconds(place):
+def test_the_jobs_of_a_killed_process_run_in_another_within_two_seconds(place: Any) -> None:
     with (
         plant(place, "first", LONG_LEASE, "work", "long") as first,
         plant(place, "second", LONG_LEASE, "work", "produce") as second,
@@ -70,11 +71,11 @@ def test_the_jobs_of_a_killed_process_run_in_another_within_two_seconds(place):
         killed = time.monotonic()
         eventually_here(lambda: holder_of_long(place) == heir, "the long job runs in the other", 10)
         assert time.monotonic() - killed < 2.5, "two seconds, and a little for the reading"
-    books = Books(place)
+    books = Invariants(place)
     books.check_attempts()
 
 
-def holder_of_long(place):
+def holder_of_long(place: Any) -> Any:
     """Who began last the job that never ends: it has begun more often than it has ended."""
     ended = {(id, token) for id, _, token, _ in lines(place / "ended")}
     live = [words for words in lines(place / "began") if (words[0], words[2]) not in ended]
@@ -83,13 +84,13 @@ def holder_of_long(place):
     return mine[-1] if mine else None
 
 
-def long_job(place):
+def long_job(place: Any) -> Any:
     """The job that runs until it may go on."""
-    books = Books.glance(place)
+    books = Invariants.glance(place)
     return next((job.id for job in books.jobs.values() if job.target.task == "stay"), None)
 
 
-def test_a_frozen_process_loses_its_jobs_and_may_write_nothing_when_it_wakes(place):
+def test_a_frozen_process_loses_its_jobs_and_may_write_nothing_when_it_wakes(place: Any) -> None:
     with plant(place, "frozen", SHORT_LEASE, "work", "long") as frozen:
         frozen.wait_to_say("ready")
         eventually_here(lambda: holder_of_long(place) == "frozen", "the long job runs")
@@ -97,14 +98,14 @@ def test_a_frozen_process_loses_its_jobs_and_may_write_nothing_when_it_wakes(pla
         with plant(place, "heir", SHORT_LEASE, "work") as heir:
             heir.wait_to_say("ready")
             eventually_here(lambda: holder_of_long(place) == "heir", "the heir has the job", 20)
-            taken = Books(place)
-            # The handler ends the moment it wakes, before its process can learn of anything.
+            taken = Invariants(place)
+            # Its thread ends whatever the process has learned meanwhile, and counts for nothing.
             (place / "go-frozen").touch()
             frozen.signal(signal.SIGCONT)
             eventually_here(lambda: count(place, "ended") == 1, "the frozen handler ends")
             frozen.signal(signal.SIGTERM)
             assert frozen.ended() == 0
-            after = Books(place)
+            after = Invariants(place)
             id = long_job(place)
             assert after.jobs[id].token == taken.jobs[id].token
             assert after.jobs[id].worker == taken.jobs[id].worker
@@ -112,13 +113,13 @@ def test_a_frozen_process_loses_its_jobs_and_may_write_nothing_when_it_wakes(pla
             assert after.jobs[id].lost == 1
             (place / "go-heir").touch()
             ended = eventually_here(
-                lambda: (job := Books.glance(place).jobs[id]).is_final and job,
+                lambda: (job := Invariants.glance(place).jobs[id]).is_final and job,
                 "the heir ends it",
             )
             assert bytes(ended.result) == b'"heir"'
 
 
-def test_rolling_restarts_lose_nothing_and_cost_no_attempt(place):
+def test_rolling_restarts_lose_nothing_and_cost_no_attempt(place: Any) -> None:
     with plant(place, "producer", LONG_LEASE, "produce") as producer:
         producer.wait_to_say("ready")
         for cycle in range(4):
@@ -130,11 +131,11 @@ def test_rolling_restarts_lose_nothing_and_cost_no_attempt(place):
     with plant(place, "last", LONG_LEASE, "work") as running:
         since = datetime.now(UTC)
         eventually_here(
-            lambda: Books.glance(place).is_quiet(since), "all that was due has ended", 40
+            lambda: Invariants.glance(place).is_quiet(since), "all that was due has ended", 40
         )
         running.signal(signal.SIGTERM)
         assert running.ended() == 0
-    books = Books(place)
+    books = Invariants(place)
     books.check_accepted()
     books.check_attempts()
     books.check_occurrences()

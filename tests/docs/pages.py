@@ -24,8 +24,8 @@ class Block:
     @property
     def file(self) -> str | None:
         """The name of the file that the block is, by the comment in its first line."""
-        found = FILE.match(self.text)
-        return found[1] if found and self.language == "python" else None
+        match = FILE.match(self.text)
+        return match[1] if match and self.language == "python" else None
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ def name_of(page: Path) -> str:
 
 def blocks(page: Path, language: str) -> Iterator[Block]:
     text = page.read_text("utf-8")
-    for found in FENCE.finditer(text):
-        if found[1] == language:
-            yield Block(page, language, found[2], text.count("\n", 0, found.start(2)))
+    for match in FENCE.finditer(text):
+        if match[1] == language:
+            yield Block(page, language, match[2], text.count("\n", 0, match.start(2)))
 
 
 def prose(page: Path) -> str:

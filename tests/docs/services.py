@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from waiting import eventually_here
+from conditions import eventually_here
 
 BIN = Path(sys.executable).parent
 START_WITHIN = 30.0

@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
+from conditions import eventually_here
 from docs.pages import README, TRIED, Command, blocks, commands, name_of, with_language
 from docs.services import service
 from docs.shell import Shell
-from waiting import eventually_here
 
 STARTS_SERVICE = re.compile(r"onbeat up|make run")
 # These set a machine up; that is what the person who runs this test has done already.

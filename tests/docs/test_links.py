@@ -25,10 +25,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def is_lost(page: Path, link: str) -> bool:
     path, _, anchor = link.partition("#")
-    found = (page.parent / path).resolve() if path else page
-    if not found.exists() or not found.is_relative_to(ROOT):
+    result = (page.parent / path).resolve() if path else page
+    if not result.exists() or not result.is_relative_to(ROOT):
         return True
-    return bool(anchor) and anchor not in anchors(found)
+    return bool(anchor) and anchor not in anchors(result)
 
 
 @cache

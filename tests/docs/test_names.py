@@ -19,6 +19,9 @@ KEY = re.compile(rf"`((?:{'|'.join(sorted(GROUPS))})\.[a-z_]+)`")
 VARIABLE = re.compile(r"ONBEAT_[A-Z_]+")
 OF_BENCHMARKS = set(VARIABLE.findall((ROOT / "benchmarks" / "servers.py").read_text("utf-8")))
 OF_CLIENTS = {"ONBEAT_SERVER", "ONBEAT_API_KEY", "ONBEAT_CONFIG"}
+OPERATION_NAMES = {operation.name for operation in OPERATIONS}
+LOG_EVENTS = {"worker.short"}
+FLAGS_OF_OTHERS = {"--build-arg", "--offline"}  # of docker and systemd-analyze
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 METRIC = re.compile(r"`(onbeat_[a-z_]+)")
 PATH = re.compile(r"(?:GET|POST|PUT|DELETE) (/api/[\w/{}.-]+)")
@@ -27,10 +30,10 @@ PATH = re.compile(r"(?:GET|POST|PUT|DELETE) (/api/[\w/{}.-]+)")
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_settings_that_are_named_exist(page: Path) -> None:
     text = page.read_text("utf-8")
-    assert set(KEY.findall(text)) <= set(TABLE)
+    assert set(KEY.findall(text)) <= set(TABLE) | OPERATION_NAMES | LOG_EVENTS
     variables = {setting.environment for setting in TABLE.values()} | OF_CLIENTS
-    found = {name for name in VARIABLE.findall(text) if not name.endswith("_")} - OF_BENCHMARKS
-    assert found <= variables
+    result = {name for name in VARIABLE.findall(text) if not name.endswith("_")} - OF_BENCHMARKS
+    assert result <= variables
 
 
 @pytest.mark.parametrize("page", with_language(PAGES, "yaml"), ids=name_of)
@@ -48,7 +51,7 @@ def test_json_can_be_read(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_flags_that_are_named_exist(page: Path) -> None:
     named = set(FLAG.findall(page.read_text("utf-8")))
-    assert named <= set(flags(root, click.Context(root))) | {"--help"}
+    assert named <= set(flags(root, click.Context(root))) | {"--help"} | FLAGS_OF_OTHERS
 
 
 def flags(command: click.Command, context: click.Context) -> Iterator[str]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from conditions import eventually_here
 from docs.pages import ROOT, TRIED, Block, blocks, name_of, with_language
 from docs.services import BIN, environment, running, service
-from waiting import eventually_here
 
 PAGES = with_language(TRIED, "python")
 FILES = [block for page in PAGES for block in blocks(page, "python") if block.file]
@@ -59,7 +59,7 @@ def works(folder: Path) -> bool:
     if not stores:
         return False
     command = [str(BIN / "onbeat"), "worker", "list", "--json", "--store", f"sqlite:///{stores[0]}"]
-    asked = subprocess.run(
+    request = subprocess.run(
         command, cwd=folder, env=environment(folder), capture_output=True, timeout=30, check=False
     )
-    return asked.returncode == 0 and bool(json.loads(asked.stdout)["workers"])
+    return request.returncode == 0 and bool(json.loads(request.stdout)["workers"])

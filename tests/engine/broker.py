@@ -3,24 +3,25 @@
 from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from onbeat.model.errors import Unavailable
 from onbeat.ports.transport import Delivery, Envelope
 
 
-class Line:
+class LocalQueue:
     """One queue: what waits, and what is handed out and not acknowledged."""
 
     def __init__(self) -> None:
         self.waiting: list[Delivery] = []
-        self.handed_out: dict[int, Delivery] = {}
+        self.handed_out: dict[Any, Delivery] = {}
 
 
 class LocalBroker:
     url = "local://"
 
     def __init__(self) -> None:
-        self.lines: dict[str, Line] = defaultdict(Line)
+        self.lines: dict[str, LocalQueue] = defaultdict(LocalQueue)
         self.count = 0
         self.is_away = False
         self.loses = False
@@ -51,8 +52,8 @@ class LocalBroker:
         )
 
     @asynccontextmanager
-    async def inbox(self, queue: str, prefetch: int) -> AsyncIterator["LocalInbox"]:
-        inbox = LocalInbox(self, self.lines[queue], prefetch)
+    async def consumer(self, queue: str, prefetch: int) -> AsyncIterator["LocalConsumer"]:
+        inbox = LocalConsumer(self, self.lines[queue], prefetch)
         yield inbox
         inbox.give_back()
 
@@ -63,14 +64,14 @@ class LocalBroker:
         self.lines[queue].waiting.clear()
 
 
-class LocalInbox:
+class LocalConsumer:
     """Never waits: a test steps it when there is something."""
 
-    def __init__(self, broker: LocalBroker, line: Line, prefetch: int) -> None:
+    def __init__(self, broker: LocalBroker, line: LocalQueue, prefetch: int) -> None:
         self.broker = broker
         self.line = line
         self.prefetch = prefetch
-        self.mine: set[int] = set()
+        self.mine: set[Any] = set()
 
     async def receive(self, limit: int, wait: float) -> Sequence[Delivery]:
         await self.broker.ping()

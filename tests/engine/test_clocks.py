@@ -1,10 +1,11 @@
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.bench import Told
+from engine.harness import RecordingTelemetry
 from onbeat.engine.clocks import DRIFT, ClockKeeper, StoreClock
 from onbeat.model.errors import Unavailable
 from onbeat.testing.build import NOW
@@ -18,7 +19,9 @@ class World:
     The machine's wall clock is `wall_ahead` of the store's.
     """
 
-    def __init__(self, *, own_clock=True, rate=1.0, wall_ahead=0.0):
+    def __init__(
+        self, *, own_clock: bool = True, rate: float = 1.0, wall_ahead: float = 0.0
+    ) -> None:
         self.own_clock = own_clock
         self.rate = rate
         self.wall_ahead = wall_ahead
@@ -27,14 +30,14 @@ class World:
         self.way_there = self.way_back = WAY
         self.is_away = False
 
-    def pass_by(self, seconds):
+    def pass_by(self, seconds: float) -> None:
         self.store_at += timedelta(seconds=seconds)
         self.ticks += seconds * self.rate
 
-    def set_store(self, seconds):
+    def set_store(self, seconds: int) -> None:
         self.store_at += timedelta(seconds=seconds)
 
-    async def now_of_store(self):
+    async def now_of_store(self) -> datetime | None:
         self.pass_by(self.way_there)
         read = self.store_at
         self.pass_by(self.way_back)
@@ -44,41 +47,42 @@ class World:
 
 
 class Machine:
-    def __init__(self, world):
+    def __init__(self, world: World) -> None:
         self.world = world
 
-    def now(self):
+    def now(self) -> datetime:
         return self.world.store_at + timedelta(seconds=self.world.wall_ahead)
 
-    def monotonic(self):
+    def monotonic(self) -> float:
         return self.world.ticks
 
 
 class ClockOnly:
     """A store of which only the clock is asked."""
 
-    def __init__(self, world):
+    def __init__(self, world: World) -> None:
         self.now = world.now_of_store
 
 
-def kept(world):
-    told = Told()
+def kept(world: World) -> tuple[StoreClock, ClockKeeper, RecordingTelemetry]:
+    answer = RecordingTelemetry()
     clock = StoreClock(Machine(world))
-    return clock, ClockKeeper(clock, ClockOnly(world), told), told
+    only: Any = ClockOnly(world)
+    return clock, ClockKeeper(clock, only, answer), answer
 
 
-def ahead(clock, world):
+def ahead(clock: StoreClock, world: World) -> float:
     """Seconds by which the clock is ahead of the store's."""
     return (clock.now() - world.store_at).total_seconds()
 
 
-async def test_before_the_first_reading_it_shows_its_own_machines_time():
+async def test_before_the_first_reading_it_shows_its_own_machines_time() -> None:
     world = World(wall_ahead=3_600)
     clock, _, _ = kept(world)
     assert ahead(clock, world) == 3_600
 
 
-async def test_after_a_reading_it_shows_the_stores_time_whatever_its_own_machine_shows():
+async def test_after_a_reading_it_shows_the_stores_time_whatever_its_own_machine_shows() -> None:
     world = World(wall_ahead=3_600)
     clock, keeper, _ = kept(world)
     await keeper.step()
@@ -88,67 +92,69 @@ async def test_after_a_reading_it_shows_the_stores_time_whatever_its_own_machine
     assert -2 * WAY <= ahead(clock, world) <= 0
 
 
-async def test_a_slow_answer_neither_sets_it_back_nor_counts_as_a_step():
+async def test_a_slow_answer_neither_sets_it_back_nor_counts_as_a_step() -> None:
     world = World()
-    clock, keeper, told = kept(world)
+    clock, keeper, answer = kept(world)
     await keeper.step()
     world.way_there = world.way_back = 5.0
     before = clock.now()
     await keeper.step()
     assert clock.now() - before >= timedelta(seconds=9.9)
-    assert not told.of("clock_stepped")
+    assert not answer.of("clock_stepped")
 
 
-async def test_one_slow_first_answer_is_made_good_by_the_next():
+async def test_one_slow_first_answer_is_made_good_by_the_next() -> None:
     world = World()
-    clock, keeper, told = kept(world)
+    clock, keeper, answer = kept(world)
     world.way_back = 5.0
     await keeper.step()
     assert ahead(clock, world) == pytest.approx(-5.0, abs=0.01)
     world.way_back = WAY
     await keeper.step()
     assert -2 * WAY <= ahead(clock, world) <= 0
-    assert not told.of("clock_stepped")
+    assert not answer.of("clock_stepped")
 
 
 @pytest.mark.parametrize("seconds", [3_600, 2, -2, -86_400])
-async def test_a_step_of_the_stores_clock_is_followed_and_told_once(seconds):
+async def test_a_step_of_the_stores_clock_is_followed_and_told_once(seconds: int) -> None:
     world = World()
-    clock, keeper, told = kept(world)
+    clock, keeper, answer = kept(world)
     await keeper.step()
     world.set_store(seconds)
     await keeper.step()
     await keeper.step()
     assert -2 * WAY <= ahead(clock, world) <= 0
-    ((said,),) = told.of("clock_stepped")
-    assert said == pytest.approx(seconds, abs=0.01)
+    ((fields,),) = answer.of("clock_stepped")
+    assert fields == pytest.approx(seconds, abs=0.01)
 
 
 @pytest.mark.parametrize("seconds", [3_600, -3_600])
-async def test_a_step_of_the_machines_own_clock_is_told_where_the_store_has_none(seconds):
+async def test_a_step_of_the_machines_own_clock_is_told_where_the_store_has_none(
+    seconds: int,
+) -> None:
     world = World(own_clock=False)
-    clock, keeper, told = kept(world)
+    clock, keeper, answer = kept(world)
     await keeper.step()
     world.wall_ahead = seconds
     await keeper.step()
     await keeper.step()
     assert ahead(clock, world) == seconds, "it is the machine's own clock that counts"
-    ((said,),) = told.of("clock_stepped")
-    assert said == pytest.approx(seconds, abs=0.01)
+    ((fields,),) = answer.of("clock_stepped")
+    assert fields == pytest.approx(seconds, abs=0.01)
 
 
-async def test_a_step_of_the_machines_clock_is_none_where_the_store_has_its_own():
+async def test_a_step_of_the_machines_clock_is_none_where_the_store_has_its_own() -> None:
     world = World()
-    _, keeper, told = kept(world)
+    _, keeper, answer = kept(world)
     await keeper.step()
     world.wall_ahead = 3_600
     await keeper.step()
-    assert not told.of("clock_stepped")
+    assert not answer.of("clock_stepped")
 
 
-async def test_a_long_absence_of_the_store_is_no_step_and_lets_nothing_start_early():
+async def test_a_long_absence_of_the_store_is_no_step_and_lets_nothing_start_early() -> None:
     world = World(rate=1 + DRIFT / 2)
-    clock, keeper, told = kept(world)
+    clock, keeper, answer = kept(world)
     await keeper.step()
     world.is_away = True
     world.pass_by(86_400)
@@ -158,10 +164,10 @@ async def test_a_long_absence_of_the_store_is_no_step_and_lets_nothing_start_ear
     world.is_away = False
     await keeper.step()
     assert -2 * WAY <= ahead(clock, world) <= 0
-    assert not told.of("clock_stepped")
+    assert not answer.of("clock_stepped")
 
 
-async def test_a_program_without_loops_reads_anew_what_has_grown_old_and_bears_an_absence():
+async def test_a_program_without_loops_reads_anew_what_has_grown_old_and_bears_an_absence() -> None:
     world = World()
     clock, keeper, _ = kept(world)
     assert clock.is_stale
@@ -181,9 +187,11 @@ async def test_a_program_without_loops_reads_anew_what_has_grown_old_and_bears_a
         st.tuples(st.floats(0, 10), st.floats(0, 2), st.floats(0, 2)), min_size=1, max_size=20
     ),
 )
-async def test_it_never_runs_ahead_and_never_goes_back_while_no_clock_is_set(rate, rounds):
+async def test_it_never_runs_ahead_and_never_goes_back_while_no_clock_is_set(
+    rate: float, rounds: list[tuple[float, float, float]]
+) -> None:
     world = World(rate=rate, wall_ahead=3_600)
-    clock, keeper, told = kept(world)
+    clock, keeper, answer = kept(world)
     await keeper.step()
     shown = clock.now()
     for pause, there, back in rounds:
@@ -194,10 +202,10 @@ async def test_it_never_runs_ahead_and_never_goes_back_while_no_clock_is_set(rat
         assert ahead(clock, world) <= 2e-6
         assert clock.now() >= shown
         shown = clock.now()
-    assert not told.of("clock_stepped")
+    assert not answer.of("clock_stepped")
 
 
-async def test_its_monotonic_clock_is_the_machines():
+async def test_its_monotonic_clock_is_the_machines() -> None:
     world = World()
     clock, _, _ = kept(world)
     assert clock.monotonic() == world.ticks

@@ -1,16 +1,19 @@
 import asyncio
 
-from engine.bench import Bench
+import pytest
+
+from engine.harness import EngineHarness
 from onbeat.engine.dispatcher import LOOK_AGAIN_MAX
+from onbeat.model.errors import Unavailable
 from onbeat.model.job import JobState
 from onbeat.testing.build import HOUR, NOW, SECOND, TICK, a_job
 
 
-async def work(): ...
+async def work() -> None: ...
 
 
-async def test_due_jobs_are_claimed_and_sent():
-    async with Bench(work=work) as bench:
+async def test_due_jobs_are_claimed_and_sent() -> None:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.store.enqueue([job])
         assert await bench.dispatcher.dispatch_due() == (1, None)
@@ -23,8 +26,8 @@ async def test_due_jobs_are_claimed_and_sent():
         )
 
 
-async def test_no_more_is_claimed_than_there_is_room_for():
-    async with Bench(work=work, concurrency=2) as bench:
+async def test_no_more_is_claimed_than_there_is_room_for() -> None:
+    async with EngineHarness(work=work, concurrency=2) as bench:
         await bench.store.enqueue([a_job() for _ in range(5)])
         assert (await bench.dispatcher.dispatch_due())[0] == 2
         assert await bench.dispatcher.dispatch_due() == (0, None)
@@ -33,15 +36,15 @@ async def test_no_more_is_claimed_than_there_is_room_for():
         assert (await bench.dispatcher.dispatch_due())[0] == 2
 
 
-async def test_without_room_the_store_is_not_even_asked():
-    async with Bench(work=work, concurrency=0) as bench:
+async def test_without_room_the_store_is_not_even_asked() -> None:
+    async with EngineHarness(work=work, concurrency=0) as bench:
         bench.store.calls.clear()
         assert await bench.dispatcher.step() == LOOK_AGAIN_MAX
         assert bench.store.calls == []
 
 
-async def test_nothing_is_claimed_before_it_is_due():
-    async with Bench(work=work) as bench:
+async def test_nothing_is_claimed_before_it_is_due() -> None:
+    async with EngineHarness(work=work) as bench:
         job = a_job(due_at=NOW + SECOND)
         await bench.store.enqueue([job])
         assert await bench.dispatcher.dispatch_due() == (0, NOW + SECOND)
@@ -51,28 +54,28 @@ async def test_nothing_is_claimed_before_it_is_due():
         assert (await bench.dispatcher.dispatch_due())[0] == 1
 
 
-async def test_the_next_round_comes_when_the_next_job_is_due():
-    async with Bench(work=work) as bench:
+async def test_the_next_round_comes_when_the_next_job_is_due() -> None:
+    async with EngineHarness(work=work) as bench:
         await bench.store.enqueue([a_job(due_at=NOW + 0.3 * SECOND)])
         assert await bench.dispatcher.step() == 0.3
 
 
-async def test_a_wait_is_cut_so_that_a_clock_that_was_set_is_noticed():
-    async with Bench(work=work) as bench:
+async def test_a_wait_is_cut_so_that_a_clock_that_was_set_is_noticed() -> None:
+    async with EngineHarness(work=work) as bench:
         await bench.store.enqueue([a_job(due_at=NOW + HOUR)])
         assert await bench.dispatcher.step() == LOOK_AGAIN_MAX
         bench.clock.set(NOW + HOUR)
         assert await bench.dispatcher.step() == 0.0
 
 
-async def test_while_there_is_room_and_work_the_next_round_comes_at_once():
-    async with Bench(work=work, concurrency=5) as bench:
+async def test_while_there_is_room_and_work_the_next_round_comes_at_once() -> None:
+    async with EngineHarness(work=work, concurrency=5) as bench:
         await bench.store.enqueue([a_job()])
         assert await bench.dispatcher.step() == 0.0
 
 
-async def test_only_its_own_queues_and_tasks_are_claimed():
-    async with Bench(work=work, queues=("mail",)) as bench:
+async def test_only_its_own_queues_and_tasks_are_claimed() -> None:
+    async with EngineHarness(work=work, queues=("mail",)) as bench:
         mine, other, unknown = (
             a_job(queue="mail"),
             a_job(queue="slow"),
@@ -87,20 +90,20 @@ async def test_only_its_own_queues_and_tasks_are_claimed():
         assert bench.store.inner._tables.jobs[unknown.id].attempt == 0
 
 
-async def test_a_claim_that_is_under_way_is_waited_for_by_the_next():
-    async with Bench(work=work) as bench:
+async def test_a_claim_that_is_under_way_is_waited_for_by_the_next() -> None:
+    async with EngineHarness(work=work) as bench:
         await bench.store.enqueue([a_job() for _ in range(20)])
         counts = await asyncio.gather(*(bench.dispatcher.dispatch_due() for _ in range(3)))
         assert sum(count for count, _ in counts) == bench.worker.concurrency
 
 
-async def test_a_claim_whose_answer_was_lost_runs_each_job_once():
+async def test_a_claim_whose_answer_was_lost_runs_each_job_once() -> None:
     ran = []
 
-    async def counts():
+    async def counts() -> None:
         ran.append(1)
 
-    async with Bench(work=counts) as bench:
+    async with EngineHarness(work=counts) as bench:
         job = a_job()
         await bench.store.enqueue([job])
         bench.store.after["claim"] = 1
@@ -111,3 +114,43 @@ async def test_a_claim_whose_answer_was_lost_runs_each_job_once():
         await bench.begin_due()
         await bench.until(job, JobState.SUCCEEDED)
         assert ran == [1]
+
+
+# Beats that the store refuses.
+
+
+async def test_nothing_is_claimed_until_a_beat_has_succeeded_since_the_last_failure() -> None:
+    async with EngineHarness(work=work) as bench:
+        bench.guard.begin(lambda: None)
+        await bench.store.enqueue([a_job()])
+        bench.store.trouble["heartbeat"] = 1
+        with pytest.raises(Unavailable):
+            await bench.beat()
+        bench.store.calls.clear()
+        assert await bench.dispatcher.step() == LOOK_AGAIN_MAX
+        assert bench.store.calls == []
+        await bench.beat()
+        assert (await bench.dispatcher.dispatch_due())[0] == 1
+
+
+async def test_a_worker_that_was_frozen_claims_nothing_before_it_has_beaten() -> None:
+    async with EngineHarness(work=work) as bench:
+        bench.guard.begin(lambda: None)
+        await bench.store.enqueue([a_job()])
+        bench.clock.set(NOW + bench.row.lease_seconds * SECOND)
+        assert (await bench.dispatcher.dispatch_due())[0] == 0
+        await bench.beat()
+        assert (await bench.dispatcher.dispatch_due())[0] == 1
+
+
+async def test_the_loops_that_claim_are_woken_when_they_may_again() -> None:
+    async with EngineHarness(work=work) as bench:
+        woken = []
+        bench.guard.begin(lambda: None)
+        bench.guard.on_regained = lambda: woken.append(bench.worker.capacity())
+        await bench.beat()
+        assert woken == []
+        bench.clock.set(NOW + bench.row.lease_seconds * SECOND)
+        assert bench.worker.capacity() == 0
+        await bench.beat()
+        assert woken == [bench.worker.concurrency]

@@ -1,21 +1,31 @@
 from datetime import timedelta
+from typing import Any
 
-from engine.bench import Bench
+import pytest
+
+from engine.harness import EngineHarness
 from onbeat.engine import pruner as pruner_module
 from onbeat.engine.pruner import PRUNE_PERIOD, Pruner
-from onbeat.model.job import JobState
-from onbeat.testing.build import DAY, NOW, a_job
+from onbeat.model.access import AuditFilter, AuditRecord
+from onbeat.model.job import Job, JobState
+from onbeat.testing.build import DAY, NOW, a_job, an_id
+from onbeat.testing.store_contract.idempotency import a_keyed_request
 
 KEEP, KEEP_FAILED = 7 * DAY, 30 * DAY
+KEEPS = {"keep": KEEP, "keep_failed": KEEP_FAILED, "keep_audit": 365 * DAY, "keep_keys": DAY}
 
 
-def ended(state, ago: timedelta):
+def pruner_of(bench: EngineHarness, **keeps: Any) -> Pruner:
+    return Pruner(bench.store, bench.clock, bench.told, **{**KEEPS, **keeps})
+
+
+def ended(state: JobState, ago: timedelta) -> Job:
     return a_job(state=state, finished_at=NOW - ago)
 
 
-async def test_what_was_kept_long_enough_goes_and_nothing_else():
-    async with Bench(work=lambda: None) as bench:
-        pruner = Pruner(bench.store, bench.clock, bench.told, keep=KEEP, keep_failed=KEEP_FAILED)
+async def test_what_was_kept_long_enough_goes_and_nothing_else() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        pruner = pruner_of(bench)
         old = ended(JobState.SUCCEEDED, KEEP + DAY)
         kept = [
             ended(JobState.SUCCEEDED, KEEP - DAY),
@@ -29,16 +39,57 @@ async def test_what_was_kept_long_enough_goes_and_nothing_else():
         assert bench.told.of("pruned") == [(1,)]
 
 
-async def test_batches_follow_each_other_until_nothing_is_left(monkeypatch):
+async def test_batches_follow_each_other_until_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(pruner_module, "PRUNE_MAX", 2)
-    async with Bench(work=lambda: None) as bench:
-        pruner = Pruner(bench.store, bench.clock, bench.told, keep=KEEP, keep_failed=KEEP_FAILED)
+    async with EngineHarness(work=lambda: None) as bench:
+        pruner = pruner_of(bench)
         await bench.store.enqueue([ended(JobState.FAILED, KEEP_FAILED + DAY) for _ in range(5)])
         assert [await pruner.step() for _ in range(3)] == [0.0, 0.0, PRUNE_PERIOD]
 
 
-async def test_nothing_to_do_is_not_worth_a_word():
-    async with Bench(work=lambda: None) as bench:
-        pruner = Pruner(bench.store, bench.clock, bench.told, keep=KEEP, keep_failed=KEEP_FAILED)
+async def test_nothing_to_do_is_not_worth_a_word() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        pruner = pruner_of(bench)
         assert await pruner.step() == PRUNE_PERIOD
         assert not bench.told.of("pruned")
+
+
+async def test_old_audit_records_go_too() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        pruner = pruner_of(bench, keep_audit=DAY)
+        old, kept = (
+            AuditRecord(id=an_id(), at=NOW - age * DAY, actor="ops", action="a", object="b/c")
+            for age in (2, 0.5)
+        )
+        await bench.store.put_audit(old)
+        await bench.store.put_audit(kept)
+        assert await pruner.step() == PRUNE_PERIOD
+        assert list(await bench.store.audit(AuditFilter())) == [kept]
+
+
+async def test_keys_go_after_a_day_in_batches_that_follow_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pruner_module, "PRUNE_MAX", 2)
+    async with EngineHarness(work=lambda: None) as bench:
+        pruner = pruner_of(bench)
+        for number in range(5):
+            request = a_keyed_request(str(number), made_at=NOW - DAY - timedelta(microseconds=1))
+            await bench.store.enqueue([a_job()], request)
+        kept = a_keyed_request("kept", made_at=NOW - DAY)
+        await bench.store.enqueue([a_job()], kept)
+        assert [await pruner.step() for _ in range(3)] == [0.0, 0.0, PRUNE_PERIOD]
+        assert await bench.store.keyed_answer(kept.digest)
+        assert not await bench.store.keyed_answer(a_keyed_request("4").digest)
+
+
+async def test_keys_are_kept_as_long_as_the_setting_says() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        pruner = pruner_of(bench, keep_keys=2 * DAY)
+        request = a_keyed_request("k", made_at=NOW - 2 * DAY)
+        await bench.store.enqueue([a_job()], request)
+        assert await pruner.forget_requests() == 0
+        bench.clock.set(NOW + timedelta(microseconds=1))
+        assert await pruner.forget_requests() == 1

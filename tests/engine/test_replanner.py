@@ -1,17 +1,20 @@
 """What waits follows zone data that has been replaced."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import NoReturn
 
 from msgspec.structs import replace
 
-from engine.bench import Chance, Told
-from onbeat.app.virtual import ManualClock
+from engine.harness import FixedRandomness, RecordingTelemetry
+from onbeat.app.virtual_clock import ManualClock
 from onbeat.engine.replanner import Replanner
 from onbeat.model.job import JobState
 from onbeat.model.page import JobFilter, ScheduleFilter
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.recurrence import compile_spec, cron
-from onbeat.rules.planning import first_watermark, plan
+from onbeat.recurrence.budget import Budget
+from onbeat.recurrence.recurrence import Recurrence
+from onbeat.rules.plans import first_watermark, plan
 from onbeat.stores.memory import MemoryStore
 from onbeat.testing.build import NOW, a_schedule
 
@@ -23,79 +26,81 @@ LATER = cron("0 10 * * *", tz="Europe/Berlin").spec()
 class Data:
     """Zone data whose newer edition puts Berlin's nine o'clock an hour later."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.is_newer = False
 
-    def read(self, spec: RecurrenceSpec):
-        return compile_spec(LATER if self.is_newer and spec == BERLIN else spec)
+    def read(self, spec: RecurrenceSpec, budget: Budget | None = None) -> Recurrence:
+        return compile_spec(LATER if self.is_newer and spec == BERLIN else spec, budget)
 
 
-async def planned(spec, zone_data, data):
+async def planned(spec: RecurrenceSpec, zone_data: str, data: Data) -> MemoryStore:
     store = MemoryStore()
     await store.open()
     bare = a_schedule(recurrence=spec, zone_data=zone_data)
     schedule = replace(bare, planned_through=first_watermark(NOW, None))
-    await store.add_schedule(schedule, plan(schedule, NOW, HORIZON, Chance().ids, data.read))
+    await store.add_schedule(
+        schedule, plan(schedule, NOW, HORIZON, FixedRandomness().ids, data.read)
+    )
     return store
 
 
-def replanner(store, data, told):
-    return Replanner(store, ManualClock(NOW), Chance(), told, HORIZON, data.read)
+def replanner(store: MemoryStore, data: Data, told: RecordingTelemetry) -> Replanner:
+    return Replanner(store, ManualClock(NOW), FixedRandomness(), told, HORIZON, data.read)
 
 
-async def waiting(store):
+async def waiting(store: MemoryStore) -> list[datetime]:
     page = await store.jobs(JobFilter(state=JobState.WAITING))
     return sorted(job.due_at for job in page.items)
 
 
-async def test_a_moved_occurrence_is_planned_anew_and_told():
-    data, told = Data(), Told()
+async def test_a_moved_occurrence_is_planned_anew_and_told() -> None:
+    data, answer = Data(), RecordingTelemetry()
     store = await planned(BERLIN, "2020a", data)
     before = await waiting(store)
     data.is_newer = True
 
-    await replanner(store, data, told).follow_zone_data()
+    await replanner(store, data, answer).replan_outdated()
 
     assert await waiting(store) == [before[0] + timedelta(hours=1)]
-    assert [count for _, count in told.of("zone_data_moved")] == [1]
+    assert [count for _, count in answer.of("zone_data_moved")] == [1]
 
 
-async def test_what_stays_where_it_was_keeps_its_job():
-    data, told = Data(), Told()
+async def test_what_stays_where_it_was_keeps_its_job() -> None:
+    data, answer = Data(), RecordingTelemetry()
     store = await planned(BERLIN, "2020a", data)
     before = (await store.jobs(JobFilter())).items
 
-    await replanner(store, data, told).follow_zone_data()
+    await replanner(store, data, answer).replan_outdated()
 
     assert (await store.jobs(JobFilter())).items == before
-    assert told.of("zone_data_moved") == []
+    assert answer.of("zone_data_moved") == []
 
 
-async def test_a_schedule_is_looked_at_once_for_each_edition():
-    data, told = Data(), Told()
+async def test_a_schedule_is_looked_at_once_for_each_edition() -> None:
+    data, answer = Data(), RecordingTelemetry()
     store = await planned(BERLIN, "2020a", data)
-    follower = replanner(store, data, told)
+    follower = replanner(store, data, answer)
 
-    assert [await follower.follow_zone_data() for _ in range(2)] == [1, 0]
+    assert [await follower.replan_outdated() for _ in range(2)] == [1, 0]
     (schedule,) = (await store.schedules(ScheduleFilter())).items
     assert schedule.zone_data == follower.zone_data
 
 
-async def test_rules_in_utc_are_left_alone():
-    data, told = Data(), Told()
+async def test_rules_in_utc_are_left_alone() -> None:
+    data, answer = Data(), RecordingTelemetry()
     store = await planned(cron("0 9 * * *").spec(), "2020a", data)
 
-    assert await replanner(store, data, told).follow_zone_data() == 0
+    assert await replanner(store, data, answer).replan_outdated() == 0
 
 
-async def test_a_zone_that_is_gone_is_told_and_stops_no_other():
-    data, told = Data(), Told()
+async def test_a_zone_that_is_gone_is_told_and_stops_no_other() -> None:
+    data, answer = Data(), RecordingTelemetry()
     store = await planned(BERLIN, "2020a", data)
 
-    def gone(_spec):
+    def gone(_spec: object, _budget: object = None, /) -> NoReturn:
         raise LookupError("no such zone")
 
-    follower = Replanner(store, ManualClock(NOW), Chance(), told, HORIZON, gone)
+    follower = Replanner(store, ManualClock(NOW), FixedRandomness(), answer, HORIZON, gone)
 
-    assert await follower.follow_zone_data() == 1
-    assert len(told.of("unplannable")) == 1
+    assert await follower.replan_outdated() == 1
+    assert len(answer.of("unplannable")) == 1

@@ -1,93 +1,42 @@
+import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from engine.bench import Bench
+from conditions import eventually_here
+from engine.harness import EngineHarness, OthersGone
 from onbeat.app.system import KernelLiveness, identity, process_started
-from onbeat.engine.rescuer import GAP_MAX, Watch
+from onbeat.engine.rescuer import LossOutcomes
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.errors import Unavailable
 from onbeat.model.ids import WorkerId
-from onbeat.model.job import JobState
+from onbeat.model.job import Job, JobState
 from onbeat.model.limits import LOST_MAX
+from onbeat.model.outcome import Evidence
+from onbeat.model.worker import WorkerRecord, remote_id
+from onbeat.ports.store import ClaimRequest
 from onbeat.testing.build import NOW, SECOND, a_job, a_worker
-from waiting import eventually_here
 
 LEASE = 15.0
-
-
-def readings(watch, worker, first, last):
-    """Read once a second; who was ever found silent."""
-    dead = set()
-    for second in range(first, last + 1):
-        dead |= watch.silent([worker], float(second))
-    return dead
-
-
-# The watch.
-
-
-def test_a_worker_is_dead_when_its_beat_has_not_risen_for_its_lease():
-    watch, worker = Watch(), a_worker(lease_seconds=LEASE)
-    assert readings(watch, worker, 0, 15) == set()
-    assert readings(watch, worker, 16, 16) == {worker.id}
-
-
-def test_every_beat_begins_the_lease_anew():
-    watch, worker = Watch(), a_worker(lease_seconds=LEASE)
-    readings(watch, worker, 0, 14)
-    risen = replace(worker, beat=worker.beat + 1)
-    assert readings(watch, risen, 15, 30) == set()
-    assert readings(watch, risen, 31, 31) == {worker.id}
-
-
-def test_a_fresh_watcher_waits_a_whole_lease():
-    assert Watch().silent([a_worker(lease_seconds=0.0)], 1e6) == set()
-
-
-def test_a_failed_reading_restarts_the_window():
-    watch, worker = Watch(), a_worker(lease_seconds=LEASE)
-    readings(watch, worker, 0, 14)
-    watch.restart()
-    assert readings(watch, worker, 15, 30) == set()
-    assert readings(watch, worker, 31, 31) == {worker.id}
-
-
-def test_a_machine_that_slept_gives_nobody_up_on_waking():
-    watch, worker = Watch(), a_worker(lease_seconds=LEASE)
-    readings(watch, worker, 0, 5)
-    assert watch.silent([worker], 3600.0) == set()
-    assert watch.silent([replace(worker, beat=worker.beat + 1)], 3601.0) == set()
-
-
-def test_slow_readings_still_find_the_dead():
-    watch, worker = Watch(), a_worker(lease_seconds=LEASE)
-    found = [watch.silent([worker], n * 60.0) for n in range(6)]
-    assert found.index({worker.id}) == LEASE // GAP_MAX + 1
-
-
-def test_a_worker_that_went_away_is_forgotten():
-    watch, worker = Watch(), a_worker(lease_seconds=LEASE)
-    readings(watch, worker, 0, 14)
-    watch.silent([], 15.0)
-    assert readings(watch, worker, 16, 31) == set()
 
 
 # Rescue.
 
 
-async def claimed_by(bench, worker, *jobs):
-    await bench.store.beat(worker)
+async def claimed_by(bench: EngineHarness, worker: WorkerRecord, *jobs: Job) -> None:
+    await bench.store.heartbeat(worker)
     await bench.store.enqueue(jobs)
     bench.dispatcher.worker = worker.id
     await bench.dispatcher.dispatch_due()
 
 
-async def silence(bench, seconds):
+async def silence(bench: EngineHarness, seconds: int) -> int:
     """Let the watcher read once a second for so long; answers with the jobs it rescued."""
     count = 0
     for _ in range(seconds):
@@ -96,8 +45,8 @@ async def silence(bench, seconds):
     return count
 
 
-async def test_the_jobs_of_a_silent_worker_wait_again_and_its_row_goes():
-    async with Bench(work=lambda: None) as bench:
+async def test_the_jobs_of_a_silent_worker_wait_again_and_its_row_goes() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
         other, job = a_worker(), a_job()
         await claimed_by(bench, other, job)
         assert await silence(bench, 16) == 0
@@ -109,33 +58,151 @@ async def test_the_jobs_of_a_silent_worker_wait_again_and_its_row_goes():
         (attempt,) = await bench.store.attempts(job.id)
         assert (attempt.outcome, attempt.worker) == (OutcomeName.LOST, other.id)
         assert other.id not in [row.id for row in await bench.store.workers()]
-        assert [told.id for told, *_ in bench.told.of("rescued")] == [job.id]
+        assert [answer.id for answer, *_ in bench.told.of("rescued")] == [job.id]
 
 
-async def test_an_outage_of_the_store_makes_nobody_dead():
-    async with Bench(work=lambda: None) as bench:
+async def cut_off(bench: EngineHarness, job: Job, name: str, *living: WorkerRecord) -> WorkerRecord:
+    """The worker takes the job, and is not heard of for its lease; the living beat all the time."""
+    bench.clock.set(bench.clock.now() + 60 * SECOND)
+    worker = a_worker(id=WorkerId(name), beat_at=bench.clock.now())
+    await claimed_by(bench, worker, job)
+    assert (await bench.job(job)).worker == worker.id
+    for _ in range(18):
+        for one in living:
+            await bench.store.heartbeat(
+                replace(one, beat=int(bench.clock.monotonic()), beat_at=bench.clock.now())
+            )
+        await silence(bench, 1)
+    assert (await bench.job(job)).worker is None
+    return worker
+
+
+async def test_a_job_whose_workers_were_cut_off_and_returned_is_not_given_up() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        job = a_job()
+        living: list[WorkerRecord] = []
+        for number in range(LOST_MAX + 2):
+            living.append(await cut_off(bench, job, f"cut-off-{number}", *living))
+            assert (await bench.job(job)).state is JobState.WAITING
+        for number in range(LOST_MAX):
+            assert (await bench.job(job)).state is JobState.WAITING
+            await cut_off(bench, job, f"dead-{number}", *living)
+        result = await bench.job(job)
+        assert (result.state, result.lost) == (JobState.FAILED, 2 * LOST_MAX + 2)
+
+
+async def test_a_store_at_rest_is_not_written_by_its_watcher() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        for _ in range(60):
+            await bench.beat()
+            await silence(bench, 4)
+        assert not {"ping", "rewrite_workers"} & set(bench.store.calls)
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["workers", "abandoned_jobs", "rewrite_workers", "settle", "forget_workers"],
+)
+async def test_whatever_the_store_refuses_the_watch_begins_anew(verb: str) -> None:
+    async with EngineHarness(work=lambda: None) as bench:
         other, job = a_worker(), a_job()
         await claimed_by(bench, other, job)
         await silence(bench, 14)
-        bench.store.trouble["workers"] = 1
+        bench.store.trouble[verb] = 1
         with pytest.raises(Unavailable):
-            await bench.rescuer.rescue_expired()
+            await silence(bench, 5)
+        before = await bench.job(job)
         assert await silence(bench, 15) == 0
-        assert await silence(bench, 3) == 1
+        assert await bench.job(job) == before
 
 
-async def test_a_reading_of_the_jobs_that_fails_restarts_the_window_too():
-    async with Bench(work=lambda: None) as bench:
-        await claimed_by(bench, a_worker(), a_job())
-        await silence(bench, 14)
-        bench.store.trouble["abandoned"] = 1
-        with pytest.raises(Unavailable):
-            await bench.rescuer.rescue_expired()
+async def test_a_store_that_refuses_writes_makes_nobody_dead() -> None:
+    """A backup, a standby that is away, a switch to read-only: for twice the lease."""
+    async with EngineHarness(work=lambda: None) as bench:
+        other, job = a_worker(), a_job()
+        await claimed_by(bench, other, job)
+        await silence(bench, 3)
+        bench.store.refuses_writes = True
+        for _ in range(30):
+            with contextlib.suppress(Unavailable):
+                await silence(bench, 1)
+            bench.clock.set(bench.clock.now() + SECOND)
+        bench.store.refuses_writes = False
+        assert await silence(bench, 7) == 0
+        await bench.store.heartbeat(replace(other, beat=other.beat + 1))
         assert await silence(bench, 15) == 0
+        assert (await bench.job(job)).state is JobState.RUNNING
 
 
-async def test_the_jobs_of_a_worker_without_a_row_are_taken_back_at_once():
-    async with Bench(work=lambda: None) as bench:
+async def test_writes_that_hang_until_they_are_let_through_make_nobody_dead() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        other, job = a_worker(), a_job()
+        await claimed_by(bench, other, job)
+        inner = bench.store.inner.rewrite_workers
+
+        async def held_up(ids: Any) -> None:
+            bench.clock.set(bench.clock.now() + 30 * SECOND)
+            return await inner(ids)
+
+        bench.store.inner.rewrite_workers = held_up
+        await silence(bench, 9)
+        bench.store.inner.rewrite_workers = inner
+        assert await silence(bench, 7) == 0
+        assert (await bench.job(job)).state is JobState.RUNNING
+
+
+async def test_a_timed_lease_outlives_an_outage_in_which_it_could_not_be_renewed() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        job = await timed(bench, 10)
+        bench.store.refuses_writes = True
+        for _ in range(20):
+            with contextlib.suppress(Unavailable):
+                await silence(bench, 1)
+            bench.clock.set(bench.clock.now() + SECOND)
+        bench.store.refuses_writes = False
+        assert await silence(bench, 3) == 0
+        until = bench.clock.now() + 10 * SECOND
+        assert await bench.store.renew([(job.id, job.token)], until) != [None]
+        assert await silence(bench, 10) == 0
+
+
+async def test_a_timed_lease_that_nobody_renews_is_taken_back_soon_after_its_end() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        job = await timed(bench, 10)
+        assert await silence(bench, 11) == 0
+        assert await silence(bench, 5) == 1
+        (attempt,) = await bench.store.attempts(job.id)
+        assert "did not renew its lease in time" in attempt.error
+
+
+async def timed(bench: EngineHarness, seconds: int) -> Job:
+    """A job under a lease that lasts so long."""
+    await bench.store.enqueue([a_job()])
+    claimed = await bench.store.claim(
+        ClaimRequest(
+            worker=remote_id("far away"),
+            now=bench.clock.now(),
+            limit=1,
+            lanes=frozenset({"work"}),
+            lease=seconds * SECOND,
+        )
+    )
+    return claimed.jobs[0]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "evidence"),
+    [("silent", Evidence.SILENT), ("gone", Evidence.ENDED), ("rowless", Evidence.ROWLESS)],
+)
+async def test_a_lost_attempt_says_what_shows_it(outcome: str, evidence: Evidence) -> None:
+    job = replace(a_job(), worker=WorkerId("w"))
+    dead = {} if outcome == "rowless" else {WorkerId("w"): evidence}
+    (lost,) = LossOutcomes().of([job], dead)
+    assert lost.evidence is evidence
+
+
+async def test_the_jobs_of_a_worker_without_a_row_are_taken_back_at_once() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
         job = a_job()
         await bench.store.enqueue([job])
         bench.dispatcher.worker = WorkerId("never registered")
@@ -144,23 +211,26 @@ async def test_the_jobs_of_a_worker_without_a_row_are_taken_back_at_once():
         assert (await bench.job(job)).state is JobState.WAITING
 
 
-async def test_a_job_that_takes_three_workers_with_it_is_put_aside_as_poison():
-    async with Bench(work=lambda: None) as bench:
+async def test_a_job_that_takes_three_workers_with_it_is_put_aside_as_poison() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
         job = a_job()
         await bench.store.enqueue([job])
+        bench.rescuer.liveness = OthersGone(bench.row.id)
         for _ in range(LOST_MAX):
             bench.clock.set(bench.clock.now() + 60 * SECOND)
             bench.dispatcher.worker = WorkerId("dies")
+            await bench.store.heartbeat(a_worker(id=WorkerId("dies")))
             assert (await bench.dispatcher.dispatch_due())[0] == 1
             await bench.rescuer.rescue_expired()
         ended = await bench.job(job)
-        assert (ended.state, ended.reason) == (JobState.FAILED, "poison")
+        assert ended.state is JobState.FAILED
+        assert ended.reason.startswith("poison: its worker died 3 times while it ran, each time")
         outcomes = [attempt.outcome for attempt in await bench.store.attempts(job.id)]
         assert outcomes == [OutcomeName.LOST] * LOST_MAX
 
 
-async def test_a_lost_job_that_was_to_be_cancelled_ends_cancelled():
-    async with Bench(work=lambda: None) as bench:
+async def test_a_lost_job_that_was_to_be_cancelled_ends_cancelled() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
         job = a_job()
         await bench.store.enqueue([job])
         bench.dispatcher.worker = WorkerId("dies")
@@ -171,16 +241,16 @@ async def test_a_lost_job_that_was_to_be_cancelled_ends_cancelled():
         assert (ended.state, ended.reason) == (JobState.CANCELLED, "stop")
 
 
-async def test_two_rescuers_settle_a_job_once():
-    async with Bench(work=lambda: None) as bench:
+async def test_two_rescuers_settle_a_job_once() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
         job = a_job()
         await bench.store.enqueue([job])
         bench.dispatcher.worker = WorkerId("dies")
         await bench.dispatcher.dispatch_due()
         running = await bench.job(job)
-        await bench.rescuer.settle_abandoned([running])
+        await bench.rescuer.settle_abandoned([running], {})
         bench.clock.set(NOW + SECOND)
-        await bench.rescuer.settle_abandoned([running])
+        await bench.rescuer.settle_abandoned([running], {})
         assert (await bench.job(job)).lost == 1
         assert len(bench.told.of("rescued")) == 1
 
@@ -190,12 +260,12 @@ async def test_two_rescuers_settle_a_job_once():
 
 @dataclass
 class Process:
-    row: object
-    child: subprocess.Popen
+    row: WorkerRecord
+    child: "subprocess.Popen[bytes]"
 
 
 @pytest.fixture
-def sleeper():
+def sleeper() -> Iterator[Process]:
     """Another process of this machine, with the row that it would have."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     me = identity("w", NOW)
@@ -205,7 +275,7 @@ def sleeper():
     child.communicate()
 
 
-def test_a_killed_process_is_gone_even_before_it_is_reaped(sleeper):
+def test_a_killed_process_is_gone_even_before_it_is_reaped(sleeper: Process) -> None:
     assert not KernelLiveness().is_gone(sleeper.row)
     sleeper.child.kill()
     eventually_here(lambda: KernelLiveness().is_gone(sleeper.row), "the kernel knows of its end")
@@ -213,26 +283,30 @@ def test_a_killed_process_is_gone_even_before_it_is_reaped(sleeper):
     assert KernelLiveness().is_gone(sleeper.row)
 
 
-def test_this_process_is_not_gone():
+def test_this_process_is_not_gone() -> None:
     assert not KernelLiveness().is_gone(identity("w", NOW))
 
 
-def test_another_process_with_the_same_number_does_not_keep_the_first_alive(sleeper):
+def test_another_process_with_the_same_number_does_not_keep_the_first_alive(
+    sleeper: Process,
+) -> None:
     assert KernelLiveness().is_gone(replace(sleeper.row, process_started="1"))
 
 
 @pytest.mark.parametrize("field", ["host", "boot"])
-def test_nothing_is_known_of_processes_elsewhere(sleeper, field):
+def test_nothing_is_known_of_processes_elsewhere(sleeper: Process, field: str) -> None:
     elsewhere = replace(sleeper.row, process_started="1", **{field: "elsewhere"})
     assert not KernelLiveness().is_gone(elsewhere)
 
 
-def test_nothing_is_known_where_the_boot_has_no_name(sleeper):
+def test_nothing_is_known_where_the_boot_has_no_name(sleeper: Process) -> None:
     assert not KernelLiveness().is_gone(replace(sleeper.row, process_started="1", boot=""))
 
 
-async def test_the_jobs_of_a_killed_process_are_taken_back_without_waiting(sleeper):
-    async with Bench(work=lambda: None) as bench:
+async def test_the_jobs_of_a_killed_process_are_taken_back_without_waiting(
+    sleeper: Process,
+) -> None:
+    async with EngineHarness(work=lambda: None) as bench:
         bench.rescuer.liveness = KernelLiveness()
         job = a_job()
         await claimed_by(bench, sleeper.row, job)

@@ -1,14 +1,19 @@
 import asyncio
 import contextlib
 import time
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
-from engine.bench import Nobody, Told, Troubled
-from onbeat.app.system import SystemChance, SystemClock, identity
-from onbeat.engine.runtime import Runtime, RuntimeOptions, World
-from onbeat.model.job import JobState
+from conditions import eventually
+from engine.harness import FaultyStore, NullLiveness, RecordingTelemetry
+from onbeat.app.system import SystemClock, SystemRandomness, identity
+from onbeat.engine.runtime import Runtime, RuntimeDependencies, RuntimeOptions
+from onbeat.model.job import Job, JobState
+from onbeat.model.limits import DEPENDENTS_MAX
 from onbeat.model.page import JobFilter
 from onbeat.model.role import Role
 from onbeat.model.target import HandlerTarget
@@ -18,54 +23,55 @@ from onbeat.targets.handler import Handler, Registry
 from onbeat.targets.runner import HandlerRunner
 from onbeat.testing.build import a_job, a_plan, a_schedule
 from onbeat.transports.direct import DirectTransport
-from waiting import eventually
 
 GRACE = timedelta(seconds=5)
 
 
-def now():
+def now() -> datetime:
     return datetime.now(UTC)
 
 
-def due_now(task="work", **fields):
+def due_now(task: str = "work", **fields: Any) -> Job:
     return a_job(task, **{"created_at": now(), "due_at": now()} | fields)
 
 
 class Process:
     """One process's loops, on real time."""
 
-    def __init__(self, store, tasks, **options) -> None:
+    def __init__(self, store: FaultyStore, tasks: dict[str, Any], **options: Any) -> None:
         registry = Registry()
         for name, function in tasks.items():
             registry.add(Handler(name, function))
-        self.store, self.told = store, Told()
+        self.store, self.told = store, RecordingTelemetry()
         self.handlers = HandlerRunner(registry)
-        chance = SystemChance()
-        world = World(
+        chance = SystemRandomness()
+        world = RuntimeDependencies(
             store=store,
             clock=SystemClock(),
-            chance=chance,
-            liveness=Nobody(),
+            randomness=chance,
+            liveness=NullLiveness(),
             telemetry=self.told,
             runners={HandlerTarget: self.handlers},
             lanes=registry.tasks,
             identity=identity(chance.ids(1)[0], now()),
-            read=compile_spec,
+            compile=compile_spec,
             transport=DirectTransport,
         )
         self.runtime = Runtime(world, RuntimeOptions(**options))
 
-    async def reach(self, job, state):
-        async def reached():
-            found = await self.store.job(job.id)
-            return found if found.state is state else None
+    async def reach(self, job: Job, state: JobState) -> Job:
+        async def reached() -> Job | None:
+            stored = await self.store.job(job.id)
+            return stored if stored.state is state else None
 
         return await eventually(reached, f"the job is {state}")
 
 
 @contextlib.asynccontextmanager
-async def process(store=None, options=None, **tasks):
-    one = Process(store or Troubled(MemoryStore()), tasks, **(options or {}))
+async def process(
+    store: FaultyStore | None = None, options: dict[str, Any] | None = None, **tasks: Any
+) -> AsyncIterator[Any]:
+    one = Process(store or FaultyStore(MemoryStore()), tasks, **(options or {}))
     await one.handlers.open()
     await one.runtime.start()
     try:
@@ -76,10 +82,10 @@ async def process(store=None, options=None, **tasks):
         await one.handlers.close()
 
 
-async def test_an_idle_worker_begins_a_job_because_of_the_hint():
+async def test_an_idle_worker_begins_a_job_because_of_the_hint() -> None:
     began = []
 
-    async def work():
+    async def work() -> None:
         began.append(time.monotonic())
 
     async with process(work=work) as one:
@@ -90,13 +96,13 @@ async def test_an_idle_worker_begins_a_job_because_of_the_hint():
             assert began.pop() - sent < 0.5, "sooner than the loop would have looked by itself"
 
 
-async def enqueued(one, **fields):
+async def enqueued(process: Process, **fields: Any) -> Job:
     job = due_now(**fields)
-    await one.store.enqueue([job])
+    await process.store.enqueue([job])
     return job
 
 
-async def test_a_job_for_later_begins_then_and_never_before():
+async def test_a_job_for_later_begins_then_and_never_before() -> None:
     async with process(work=lambda: None) as one:
         jobs = [
             await enqueued(one, due_at=now() + timedelta(milliseconds=40 * n)) for n in range(1, 6)
@@ -106,7 +112,7 @@ async def test_a_job_for_later_begins_then_and_never_before():
             assert ended.started_at >= job.due_at
 
 
-async def test_a_new_schedule_is_planned_and_fires():
+async def test_a_new_schedule_is_planned_and_fires() -> None:
     async with process(work=lambda: None) as one:
         begin = now()
         schedule = a_schedule(
@@ -117,7 +123,7 @@ async def test_a_new_schedule_is_planned_and_fires():
         )
         await one.store.add_schedule(schedule, a_plan(schedule))
 
-        async def three():
+        async def three() -> bool:
             page = await one.store.jobs(
                 JobFilter(schedule_id=schedule.id, state=JobState.SUCCEEDED, limit=100)
             )
@@ -126,10 +132,10 @@ async def test_a_new_schedule_is_planned_and_fires():
         await eventually(three, "three occurrences ran")
 
 
-async def test_a_cancel_is_heard_of_long_before_the_next_beat():
+async def test_a_cancel_is_heard_of_long_before_the_next_beat() -> None:
     started = asyncio.Event()
 
-    async def work():
+    async def work() -> None:
         started.set()
         await asyncio.Event().wait()
 
@@ -140,7 +146,7 @@ async def test_a_cancel_is_heard_of_long_before_the_next_beat():
         await one.reach(job, JobState.CANCELLED)
 
 
-async def test_work_of_any_length_passes_through_a_few_slots():
+async def test_work_of_any_length_passes_through_a_few_slots() -> None:
     async with process(options={"concurrency": 3, "prefetch": 4}, work=lambda: None) as one:
         jobs = [due_now() for _ in range(200)]
         await one.store.enqueue(jobs)
@@ -148,8 +154,8 @@ async def test_work_of_any_length_passes_through_a_few_slots():
             assert (await one.reach(job, JobState.SUCCEEDED)).attempt == 1
 
 
-async def test_the_jobs_of_a_process_that_is_no_more_run_in_another():
-    store = Troubled(MemoryStore())
+async def test_the_jobs_of_a_process_that_is_no_more_run_in_another() -> None:
+    store = FaultyStore(MemoryStore())
     async with process(store, work=lambda: None) as one:
         job = replace(
             due_now(),
@@ -164,29 +170,29 @@ async def test_the_jobs_of_a_process_that_is_no_more_run_in_another():
         assert (ended.lost, ended.attempt) == (1, 2)
 
 
-async def test_two_processes_share_the_work_and_run_nothing_twice():
-    store, ran = Troubled(MemoryStore()), []
+async def test_two_processes_share_the_work_and_run_nothing_twice() -> None:
+    store, ran = FaultyStore(MemoryStore()), []
 
-    async def work(n: int):
+    async def work(n: int) -> None:
         ran.append(n)
 
     async with process(store, work=work), process(store, work=work) as other:
-        jobs = [due_now(target=HandlerTarget("work", b"[%d]" % n)) for n in range(300)]
+        jobs = [due_now(target=HandlerTarget("work", msgspec.Raw(b"[%d]" % n))) for n in range(300)]
         await store.enqueue(jobs)
         for job in jobs:
             await other.reach(job, JobState.SUCCEEDED)
         assert sorted(ran) == list(range(300))
 
 
-async def test_loops_outlive_a_store_that_is_away_for_a_while():
+async def test_loops_outlive_a_store_that_is_away_for_a_while() -> None:
     async with process(work=lambda: None) as one:
-        verbs = ("claim", "due_schedules", "lapsed", "workers", "beat", "prune")
+        verbs = ("claim", "due_schedules", "overdue_jobs", "workers", "heartbeat", "prune")
         one.store.trouble.update(dict.fromkeys(verbs, 2))
         job = await enqueued(one)
         assert (await one.reach(job, JobState.SUCCEEDED)).attempt == 1
 
 
-async def test_a_drained_process_claims_nothing_more_and_takes_its_row_away():
+async def test_a_drained_process_claims_nothing_more_and_takes_its_row_away() -> None:
     async with process(work=lambda: None) as one:
         await one.runtime.drain(GRACE)
         job = await enqueued(one)
@@ -195,10 +201,10 @@ async def test_a_drained_process_claims_nothing_more_and_takes_its_row_away():
         assert await one.store.workers() == ()
 
 
-async def test_a_drain_waits_for_what_runs():
+async def test_a_drain_waits_for_what_runs() -> None:
     started, go = asyncio.Event(), asyncio.Event()
 
-    async def work():
+    async def work() -> None:
         started.set()
         await go.wait()
 
@@ -212,10 +218,10 @@ async def test_a_drain_waits_for_what_runs():
         assert (await one.store.job(job.id)).state is JobState.SUCCEEDED
 
 
-async def test_beats_go_on_during_a_drain():
+async def test_beats_go_on_during_a_drain() -> None:
     started, go = asyncio.Event(), asyncio.Event()
 
-    async def work():
+    async def work() -> None:
         started.set()
         await go.wait()
 
@@ -224,19 +230,19 @@ async def test_beats_go_on_during_a_drain():
         await started.wait()
         draining = asyncio.create_task(one.runtime.drain(GRACE))
         await eventually(lambda: one.runtime.worker.is_draining, "the drain begins")
-        before = one.runtime.renewer.beats
-        await eventually(lambda: one.runtime.renewer.beats > before + 2, "beats go on")
+        before = one.runtime.heartbeat.beats
+        await eventually(lambda: one.runtime.heartbeat.beats > before + 2, "beats go on")
         go.set()
         await draining
 
 
-async def test_a_drain_ends_although_the_store_cannot_take_the_row_away():
+async def test_a_drain_ends_although_the_store_cannot_take_the_row_away() -> None:
     async with process(work=lambda: None) as one:
         one.store.trouble["forget_workers"] = 1
         assert await one.runtime.drain(GRACE) == 0
 
 
-async def test_a_process_that_only_plans_runs_nothing():
+async def test_a_process_that_only_plans_runs_nothing() -> None:
     roles = frozenset({Role.PLANNER})
     async with process(options={"roles": roles}, work=lambda: None) as one:
         job = await enqueued(one)
@@ -246,8 +252,22 @@ async def test_a_process_that_only_plans_runs_nothing():
         assert await one.runtime.drain(GRACE) == 0
 
 
-async def test_a_stopped_process_hears_no_hints():
+async def test_a_stopped_process_hears_no_hints() -> None:
     async with process(work=lambda: None) as one:
         await one.runtime.drain(GRACE)
         await one.runtime.stop()
         assert not one.store.inner._listeners
+
+
+async def test_dependents_that_one_transaction_left_over_are_cancelled_by_the_loop() -> None:
+    async with process(work=lambda: None) as one:
+        head = due_now(due_at=now() + timedelta(hours=1))
+        dependents = [due_now(after=(head.id,)) for _ in range(DEPENDENTS_MAX + 1)]
+        await one.store.enqueue([head, *dependents])
+        await one.store.cancel([head.id], "by hand", now())
+        assert (await one.store.stats(now())).jobs[JobState.WAITING] == 1
+
+        async def none_waits() -> bool:
+            return (await one.store.stats(now())).jobs[JobState.WAITING] == 0
+
+        await eventually(none_waits, "the rest is cancelled")

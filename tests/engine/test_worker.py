@@ -1,51 +1,59 @@
 import asyncio
 import sys
 import threading
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
+import msgspec
 import pytest
 
-from engine.bench import Bench, Scripted
+from conditions import eventually
+from engine.harness import EngineHarness, Scripted
 from onbeat import Cancel, Context, Fail, Snooze
 from onbeat.engine import settler as settler_module
 from onbeat.engine import worker as worker_module
+from onbeat.engine.worker import HandledAttempt
 from onbeat.model.attempt import OutcomeName
-from onbeat.model.job import JobState
+from onbeat.model.job import Job, JobState
 from onbeat.model.outcome import Succeeded
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HandlerTarget
 from onbeat.testing.build import MINUTE, NOW, SECOND, a_job
-from waiting import eventually
 
 ONCE = RetryPolicy(attempts_max=1)
 FOREVER = timedelta(hours=1)
 
 
-async def outcomes(bench, job):
+async def outcomes(bench: EngineHarness, job: Job) -> list[OutcomeName]:
     return [attempt.outcome for attempt in await bench.store.attempts(job.id)]
 
 
 # What an attempt comes to.
 
 
-async def test_a_result_is_kept_with_its_attempt():
-    async def work():
+async def test_a_result_is_kept_with_its_attempt() -> None:
+    async def work() -> dict[str, Any]:
         return {"n": 7}
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = await bench.run()
         assert job.state is JobState.SUCCEEDED
         assert bytes(job.result) == b'{"n":7}'
         assert await outcomes(bench, job) == [OutcomeName.SUCCEEDED]
-        ((told, outcome, _),) = bench.told.of("ended")
-        assert (told.id, type(outcome)) == (job.id, Succeeded)
+        ((answer, outcome, _),) = bench.told.of("ended")
+        assert (answer.id, type(outcome)) == (job.id, Succeeded)
 
 
-def raising(error):
-    async def in_loop():
+class Panic(BaseException):
+    """As extension modules written in Rust raise one."""
+
+
+def raising(error: ValueError) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    async def in_loop() -> None:
         raise error
 
-    def in_thread():
+    def in_thread() -> None:
         raise error
 
     return in_loop, in_thread
@@ -59,41 +67,46 @@ def raising(error):
         (TimeoutError("upstream"), "TimeoutError: upstream"),
         (asyncio.CancelledError(), "CancelledError"),
         (SystemExit(3), "SystemExit: 3"),
+        (KeyboardInterrupt("odd"), "KeyboardInterrupt: odd"),
+        (GeneratorExit("odd"), "GeneratorExit: odd"),
+        (Panic("of a library"), "Panic: of a library"),
         (StopIteration("odd"), "StopIteration"),
         (ExceptionGroup("two", [ValueError("a"), ValueError("b")]), "two (2 sub-exceptions)"),
     ],
     ids=lambda value: type(value).__name__,
 )
-async def test_whatever_a_handler_raises_is_a_failed_attempt(place, error, told):
-    async with Bench(work=raising(error)[place]) as bench:
+async def test_whatever_a_handler_raises_is_a_failed_attempt(
+    place: int, error: Any, told: str
+) -> None:
+    async with EngineHarness(work=raising(error)[place]) as bench:
         job = await bench.run(a_job(retry=ONCE))
         assert (job.state, job.reason) == (JobState.FAILED, "attempts used up")
         assert told in job.error
         assert not bench.told.of("loop_failed")
 
 
-async def test_the_error_shows_the_handlers_own_frames_and_none_of_ours():
-    def work():
+async def test_the_error_shows_the_handlers_own_frames_and_none_of_ours() -> None:
+    def work() -> None:
         raise ValueError("x")
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = await bench.run(a_job(retry=ONCE))
         assert __file__ in job.error
         assert "onbeat/targets" not in job.error
         assert job.error.endswith("ValueError: x")
 
 
-async def test_what_a_handler_asks_for_is_done():
-    async def snoozes():
+async def test_what_a_handler_asks_for_is_done() -> None:
+    async def snoozes() -> None:
         raise Snooze(MINUTE)
 
-    async def cancels():
+    async def cancels() -> None:
         raise Cancel("not needed")
 
-    async def fails():
+    async def fails() -> None:
         raise Fail("cannot ever", retryable=False)
 
-    async with Bench(snoozes=snoozes, cancels=cancels, fails=fails) as bench:
+    async with EngineHarness(snoozes=snoozes, cancels=cancels, fails=fails) as bench:
         snoozed = await bench.run(a_job("snoozes"))
         assert (snoozed.state, snoozed.due_at) == (JobState.WAITING, NOW + MINUTE)
         assert snoozed.attempt == 0
@@ -109,26 +122,28 @@ async def test_what_a_handler_asks_for_is_done():
     [(object(), "object"), (float("nan"), "NaN"), ("x" * 300_000, "300002 bytes")],
     ids=["an object", "not a number", "too large"],
 )
-async def test_a_result_that_cannot_be_kept_fails_the_job_for_good(result, told):
+async def test_a_result_that_cannot_be_kept_fails_the_job_for_good(
+    result: float | object | str, told: str
+) -> None:
     ran = []
 
-    async def work():
+    async def work() -> float | object:
         ran.append(1)
         return result
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = await bench.run()
         assert (job.state, job.reason) == (JobState.FAILED, "not retryable")
         assert told in job.error
         assert ran == [1]
 
 
-async def test_arguments_that_do_not_fit_fail_the_job_for_good():
+async def test_arguments_that_do_not_fit_fail_the_job_for_good() -> None:
     async def work(n: int) -> None: ...
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         for args in (b'["x"]', b"[]", b"[1,2]"):
-            target = HandlerTarget("work", args)
+            target = HandlerTarget("work", msgspec.Raw(args))
             job = await bench.run(a_job(target=target))
             assert (job.state, job.reason) == (JobState.FAILED, "not retryable")
             assert "work" in job.error
@@ -137,45 +152,45 @@ async def test_arguments_that_do_not_fit_fail_the_job_for_good():
 # Timeouts.
 
 
-async def test_a_coroutine_that_takes_too_long_is_stopped():
+async def test_a_coroutine_that_takes_too_long_is_stopped() -> None:
     cleaned = []
 
-    async def work():
+    async def work() -> None:
         try:
             await asyncio.Event().wait()
         finally:
             cleaned.append(1)
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = await bench.run(a_job(timeout=timedelta(milliseconds=20), retry=ONCE))
         assert (job.state, job.error) == (JobState.FAILED, "timed out after 0.02 s")
         assert cleaned == [1]
 
 
-async def test_a_thread_that_takes_too_long_is_told_and_left_behind():
-    told, go = threading.Event(), threading.Event()
+async def test_a_thread_that_takes_too_long_is_told_and_left_behind() -> None:
+    answer, go = threading.Event(), threading.Event()
 
-    def work(context: Context):
+    def work(context: Context) -> None:
         while not context.cancelled:
             go.wait(0.001)
-        told.set()
+        answer.set()
 
-    async with Bench(work=work, concurrency=1) as bench:
+    async with EngineHarness(work=work, concurrency=1) as bench:
         job = await bench.run(a_job(timeout=timedelta(milliseconds=20), retry=ONCE))
         assert (job.state, job.error) == (JobState.FAILED, "timed out after 0.02 s")
-        await eventually(told.is_set, "the thread learns that its time is over")
+        await eventually(answer.is_set, "the thread learns that its time is over")
 
 
-async def test_threads_left_behind_take_no_slot_from_others():
+async def test_threads_left_behind_take_no_slot_from_others() -> None:
     stuck = threading.Event()
 
-    def hangs():
+    def hangs() -> None:
         stuck.wait()
 
-    def work():
+    def work() -> int:
         return 1
 
-    async with Bench(hangs=hangs, work=work, concurrency=1) as bench:
+    async with EngineHarness(hangs=hangs, work=work, concurrency=1) as bench:
         try:
             for _ in range(3):
                 await bench.run(a_job("hangs", timeout=timedelta(milliseconds=10), retry=ONCE))
@@ -184,28 +199,28 @@ async def test_threads_left_behind_take_no_slot_from_others():
             stuck.set()
 
 
-async def test_a_timeout_of_the_handlers_own_is_told_apart():
-    async def work():
+async def test_a_timeout_of_the_handlers_own_is_told_apart() -> None:
+    async def work() -> None:
         async with asyncio.timeout(0.001):
             await asyncio.Event().wait()
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = await bench.run(a_job(timeout=MINUTE, retry=ONCE))
         assert "timed out after" not in job.error
         assert "TimeoutError" in job.error
 
 
-async def test_an_attempt_whose_time_is_over_has_timed_out_whatever_stops_it_then():
+async def test_an_attempt_whose_time_is_over_has_timed_out_whatever_stops_it_then() -> None:
     over, go = asyncio.Event(), asyncio.Event()
 
-    async def work():
+    async def work() -> None:
         try:
             await asyncio.Event().wait()
         finally:
             over.set()
             await go.wait()
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job(timeout=timedelta(milliseconds=20), retry=ONCE)
         await bench.begin(job)
         await over.wait()
@@ -215,13 +230,13 @@ async def test_an_attempt_whose_time_is_over_has_timed_out_whatever_stops_it_the
         assert ended.error == "timed out after 0.02 s"
 
 
-async def test_the_deadline_is_told_to_the_handler():
+async def test_the_deadline_is_told_to_the_handler() -> None:
     seen = []
 
-    async def work(context: Context):
+    async def work(context: Context) -> None:
         seen.append((context.deadline, context.cancelled, context.attempt))
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         await bench.run(a_job(timeout=MINUTE))
         await bench.run(a_job())
         assert seen == [(NOW + MINUTE, False, 1), (None, False, 1)]
@@ -230,14 +245,14 @@ async def test_the_deadline_is_told_to_the_handler():
 # Cancel.
 
 
-async def test_a_running_coroutine_is_cancelled_where_it_waits():
+async def test_a_running_coroutine_is_cancelled_where_it_waits() -> None:
     started = asyncio.Event()
 
-    async def work():
+    async def work() -> None:
         started.set()
         await asyncio.Event().wait()
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.begin(job)
         await started.wait()
@@ -248,36 +263,37 @@ async def test_a_running_coroutine_is_cancelled_where_it_waits():
         assert await outcomes(bench, job) == [OutcomeName.CANCELLED]
 
 
-async def test_a_running_thread_learns_of_its_cancel():
-    started, told = threading.Event(), threading.Event()
+async def test_a_running_thread_learns_of_its_cancel() -> None:
+    started, answer = threading.Event(), threading.Event()
 
-    def work(context: Context):
+    def work(context: Context) -> None:
         started.set()
         while not context.cancelled:
-            told.wait(0.001)
-        told.set()
+            answer.wait(0.001)
+        answer.set()
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.begin(job)
         await eventually(started.is_set, "the handler runs")
         await bench.store.cancel([job.id], "enough", NOW)
         await bench.beat()
         assert (await bench.until(job, JobState.CANCELLED)).reason == "enough"
-        await eventually(told.is_set, "the thread learns of its cancel")
+        await eventually(answer.is_set, "the thread learns of its cancel")
 
 
-async def test_work_that_ends_although_cancelled_keeps_its_result():
+async def test_work_that_ends_although_cancelled_keeps_its_result() -> None:
     started = asyncio.Event()
 
-    async def work():
+    async def work() -> str:
         try:
             started.set()
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             return "done after all"
+        return "not cancelled"
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.begin(job)
         await started.wait()
@@ -286,14 +302,14 @@ async def test_work_that_ends_although_cancelled_keeps_its_result():
         assert bytes((await bench.until(job, JobState.SUCCEEDED)).result) == b'"done after all"'
 
 
-async def test_a_cancel_asked_for_while_an_attempt_fails_ends_the_job():
+async def test_a_cancel_asked_for_while_an_attempt_fails_ends_the_job() -> None:
     go = asyncio.Event()
 
-    async def work():
+    async def work() -> None:
         await go.wait()
         raise ValueError("x")
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.begin(job)
         await bench.store.cancel([job.id], "stop", NOW)
@@ -304,39 +320,105 @@ async def test_a_cancel_asked_for_while_an_attempt_fails_ends_the_job():
 # Leases.
 
 
-async def test_an_attempt_that_lost_its_lease_is_stopped_and_writes_nothing():
+async def test_an_attempt_that_lost_its_lease_is_stopped_and_writes_nothing() -> None:
     started = asyncio.Event()
 
-    async def work():
+    async def work() -> None:
         started.set()
         await asyncio.Event().wait()
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.begin(job)
         await started.wait()
         (mine,) = bench.worker.running.values()
-        await bench.rescuer.settle_abandoned([mine.job])
+        await bench.rescuer.settle_abandoned([mine.job], {})
         before = await bench.job(job)
         await bench.beat()
         await bench.worker.idle.wait()
         assert await bench.job(job) == before
         assert await outcomes(bench, job) == [OutcomeName.LOST]
-        assert [told.id for told, *_ in bench.told.of("lease_lost")] == [job.id]
+        assert [answer.id for answer, *_ in bench.told.of("lease_lost")] == [job.id]
 
 
-async def test_a_result_that_comes_after_the_lease_was_lost_is_refused():
+async def test_no_attempt_begins_under_a_lease_that_was_lost_while_the_worker_stood_still() -> None:
+    """What waited for a slot is asked for anew: another worker may have begun it since."""
+    begun, go = [], asyncio.Event()
+
+    async def work(context: Context) -> None:
+        begun.append(context.job_id)
+        await go.wait()
+
+    async with EngineHarness(work=work, concurrency=1, prefetch=1) as bench:
+        bench.worker.mean_duration = 0.0  # so that it takes one ahead
+        first, lost, kept = (a_job() for _ in range(3))
+        await bench.begin(first, lost)
+        await eventually(lambda: begun, "the first attempt has begun")
+        bench.guard.begin(lambda: None)
+        bench.clock.set(bench.clock.now() + bench.row.lease_seconds * SECOND)
+        await bench.rescuer.settle_abandoned([await bench.job(lost)], {})
+        go.set()
+        await eventually(lambda: bench.guard.waiting, "the second attempt waits for a beat")
+        await bench.beat()
+        await bench.worker.idle.wait()
+        assert begun == [first.id]
+        assert [answer.id for answer, *_ in bench.told.of("lease_lost")] == [lost.id]
+        await bench.begin(kept)
+        await bench.worker.idle.wait()
+        assert kept.id in begun
+
+
+async def test_no_attempt_begins_whose_lease_the_store_does_not_know_any_more() -> None:
+    begun, go = [], asyncio.Event()
+
+    async def work(context: Context) -> None:
+        begun.append(context.job_id)
+        await go.wait()
+
+    async with EngineHarness(work=work, concurrency=1, prefetch=2) as bench:
+        bench.worker.mean_duration = 0.0  # so that it takes two ahead
+        first, lost, kept = (a_job() for _ in range(3))
+        await bench.begin(first, lost, kept)
+        await bench.rescuer.settle_abandoned([await bench.job(lost)], {})
+        await bench.beat()
+        go.set()
+        await bench.worker.idle.wait()
+        assert begun == [first.id, kept.id]
+
+
+async def test_a_function_whose_thread_begins_too_late_is_asked_for_anew() -> None:
+    begun = []
+    async with EngineHarness(work=lambda: begun.append(bench.guard.holds())) as bench:
+        bench.guard.begin(lambda: None)
+        await bench.beat()
+        hand_over = bench.handlers.in_process.threads.hand_over
+
+        def too_late(work: Callable[..., Any]) -> None:
+            bench.clock.set(bench.clock.now() + bench.row.lease_seconds * SECOND)
+            bench.handlers.in_process.threads.hand_over = hand_over
+            hand_over(work)
+
+        bench.handlers.in_process.threads.hand_over = too_late
+        await bench.begin(a_job())
+        await eventually(lambda: bench.guard.waiting, "the attempt waits for a beat")
+        assert begun == []
+        await bench.beat()
+        await bench.worker.idle.wait()
+        assert begun == [True]
+
+
+async def test_a_result_that_comes_after_the_lease_was_lost_is_refused() -> None:
     go = asyncio.Event()
 
-    async def work():
+    async def work() -> str:
         await go.wait()
         return "late"
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.begin(job)
         (mine,) = bench.worker.running.values()
-        await bench.rescuer.settle_abandoned([mine.job])
+        await bench.rescuer.settle_abandoned([mine.job], {})
         go.set()
         await bench.worker.idle.wait()
         assert (await bench.job(job)).result is None
@@ -344,10 +426,10 @@ async def test_a_result_that_comes_after_the_lease_was_lost_is_refused():
         assert not bench.told.of("ended")
 
 
-async def test_a_lease_that_nobody_here_knows_is_handed_back_after_two_beats():
-    async def work(): ...
+async def test_a_lease_that_nobody_here_knows_is_handed_back_after_two_beats() -> None:
+    async def work() -> None: ...
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.store.enqueue([job])
         bench.store.after["claim"] = 1
@@ -355,35 +437,35 @@ async def test_a_lease_that_nobody_here_knows_is_handed_back_after_two_beats():
             await bench.dispatcher.dispatch_due()
         assert (await bench.job(job)).state is JobState.RUNNING
         await bench.beat()
-        assert not bench.worker.returning
+        assert not bench.worker.handing_back
         await bench.beat()
         back = await bench.until(job, JobState.WAITING)
         assert (back.attempt, back.released, back.due_at) == (0, 1, NOW)
 
 
-async def test_a_job_that_arrives_late_is_not_handed_back_while_it_runs():
+async def test_a_job_that_arrives_late_is_not_handed_back_while_it_runs() -> None:
     go = asyncio.Event()
 
-    async def work():
+    async def work() -> None:
         await go.wait()
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.store.enqueue([job])
         await bench.dispatcher.dispatch_due()
         await bench.beat()
         await bench.beat()
         bench.worker.accept(await bench.transport.receive())
-        await asyncio.gather(*bench.worker.returning)
+        await asyncio.gather(*bench.worker.handing_back)
         assert (await bench.job(job)).state is JobState.RUNNING
         go.set()
         assert (await bench.until(job, JobState.SUCCEEDED)).attempt == 1
 
 
-async def test_a_stray_that_the_store_cannot_name_just_now_is_tried_again():
-    async def work(): ...
+async def test_a_stray_that_the_store_cannot_name_just_now_is_tried_again() -> None:
+    async def work() -> None: ...
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.store.enqueue([job])
         bench.store.after["claim"] = 1
@@ -400,14 +482,16 @@ async def test_a_stray_that_the_store_cannot_name_just_now_is_tried_again():
 # Settling while the store is away.
 
 
-async def test_a_result_waits_for_a_store_that_is_away_and_keeps_its_slot(monkeypatch):
+async def test_a_result_waits_for_a_store_that_is_away_and_keeps_its_slot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(settler_module, "pause_after", lambda *_: 0.001)
     ran = []
 
-    async def work():
+    async def work() -> None:
         ran.append(1)
 
-    async with Bench(work=work, concurrency=1) as bench:
+    async with EngineHarness(work=work, concurrency=1) as bench:
         bench.store.trouble["settle"] = 5
         job = a_job()
         await bench.begin(job)
@@ -419,12 +503,14 @@ async def test_a_result_waits_for_a_store_that_is_away_and_keeps_its_slot(monkey
         assert ran == [1]
 
 
-async def test_a_settlement_whose_answer_was_lost_counts_once(monkeypatch):
+async def test_a_settlement_whose_answer_was_lost_counts_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(settler_module, "pause_after", lambda *_: 0.001)
 
-    async def work(): ...
+    async def work() -> None: ...
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         bench.store.after["settle"] = 2
         job = await bench.run()
         assert job.state is JobState.SUCCEEDED
@@ -433,15 +519,16 @@ async def test_a_settlement_whose_answer_was_lost_counts_once(monkeypatch):
         assert not bench.told.of("lease_lost")
 
 
-async def test_a_telemetry_that_raises_costs_no_slot():
-    async def work(): ...
+async def test_a_telemetry_that_raises_costs_no_slot() -> None:
+    async def work() -> None: ...
 
-    async with Bench(work=work, concurrency=1) as bench:
+    async with EngineHarness(work=work, concurrency=1) as bench:
 
-        def broken(*_):
+        def broken(*_: Any) -> None:
             raise RuntimeError("no meter")
 
-        bench.told.started = broken
+        answer: Any = bench.told
+        answer.started = broken
         await bench.begin(a_job())
         await bench.worker.idle.wait()
         assert bench.worker.capacity() == 1
@@ -450,18 +537,18 @@ async def test_a_telemetry_that_raises_costs_no_slot():
 # Slots.
 
 
-async def test_no_more_attempts_run_than_there_are_slots():
+async def test_no_more_attempts_run_than_there_are_slots() -> None:
     running, peak = 0, 0
     go = asyncio.Event()
 
-    async def work():
+    async def work() -> None:
         nonlocal running, peak
         running += 1
         peak = max(peak, running)
         await go.wait()
         running -= 1
 
-    async with Bench(work=work, concurrency=3, prefetch=5) as bench:
+    async with EngineHarness(work=work, concurrency=3, prefetch=5) as bench:
         bench.worker.mean_duration = 0.0
         await bench.begin(*(a_job() for _ in range(20)))
         assert (len(bench.worker.running), len(bench.worker.backlog)) == (3, 5)
@@ -472,24 +559,25 @@ async def test_no_more_attempts_run_than_there_are_slots():
         assert peak == 3
 
 
-async def test_long_work_takes_nothing_ahead_of_free_slots():
-    async def work(): ...
+async def test_long_work_takes_nothing_ahead_of_free_slots() -> None:
+    async def work() -> None: ...
 
-    async with Bench(work=work, concurrency=3, prefetch=5) as bench:
+    async with EngineHarness(work=work, concurrency=3, prefetch=5) as bench:
         bench.worker.mean_duration = 1.0
         assert bench.worker.capacity() == 3
 
 
-async def test_jobs_begin_in_the_order_in_which_they_were_claimed():
+async def test_jobs_begin_in_the_order_in_which_they_were_claimed() -> None:
     ran = []
 
-    async def work(n: int):
+    async def work(n: int) -> None:
         ran.append(n)
 
-    async with Bench(work=work, concurrency=1, prefetch=9) as bench:
+    async with EngineHarness(work=work, concurrency=1, prefetch=9) as bench:
         bench.worker.mean_duration = 0.0
         jobs = [
-            a_job(target=HandlerTarget("work", f"[{n}]".encode()), priority=-n) for n in range(5)
+            a_job(target=HandlerTarget("work", msgspec.Raw(b"[%d]" % n)), priority=-n)
+            for n in range(5)
         ]
         await bench.begin(*jobs)
         await bench.worker.idle.wait()
@@ -499,13 +587,13 @@ async def test_jobs_begin_in_the_order_in_which_they_were_claimed():
 # Drain.
 
 
-async def test_what_runs_may_finish_and_what_waits_here_goes_back():
+async def test_what_runs_may_finish_and_what_waits_here_goes_back() -> None:
     go = asyncio.Event()
 
-    async def work():
+    async def work() -> None:
         await go.wait()
 
-    async with Bench(work=work, concurrency=1, prefetch=5) as bench:
+    async with EngineHarness(work=work, concurrency=1, prefetch=5) as bench:
         bench.worker.mean_duration = 0.0
         jobs = [a_job() for _ in range(3)]
         await bench.begin(*jobs)
@@ -519,11 +607,11 @@ async def test_what_runs_may_finish_and_what_waits_here_goes_back():
         assert bench.worker.capacity() == 0
 
 
-async def test_what_does_not_finish_in_time_is_handed_back_and_costs_no_attempt():
-    async def work():
+async def test_what_does_not_finish_in_time_is_handed_back_and_costs_no_attempt() -> None:
+    async def work() -> None:
         await asyncio.Event().wait()
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.begin(job)
         assert await bench.worker.drain(timedelta()) == 1
@@ -533,26 +621,26 @@ async def test_what_does_not_finish_in_time_is_handed_back_and_costs_no_attempt(
         assert await outcomes(bench, job) == [OutcomeName.RELEASED]
 
 
-async def test_a_thread_that_is_still_running_at_the_end_is_told_and_handed_back():
-    told, go = threading.Event(), threading.Event()
+async def test_a_thread_that_is_still_running_at_the_end_is_told_and_handed_back() -> None:
+    answer, go = threading.Event(), threading.Event()
 
-    def work(context: Context):
+    def work(context: Context) -> None:
         while not context.cancelled:
             go.wait(0.001)
-        told.set()
+        answer.set()
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.begin(job)
         assert await bench.worker.drain(timedelta()) == 1
         assert (await bench.job(job)).state is JobState.WAITING
-        await eventually(told.is_set, "the thread learns of the shutdown")
+        await eventually(answer.is_set, "the thread learns of the shutdown")
 
 
-async def test_jobs_that_arrive_during_a_drain_go_back_at_once():
-    async def work(): ...
+async def test_jobs_that_arrive_during_a_drain_go_back_at_once() -> None:
+    async def work() -> None: ...
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.store.enqueue([job])
         await bench.dispatcher.dispatch_due()
@@ -562,18 +650,20 @@ async def test_jobs_that_arrive_during_a_drain_go_back_at_once():
         assert (await bench.job(job)).released == 1
 
 
-async def test_a_drain_ends_although_a_handler_does_not_heed_its_stop(monkeypatch):
+async def test_a_drain_ends_although_a_handler_does_not_heed_its_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(worker_module, "STOP_PATIENCE", 0.02)
     go = asyncio.Event()
 
-    async def work():
+    async def work() -> None:
         while not go.is_set():
             try:
                 await go.wait()
             except asyncio.CancelledError:
                 continue
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.begin(job)
         await eventually(lambda: bench.worker.running, "it runs")
@@ -584,12 +674,12 @@ async def test_a_drain_ends_although_a_handler_does_not_heed_its_stop(monkeypatc
         await bench.worker.idle.wait()
 
 
-async def test_a_drain_ends_although_the_store_is_away(monkeypatch):
+async def test_a_drain_ends_although_the_store_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settler_module, "pause_after", lambda *_: 0.001)
 
-    async def work(): ...
+    async def work() -> None: ...
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         bench.store.trouble["settle"] = sys.maxsize
         await bench.begin(a_job())
         await bench.worker.drain(0.02 * SECOND)
@@ -599,23 +689,23 @@ async def test_a_drain_ends_although_the_store_is_away(monkeypatch):
 # Runners of any kind.
 
 
-async def test_a_runner_that_raises_is_a_failed_attempt():
-    async def act(run):
+async def test_a_runner_that_raises_is_a_failed_attempt() -> None:
+    async def act(run: HandledAttempt) -> None:
         raise RuntimeError("broken runner")
 
-    async with Bench(work=lambda: None, runners={HandlerTarget: Scripted(act)}) as bench:
+    async with EngineHarness(work=lambda: None, runners={HandlerTarget: Scripted(act)}) as bench:
         job = await bench.run(a_job(retry=ONCE))
         assert (job.state, job.error) == (JobState.FAILED, "RuntimeError: broken runner")
 
 
-async def test_a_task_cancelled_from_outside_writes_nothing():
+async def test_a_task_cancelled_from_outside_writes_nothing() -> None:
     started = asyncio.Event()
 
-    async def work():
+    async def work() -> None:
         started.set()
         await asyncio.Event().wait()
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.begin(job)
         await started.wait()
@@ -626,10 +716,10 @@ async def test_a_task_cancelled_from_outside_writes_nothing():
         assert await outcomes(bench, job) == []
 
 
-async def test_a_job_of_a_task_that_is_gone_fails_and_is_tried_again():
-    async def work(): ...
+async def test_a_job_of_a_task_that_is_gone_fails_and_is_tried_again() -> None:
+    async def work() -> None: ...
 
-    async with Bench(work=work) as bench:
+    async with EngineHarness(work=work) as bench:
         bench.handlers.registry.handlers.clear()
         job = a_job()
         await bench.store.enqueue([job])

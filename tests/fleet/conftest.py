@@ -6,20 +6,29 @@ import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from conditions import eventually
 from onbeat import Onbeat, Options, Retry
 from onbeat.app.brokers import open_broker
 from onbeat.engine.runtime import RuntimeOptions
 from onbeat.ports.transport import Broker, Delivery, Envelope
-from onbeat.wire.work import DEAD, REPLIES, RESULTS, SUBMIT, run_queue, work_queue
+from onbeat.wire.broker_messages import (
+    DEAD,
+    REPLIES,
+    RESULTS,
+    SUBMIT,
+    TOKEN_HEADER,
+    run_queue,
+    work_queue,
+)
 from transports.proxy import Proxy
 from transports.rabbitmq import server as rabbitmq
 from transports.redis import server as redis
-from waiting import eventually
 
 QUEUES = (SUBMIT, RESULTS, DEAD, REPLIES, work_queue("default"), run_queue("default"))
 
@@ -53,7 +62,7 @@ KINDS = {"rabbitmq": rabbitmq_url, "redis": redis_url}
 SERVERS = {"rabbitmq": rabbitmq, "redis": redis}
 
 
-class Line(NamedTuple):
+class BrokerLine(NamedTuple):
     """A broker by two ways: straight, and through a proxy that can be cut."""
 
     straight: str
@@ -62,12 +71,12 @@ class Line(NamedTuple):
 
 
 @pytest.fixture(params=KINDS)
-async def line(request: pytest.FixtureRequest) -> AsyncIterator[Line]:
+async def link(request: pytest.FixtureRequest) -> AsyncIterator[BrokerLine]:
     async with KINDS[request.param]() as url:
         parts = urlsplit(url)
         async with Proxy(parts.hostname or "", parts.port or 0) as proxy:
             far = SERVERS[request.param].through(proxy.address, url, parts.query)
-            yield Line(url, far, proxy)
+            yield BrokerLine(url, far, proxy)
 
 
 @asynccontextmanager
@@ -93,16 +102,22 @@ class Outside:
         envelope = Envelope(body=body, id=id or secrets.token_hex(8), headers=headers)
         await self.broker.publish(queue, [envelope])
 
+    async def answer(self, delivery: Delivery, **members: object) -> None:
+        """As a worker: the outcome of a call, with the token that came with it."""
+        id = json.loads(delivery.body)["id"]
+        headers = {TOKEN_HEADER: delivery.headers[TOKEN_HEADER]}
+        await self.say(RESULTS, {"jsonrpc": "2.0", "id": id, **members}, **headers)
+
     async def next(self, queue: str, within: float = 10.0) -> Delivery:
         """The next message, acknowledged."""
-        found = await self.look(queue, within)
-        assert found is not None, f"no message on {queue} within {within} s"
-        return found
+        result = await self.look(queue, within)
+        assert result is not None, f"no message on {queue} within {within} s"
+        return result
 
     async def look(self, queue: str, within: float) -> Delivery | None:
         if queue not in self.inboxes:
-            inbox = self.broker.inbox(queue, 1)
-            self.inboxes[queue] = await self.stack.enter_async_context(inbox)
+            consumer = self.broker.consumer(queue, 1)
+            self.inboxes[queue] = await self.stack.enter_async_context(consumer)
         deadline = asyncio.get_running_loop().time() + within
         while (left := deadline - asyncio.get_running_loop().time()) > 0:
             for delivery in await self.inboxes[queue].receive(1, left):
@@ -130,10 +145,10 @@ class Fleet:
 
         return await eventually(look, what)
 
-    async def letters(self, count: int) -> list[Any]:
+    async def dead_letters(self, count: int) -> list[Any]:
         async def look() -> Any:
-            found = await self.beat.store.dead_letters(None, 100)
-            return found if len(found) >= count else None
+            result = await self.beat.store.dead_letters(None, 100)
+            return result if len(result) >= count else None
 
         return list(await eventually(look, f"{count} dead letters"))
 
@@ -151,16 +166,16 @@ async def outside(transport: str) -> AsyncIterator[Outside]:
 
 
 @pytest.fixture
-def make_fleet(tmp_path, transport, outside):
+def make_fleet(tmp_path: Path, transport: str, outside: Outside) -> Callable[..., Any]:
     @asynccontextmanager
     async def make(
         *,
-        remote=frozenset({"export"}),
-        lease=timedelta(minutes=2),
-        retry=None,
-        register=None,
-        over=None,
-        **runtime,
+        remote: frozenset[str] = frozenset({"export"}),
+        lease: timedelta = timedelta(minutes=2),
+        retry: Any = None,
+        register: Callable[..., Any] | None = None,
+        over: Any = None,
+        **runtime: Any,
     ) -> AsyncIterator[Fleet]:
         beat = Onbeat(
             f"sqlite:///{tmp_path / 'fleet.db'}",

@@ -4,17 +4,19 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from onbeat import Call, Context, Fail, Retry, every
-from onbeat.model.job import JobState
-from onbeat.telemetry.lines import Line
-from onbeat.telemetry.standard import Standard
-from onbeat.wire.work import RESULTS, SUBMIT, run_queue, work_queue
-from waiting import eventually
+from conditions import eventually
+from fleet.conftest import Fleet, Outside
+from onbeat import Call, Context, Fail, Onbeat, Retry, every
+from onbeat.model.job import Job, JobState
+from onbeat.telemetry.composite import CompositeTelemetry
+from onbeat.telemetry.structured_log import LogLine
+from onbeat.wire.broker_messages import RESULTS, SUBMIT, run_queue, work_queue
 
 RUN, WORK = run_queue("default"), work_queue("default")
 CHARGE = {"jsonrpc": "2.0", "method": "submit:charge", "params": {"account": 7}}
@@ -37,15 +39,15 @@ class Gateway:
 
 
 @pytest.fixture
-def gateway():
+def gateway() -> Gateway:
     return Gateway()
 
 
 @pytest.fixture
-def charging(gateway):
+def charging(gateway: Gateway) -> Callable[..., Any]:
     """Gives a program the task `charge`."""
 
-    def register(beat):
+    def register(beat: Onbeat) -> None:
         @beat.task("charge")
         async def charge(account: int) -> None:
             await gateway.charge(account)
@@ -53,28 +55,30 @@ def charging(gateway):
     return register
 
 
-async def succeeded(fleet):
+async def succeeded(fleet: Fleet) -> Job:
     return await fleet.the_job(lambda job: job.state is JobState.SUCCEEDED, "its success")
 
 
-async def empty(outside, queue):
+async def empty(outside: Outside, queue: str) -> None:
     async def is_empty() -> bool:
         return await outside.broker.depth(queue) == 0
 
     await eventually(is_empty, f"{queue} is empty")
 
 
-def events(caplog, name):
+def events(caplog: pytest.LogCaptureFixture, name: str) -> list[dict[str, Any]]:
     """What the log says under this name, as fields."""
-    lines = [record.msg for record in caplog.records if isinstance(record.msg, Line)]
-    return [line.fields for line in lines if line.event == name]
+    lines = [record.msg for record in caplog.records if isinstance(record.msg, LogLine)]
+    return [link.fields for link in lines if link.event == name]
 
 
 # S1-A07.
 
 
-async def test_two_schedulers_at_the_same_instant_make_each_job_once(make_fleet, gateway):
-    def register(beat):
+async def test_two_schedulers_at_the_same_instant_make_each_job_once(
+    make_fleet: Callable[..., Any], gateway: Gateway
+) -> None:
+    def register(beat: Onbeat) -> None:
         @beat.task("charge")
         async def charge(account: int, month: str) -> None:
             await gateway.charge((account, month))
@@ -107,8 +111,8 @@ async def test_two_schedulers_at_the_same_instant_make_each_job_once(make_fleet,
 
 
 async def test_a_message_submitted_five_times_has_one_effect(
-    make_fleet, outside, gateway, charging
-):
+    make_fleet: Callable[..., Any], outside: Outside, gateway: Gateway, charging: Callable[..., Any]
+) -> None:
     async with make_fleet(register=charging) as fleet:
         for _ in range(TIMES):
             await outside.say(SUBMIT, CHARGE, id="invoice-1")
@@ -118,8 +122,8 @@ async def test_a_message_submitted_five_times_has_one_effect(
 
 
 async def test_an_announcement_delivered_five_times_has_one_effect(
-    make_fleet, outside, gateway, charging
-):
+    make_fleet: Callable[..., Any], outside: Outside, gateway: Gateway, charging: Callable[..., Any]
+) -> None:
     gateway.answers.clear()
     async with make_fleet(register=charging) as fleet:
         await outside.say(SUBMIT, CHARGE)
@@ -138,7 +142,9 @@ async def test_an_announcement_delivered_five_times_has_one_effect(
         assert (gateway.charges, attempt.outcome, job.token) == ({7: 1}, "succeeded", 1)
 
 
-async def test_a_call_delivered_five_times_to_remote_workers_is_settled_once(make_fleet, outside):
+async def test_a_call_delivered_five_times_to_remote_workers_is_settled_once(
+    make_fleet: Callable[..., Any], outside: Outside
+) -> None:
     """What the worker keeps with its effect is the id of the job; the service needs nothing kept."""
     exported: Counter[str] = Counter()
     async with make_fleet() as fleet:
@@ -161,12 +167,15 @@ async def test_a_call_delivered_five_times_to_remote_workers_is_settled_once(mak
 
 
 async def test_a_final_failure_is_told_once_and_leaves_nothing_behind(
-    make_fleet, outside, gateway, caplog
-):
+    make_fleet: Callable[..., Any],
+    outside: Outside,
+    gateway: Gateway,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """The one event is a line of the log, and the job stands among those that failed."""
 
-    def register(beat):
-        beat.telemetry = Standard()
+    def register(beat: Onbeat) -> None:
+        beat.telemetry = CompositeTelemetry()
 
         @beat.task("charge")
         async def charge(account: int) -> None:
@@ -184,14 +193,16 @@ async def test_a_final_failure_is_told_once_and_leaves_nothing_behind(
     assert gateway.charges == {7: 1}
 
 
-async def test_a_remote_worker_s_final_failure_is_told_once(make_fleet, outside, caplog):
-    def register(beat):
-        beat.telemetry = Standard()
+async def test_a_remote_worker_s_final_failure_is_told_once(
+    make_fleet: Callable[..., Any], outside: Outside, caplog: pytest.LogCaptureFixture
+) -> None:
+    def register(beat: Onbeat) -> None:
+        beat.telemetry = CompositeTelemetry()
 
     with caplog.at_level(logging.INFO, "onbeat"):
         async with make_fleet(register=register) as fleet:
             await outside.say(SUBMIT, EXPORT)
-            request = json.loads((await outside.next(WORK)).body)
+            delivery = await outside.next(WORK)
             error = {
                 "code": 7,
                 "message": "the card's token is not valid",
@@ -199,7 +210,7 @@ async def test_a_remote_worker_s_final_failure_is_told_once(make_fleet, outside,
                 "attempt": 1,
             }
             for _ in range(TIMES):
-                await outside.say(RESULTS, {"jsonrpc": "2.0", "error": error, "id": request["id"]})
+                await outside.answer(delivery, error=error)
             job = await fleet.the_job(lambda job: job.is_final, "its end")
             await empty(outside, RESULTS)
             await check_final(fleet, outside, job, "the card's token is not valid")
@@ -207,7 +218,7 @@ async def test_a_remote_worker_s_final_failure_is_told_once(make_fleet, outside,
     assert (event["job"], event["state"]) == (job.id, "failed")
 
 
-async def check_final(fleet, outside, job, error):
+async def check_final(fleet: Fleet, outside: Outside, job: Job, error: str) -> None:
     assert (job.state, job.reason, job.attempt) == (JobState.FAILED, "not retryable", 1)
     assert error in job.error
     (attempt,) = await fleet.beat.store.attempts(job.id)
@@ -221,8 +232,10 @@ async def check_final(fleet, outside, job, error):
 # S1-A11.
 
 
-async def test_a_passing_failure_is_tried_again_and_completes(make_fleet, outside, gateway):
-    def register(beat):
+async def test_a_passing_failure_is_tried_again_and_completes(
+    make_fleet: Callable[..., Any], outside: Outside, gateway: Gateway
+) -> None:
+    def register(beat: Onbeat) -> None:
         @beat.task("charge", retry=Retry(attempts_max=3, delay=0))
         async def charge(context: Context, account: int) -> int:
             await gateway.charge(account)
@@ -238,17 +251,19 @@ async def test_a_passing_failure_is_tried_again_and_completes(make_fleet, outsid
         assert "the database is locked" in first.error
 
 
-async def test_a_remote_worker_s_passing_failure_is_tried_again_and_completes(make_fleet, outside):
+async def test_a_remote_worker_s_passing_failure_is_tried_again_and_completes(
+    make_fleet: Callable[..., Any], outside: Outside
+) -> None:
     async with make_fleet() as fleet:
         await outside.say(SUBMIT, EXPORT)
-        for said in (
+        for fields in (
             {"error": {"code": 1, "message": "the database is locked", "attempt": 1}},
             {"result": {"rows": 3, "attempt": 2}},
         ):
             delivery = await outside.next(WORK)
             request = json.loads(delivery.body)
             token = delivery.headers["onbeat-token"]
-            answer = {"jsonrpc": "2.0", "id": request["id"]} | said
+            answer = {"jsonrpc": "2.0", "id": request["id"]} | fields
             await outside.say(RESULTS, answer, **{"onbeat-token": token})
         job = await succeeded(fleet)
         first, second = await fleet.beat.store.attempts(job.id)

@@ -18,14 +18,14 @@ from app.programs import Program
 from docs.pages import ROOT
 from docs.services import environment, free_port
 from fleet.conftest import rabbitmq_url
-from onbeat.wire.work import run_queue
+from onbeat.wire.broker_messages import run_queue
 from stores.postgres.server import base_url
 from transports.rabbitmq import server as rabbitmq
 
 SCRIPT = ROOT / "examples" / "fleet" / "run.py"
 READY_WITHIN = 60.0  # nine programs start
 LIVES = {
-    "api": 2, "planner": 1, "dispatcher 1": 2, "dispatcher 2": 2, "supervisor": 1,
+    "api": 2, "planner": 1, "dispatcher 1": 2, "dispatcher 2": 2, "maintenance": 1,
     "worker 1": 1, "worker 2": 1, "remote worker": 1,
 }  # fmt: skip
 
@@ -74,14 +74,14 @@ def fleet(tmp_path: Path, store: str, transport: str) -> Iterator[Program]:
 
 def pids_of(fleet: Program) -> dict[str, list[int]]:
     """Of each member, one life after the other."""
-    said = fleet.log.read_text()
+    fields = fleet.log.read_text()
     return {
-        name: [int(pid) for pid in re.findall(rf"^  {name} .*process (\d+)$", said, re.MULTILINE)]
+        name: [int(pid) for pid in re.findall(rf"^  {name} .*process (\d+)$", fields, re.MULTILINE)]
         for name in LIVES
     }
 
 
-def test_who_is_killed_is_started_again_and_what_is_due_runs(fleet: Program):
+def test_who_is_killed_is_started_again_and_what_is_due_runs(fleet: Program) -> None:
     fleet.wait_to_say("on remote worker", within=READY_WITHIN)
     fleet.wait_to_say("on worker", within=READY_WITHIN)
     for name in ("dispatcher 1", "dispatcher 2", "api"):
@@ -91,9 +91,9 @@ def test_who_is_killed_is_started_again_and_what_is_due_runs(fleet: Program):
         fleet.wait_to_say(what, fleet.log.read_text().count(what) + 2, within=READY_WITHIN)
     fleet.signal(signal.SIGINT)
     assert fleet.ended(READY_WITHIN) == 0
-    said, pids = fleet.log.read_text(), pids_of(fleet)
-    assert said.endswith("stopped; nothing is lost\n")
-    assert "ended with" not in said
+    fields, pids = fleet.log.read_text(), pids_of(fleet)
+    assert fields.endswith("stopped; nothing is lost\n")
+    assert "ended with" not in fields
     assert {name: len(lives) for name, lives in pids.items()} == LIVES
     assert not [pid for lives in pids.values() for pid in lives if is_there(pid)]
 

@@ -3,19 +3,25 @@
 import asyncio
 import contextlib
 import json
+from asyncio.streams import StreamReader, StreamWriter
 from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from fleet.conftest import speaking
+from conditions import eventually
+from fleet.conftest import BrokerLine, Fleet, Outside, speaking
+from onbeat import Onbeat
+from onbeat.engine.broker.fallback import BrokerWatch
+from onbeat.engine.broker.runtime import BrokerRuntime
 from onbeat.model.ids import Token
 from onbeat.model.job import JobState
-from onbeat.ports.transport import Envelope
-from onbeat.telemetry.standard import Standard
-from onbeat.wire.work import DEAD, REPLIES, RESULTS, SUBMIT, run_queue, work_queue
+from onbeat.ports.transport import Delivery, Envelope
+from onbeat.telemetry.composite import CompositeTelemetry
+from onbeat.wire.broker_messages import DEAD, REPLIES, RESULTS, SUBMIT, run_queue, work_queue
 from transports.proxy import CHUNK, Proxy
-from waiting import eventually
 
 RUN, WORK = run_queue("default"), work_queue("default")
 BACK_WITHIN = 5.0  # seconds after which a broker that is back is used as before
@@ -23,28 +29,28 @@ AWAY_WITHIN = 10.0  # three seconds of patience, and a slow machine
 
 
 @pytest.fixture
-def transport(line):
-    return line.through
+def transport(link: BrokerLine) -> str:
+    return link.through
 
 
 @pytest.fixture
-async def outside(line):
-    async with speaking(line.straight) as outside:
+async def outside(link: BrokerLine) -> AsyncIterator[Outside]:
+    async with speaking(link.straight) as outside:
         yield outside
 
 
 @pytest.fixture
-def ran():
+def ran() -> Counter[Any]:
     return Counter()
 
 
 @pytest.fixture
-def make_working(make_fleet, ran):
+def make_working(make_fleet: Callable[..., Any], ran: Counter[Any]) -> Callable[..., Any]:
     """A program with a task that notes which numbers it was called with."""
     tasks = {}
 
-    def register(beat):
-        beat.telemetry = Standard()
+    def register(beat: Onbeat) -> None:
+        beat.telemetry = CompositeTelemetry()
 
         @beat.task("work")
         async def work(n: int) -> None:
@@ -52,10 +58,10 @@ def make_working(make_fleet, ran):
 
         tasks[beat] = work
 
-    def make(**runtime):
+    def make(**runtime: Any) -> Any:
         return make_fleet(register=register, **runtime)
 
-    async def send(fleet, numbers):
+    async def send(fleet: Fleet, numbers: list[int] | range) -> None:
         work = tasks[fleet.beat]
         await fleet.beat.asend([work.call(n) for n in numbers])
 
@@ -63,15 +69,15 @@ def make_working(make_fleet, ran):
     return make
 
 
-def brokered(fleet):
-    return fleet.beat.machinery.runtime.brokered
+def brokered(fleet: Fleet) -> BrokerRuntime:
+    return fleet.beat._running.runtime.broker_runtime
 
 
-def watch_of(fleet):
-    return brokered(fleet).watch
+def watch_of(fleet: Fleet) -> BrokerWatch:
+    return brokered(fleet).broker_watch
 
 
-async def used_again(fleet, within=BACK_WITHIN):
+async def used_again(fleet: Fleet, within: float = BACK_WITHIN) -> None:
     await eventually(
         lambda: watch_of(fleet).is_usable and not brokered(fleet).fallback.is_needed,
         "jobs go over the broker again",
@@ -79,12 +85,12 @@ async def used_again(fleet, within=BACK_WITHIN):
     )
 
 
-def counted(fleet):
+def counted(fleet: Fleet) -> Counter[Any]:
     """The numbers of messages that the program publishes, as it goes on."""
-    broker = fleet.beat.machinery.brokerage.broker
+    broker = fleet.beat._running.broker_setup.broker
     publish, counts = broker.publish, Counter()
 
-    async def counting(queue, envelopes):
+    async def counting(queue: str, envelopes: list[Envelope]) -> None:
         counts[queue] += 1
         await publish(queue, envelopes)
 
@@ -92,11 +98,11 @@ def counted(fleet):
     return counts
 
 
-async def all_ran(ran, count, within=AWAY_WITHIN):
+async def all_ran(ran: Counter[Any], count: int, within: float = AWAY_WITHIN) -> None:
     await eventually(lambda: len(ran) == count, f"{count} have run", within)
 
 
-async def check_once(fleet, ran):
+async def check_once(fleet: Fleet, ran: Counter[Any]) -> None:
     """Every job has ended by one attempt that ran."""
     assert set(ran.values()) == {1}
     stats = await fleet.beat.store.stats(fleet.beat.clock.now())
@@ -104,8 +110,8 @@ async def check_once(fleet, ran):
     assert stats.jobs["waiting"] == stats.jobs["running"] == stats.jobs["failed"] == 0
 
 
-async def settled(fleet, count):
-    async def all_settled():
+async def settled(fleet: Fleet, count: int) -> None:
+    async def all_settled() -> bool:
         stats = await fleet.beat.store.stats(fleet.beat.clock.now())
         return stats.jobs["succeeded"] == count
 
@@ -114,23 +120,23 @@ async def settled(fleet, count):
 
 @pytest.mark.parametrize("fault", ["cut", "silent"])
 async def test_jobs_run_while_the_broker_is_away_and_over_it_when_it_is_back(
-    make_working, line, ran, fault
-):
+    make_working: Callable[..., Any], link: BrokerLine, ran: Counter[Any], fault: str
+) -> None:
     async with make_working() as fleet:
         watch, counts = watch_of(fleet), counted(fleet)
         await make_working.send(fleet, range(10))
         await all_ran(ran, 10)
         assert counts[RUN] > 0
-        line.proxy.silence() if fault == "silent" else await line.proxy.cut()
+        link.proxy.silence() if fault == "silent" else await link.proxy.disconnect()
         await make_working.send(fleet, range(10, 30))
         await all_ran(ran, 30)
         assert not watch.is_usable
         await eventually(lambda: watch.is_away, "it is seen to be away")
-        published, tries, looks = counts.total(), line.proxy.refused, watch.silences
-        await eventually(lambda: watch.silences > looks + 3, "some seconds pass", 20)
+        published, tries, looks = counts.total(), link.proxy.refused, watch.failed_pings
+        await eventually(lambda: watch.failed_pings > looks + 3, "some seconds pass", 20)
         assert counts.total() <= published + 1, "nothing is published to a broker that is away"
-        assert line.proxy.refused - tries < 60, "nor is it overrun by those who would reach it"
-        await line.proxy.mend()
+        assert link.proxy.refused - tries < 60, "nor is it overrun by those who would reach it"
+        await link.proxy.reconnect()
         await used_again(fleet)
         before = counts[RUN]
         # One after the other: what each waits for adds up.
@@ -143,13 +149,13 @@ async def test_jobs_run_while_the_broker_is_away_and_over_it_when_it_is_back(
 
 
 async def test_a_program_starts_without_its_broker_and_uses_it_when_it_comes(
-    make_working, line, ran
-):
-    await line.proxy.cut()
+    make_working: Callable[..., Any], link: BrokerLine, ran: Counter[Any]
+) -> None:
+    await link.proxy.disconnect()
     async with make_working() as fleet:
         await make_working.send(fleet, range(5))
         await all_ran(ran, 5)
-        await line.proxy.mend()
+        await link.proxy.reconnect()
         await used_again(fleet)
         counts = counted(fleet)
         await make_working.send(fleet, range(5, 10))
@@ -159,14 +165,16 @@ async def test_a_program_starts_without_its_broker_and_uses_it_when_it_comes(
         await check_once(fleet, ran)
 
 
-async def test_after_a_short_interruption_jobs_are_as_quick_as_before(make_working, line, ran):
+async def test_after_a_short_interruption_jobs_are_as_quick_as_before(
+    make_working: Callable[..., Any], link: BrokerLine, ran: Counter[Any]
+) -> None:
     async with make_working() as fleet:
         await make_working.send(fleet, range(5))
         await all_ran(ran, 5)
-        await line.proxy.cut()
-        tries = line.proxy.refused
-        await eventually(lambda: line.proxy.refused > tries + 10, "it is missed")
-        await line.proxy.mend()
+        await link.proxy.disconnect()
+        tries = link.proxy.refused
+        await eventually(lambda: link.proxy.refused > tries + 10, "it is missed")
+        await link.proxy.reconnect()
         async with asyncio.timeout(BACK_WITHIN + 10):
             for number in range(5, 105):
                 await make_working.send(fleet, [number])
@@ -175,13 +183,15 @@ async def test_after_a_short_interruption_jobs_are_as_quick_as_before(make_worki
         await check_once(fleet, ran)
 
 
-async def test_of_all_loops_only_the_broker_s_own_falls_silent(make_working, line):
+async def test_of_all_loops_only_the_broker_s_own_falls_silent(
+    make_working: Callable[..., Any], link: BrokerLine
+) -> None:
     """So a process that nobody can reach over the broker is alive, and its readiness says why."""
     async with make_working() as fleet:
         watch = watch_of(fleet)
-        counts = fleet.beat.telemetry.counts
+        counts = fleet.beat.telemetry.counters
         failures = counts.loop_failures
-        await line.proxy.cut()
+        await link.proxy.disconnect()
         await eventually(lambda: watch.is_away, "it is seen to be away")
         # What each loop had begun before that comes to its end.
         await eventually(lambda: failures.get("broker", 0) > 5, "it is said so", 20)
@@ -195,7 +205,7 @@ async def test_of_all_loops_only_the_broker_s_own_falls_silent(make_working, lin
 class SlowProxy(Proxy):
     """Everything that passes takes its time, either way."""
 
-    async def pass_on(self, source, target):
+    async def pass_on(self, source: StreamReader, target: StreamWriter) -> None:
         with contextlib.suppress(OSError):
             while data := await source.read(CHUNK):
                 await asyncio.sleep(0.1)
@@ -203,10 +213,12 @@ class SlowProxy(Proxy):
                 await target.drain()
 
 
-async def test_a_slow_broker_is_used_all_the_same(make_working, line, ran):
-    parts = urlsplit(line.straight)
+async def test_a_slow_broker_is_used_all_the_same(
+    make_working: Callable[..., Any], link: BrokerLine, ran: Counter[Any]
+) -> None:
+    parts = urlsplit(link.straight)
     async with SlowProxy(parts.hostname, parts.port) as proxy:
-        slow = line.straight.replace(parts.netloc.rpartition("@")[2], proxy.address)
+        slow = link.straight.replace(parts.netloc.rpartition("@")[2], proxy.address)
         async with make_working(over=slow) as fleet:
             await make_working.send(fleet, range(10))
             await all_ran(ran, 10, 20)
@@ -221,16 +233,18 @@ async def test_a_slow_broker_is_used_all_the_same(make_working, line, ran):
             await check_once(fleet, ran)
 
 
-async def test_remote_work_and_results_wait_for_the_broker(make_working, line, outside):
+async def test_remote_work_and_results_wait_for_the_broker(
+    make_working: Callable[..., Any], link: BrokerLine, outside: Outside
+) -> None:
     """A call comes once more where word of its arrival was cut off; a worker answers each."""
     async with make_working() as fleet:
         await outside.say(SUBMIT, {"jsonrpc": "2.0", "method": "submit:export"})
         first = await outside.next(WORK)
-        await line.proxy.cut()
+        await link.proxy.disconnect()
         await eventually(lambda: watch_of(fleet).is_away, "it is seen to be away")
         await answer(outside, first)
         await outside.say(SUBMIT, {"jsonrpc": "2.0", "method": "submit:export"})
-        await line.proxy.mend()
+        await link.proxy.reconnect()
         worker = asyncio.create_task(answer_all(outside))
         await settled(fleet, 2)
         worker.cancel()
@@ -238,28 +252,30 @@ async def test_remote_work_and_results_wait_for_the_broker(make_working, line, o
         assert {job.attempt for job in await fleet.jobs()} == {1}
 
 
-async def answer_all(outside):
+async def answer_all(outside: Outside) -> None:
     """As a remote worker does."""
     while True:
         await answer(outside, await outside.next(WORK, 60))
 
 
-async def answer(outside, delivery):
+async def answer(outside: Outside, delivery: Delivery) -> None:
     request = json.loads(delivery.body)
     result = {"jsonrpc": "2.0", "result": request["params"], "id": request["id"]}
     await outside.say(RESULTS, result, **{"onbeat-token": delivery.headers["onbeat-token"]})
 
 
-async def test_a_worker_cut_off_alone_still_takes_its_share(make_working, line, ran):
+async def test_a_worker_cut_off_alone_still_takes_its_share(
+    make_working: Callable[..., Any], link: BrokerLine, ran: Counter[Any]
+) -> None:
     """The dispatcher reaches the broker, and there is no other worker."""
-    dispatching = frozenset({"dispatcher", "supervisor"})
+    dispatching = frozenset({"dispatcher", "maintenance"})
     async with (
         make_working(roles=frozenset({"worker"})) as worker,
-        make_working(over=line.straight, roles=dispatching) as dispatcher,
+        make_working(over=link.straight, roles=dispatching) as dispatcher,
     ):
         await make_working.send(dispatcher, range(5))
         await all_ran(ran, 5)
-        await line.proxy.cut()
+        await link.proxy.disconnect()
         await make_working.send(dispatcher, range(5, 10))
         await all_ran(ran, 10)
         assert (watch_of(worker).is_away, watch_of(dispatcher).is_usable) == (True, True)
@@ -267,7 +283,9 @@ async def test_a_worker_cut_off_alone_still_takes_its_share(make_working, line, 
         await check_once(dispatcher, ran)
 
 
-async def test_a_purge_under_load_costs_time_alone(make_working, outside, ran):
+async def test_a_purge_under_load_costs_time_alone(
+    make_working: Callable[..., Any], outside: Outside, ran: Counter[Any]
+) -> None:
     async with make_working() as fleet:
         for start in range(0, 200, 20):
             await make_working.send(fleet, range(start, start + 20))
@@ -300,34 +318,38 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("queue", [RUN, SUBMIT, RESULTS])
-async def test_forged_messages_are_put_aside_and_hold_nothing_up(make_working, outside, ran, queue):
+async def test_forged_messages_are_put_aside_and_hold_nothing_up(
+    make_working: Callable[..., Any], outside: Outside, ran: Counter[Any], queue: str
+) -> None:
     async with make_working() as fleet:
         for body in FORGED:
             await outside.broker.publish(queue, [Envelope(body=body, id="", headers=HEADERS)])
         await make_working.send(fleet, range(20))
         await all_ran(ran, 20, BACK_WITHIN)
-        await fleet.letters(5)
+        await fleet.dead_letters(5)
         letters = await fleet.beat.store.dead_letters(None, 100)
         assert {letter.source for letter in letters} == {queue}
         assert all(len(letter.body) <= 1_048_576 for letter in letters)
         for _ in letters:
-            told = await outside.next(DEAD)
-            assert told.headers["onbeat-source"] == queue
+            answer = await outside.next(DEAD)
+            assert answer.headers["onbeat-source"] == queue
         await settled(fleet, 20)
         await check_once(fleet, ran)
 
 
 async def test_forged_results_and_announcements_of_real_jobs_change_nothing(
-    make_working, outside, ran
-):
+    make_working: Callable[..., Any], outside: Outside, ran: Counter[Any]
+) -> None:
     """Who may write to the broker, and guesses an id, still lacks the token."""
     async with make_working() as fleet:
         await outside.say(SUBMIT, {"jsonrpc": "2.0", "method": "submit:export", "params": {}})
-        request = json.loads((await outside.next(WORK)).body)
-        for token in ("0", "2", "-1", "x"):
-            forged = {"jsonrpc": "2.0", "result": {"attempt": 1}, "id": request["id"]}
-            if token.isdecimal():
-                await outside.say(RESULTS, forged, **{"onbeat-token": token})
+        delivery = await outside.next(WORK)
+        request = json.loads(delivery.body)
+        seal = delivery.headers["onbeat-token"].partition(".")[2]
+        forged = {"jsonrpc": "2.0", "result": {"by": "forger", "attempt": 1}, "id": request["id"]}
+        await outside.say(RESULTS, forged)
+        for token in ("0", "1", "2", "-1", "x", f"2.{seal}", f"1.{seal[::-1]}"):
+            await outside.say(RESULTS, forged, **{"onbeat-token": token})
             call = {"jsonrpc": "2.0", "method": "work", "id": request["id"], "token": 7}
             await outside.say(RUN, call)
         await make_working.send(fleet, range(5))
@@ -335,12 +357,14 @@ async def test_forged_results_and_announcements_of_real_jobs_change_nothing(
         job = await fleet.beat.store.job(request["id"])
         assert (job.state, job.token, job.attempt) == (JobState.RUNNING, Token(1), 1)
         real = {"jsonrpc": "2.0", "result": {"attempt": 1}, "id": request["id"]}
-        await outside.say(RESULTS, real, **{"onbeat-token": "1"})
+        await outside.say(RESULTS, real, **{"onbeat-token": delivery.headers["onbeat-token"]})
         await fleet.the_job(lambda job: job.state is JobState.SUCCEEDED, "its end")
 
 
-async def test_messages_out_of_order_and_doubled_are_each_done_once(make_working, outside, ran):
-    async with make_working(roles=frozenset({"dispatcher", "worker", "supervisor"})) as fleet:
+async def test_messages_out_of_order_and_doubled_are_each_done_once(
+    make_working: Callable[..., Any], outside: Outside, ran: Counter[Any]
+) -> None:
+    async with make_working(roles=frozenset({"dispatcher", "worker", "maintenance"})) as fleet:
         calls = [
             {"jsonrpc": "2.0", "method": "submit:work", "params": {"n": n}} for n in range(100)
         ]
@@ -352,11 +376,13 @@ async def test_messages_out_of_order_and_doubled_are_each_done_once(make_working
 
 
 @pytest.mark.parametrize("fault", ["cut", "silent"])
-async def test_ends_with_the_broker_away_are_quick_and_lose_nothing(make_working, line, ran, fault):
+async def test_ends_with_the_broker_away_are_quick_and_lose_nothing(
+    make_working: Callable[..., Any], link: BrokerLine, ran: Counter[Any], fault: str
+) -> None:
     async with make_working() as fleet:
         await make_working.send(fleet, range(10))
         await all_ran(ran, 10)
-        line.proxy.silence() if fault == "silent" else await line.proxy.cut()
+        link.proxy.silence() if fault == "silent" else await link.proxy.disconnect()
         await make_working.send(fleet, range(10, 15))
         await asyncio.wait_for(fleet.beat.stop(), 10)
     async with make_working():

@@ -2,13 +2,17 @@
 
 import time
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.programs import program
+from conditions import eventually_here
 from onbeat import JobFailed, Onbeat
 from onbeat.model.job import JobState
-from waiting import eventually_here
+from onbeat.wire.jobs import ProgressAnswer
 
 WORKER = """
 import asyncio, sys, threading
@@ -51,7 +55,7 @@ asyncio.run(main())
 class Client:
     """A program that sends and never works."""
 
-    def __init__(self, place) -> None:
+    def __init__(self, place: Path) -> None:
         self.beat = Onbeat(f"sqlite:///{place}/onbeat.db")
 
         @self.beat.task("who")
@@ -72,26 +76,26 @@ class Client:
 
 
 @pytest.fixture
-def client(tmp_path):
+def client(tmp_path: Path) -> Iterator[Client]:
     one = Client(tmp_path)
     yield one
-    one.beat.portal.call(one.beat.close())
+    one.beat.portal.call(one.beat.aclose())
     one.beat.portal.close()
 
 
-def worker(tmp_path, name):
+def worker(tmp_path: Path, name: str) -> Any:
     return program(WORKER, tmp_path, name)
 
 
-def alive(client, count):
-    async def workers():
+def alive(client: Client, count: int) -> None:
+    async def workers() -> int:
         await client.beat.open()
         return len(await client.beat.store.workers())
 
     eventually_here(lambda: client.beat.portal.call(workers()) == count, f"{count} workers beat")
 
 
-def test_workers_share_the_work_and_run_nothing_twice(tmp_path, client):
+def test_workers_share_the_work_and_run_nothing_twice(tmp_path: Path, client: Client) -> None:
     with worker(tmp_path, "first"), worker(tmp_path, "second"):
         alive(client, 2)
         jobs = client.beat.send([client.who.call(n) for n in range(1500)])
@@ -101,7 +105,9 @@ def test_workers_share_the_work_and_run_nothing_twice(tmp_path, client):
         assert {(record.state, record.attempt) for record in records} == {(JobState.SUCCEEDED, 1)}
 
 
-def test_a_job_sent_by_one_process_begins_in_another_within_moments(tmp_path, client):
+def test_a_job_sent_by_one_process_begins_in_another_within_moments(
+    tmp_path: Path, client: Client
+) -> None:
     with worker(tmp_path, "first"):
         alive(client, 1)
         client.who.send(0).result(10)
@@ -113,18 +119,20 @@ def test_a_job_sent_by_one_process_begins_in_another_within_moments(tmp_path, cl
         assert min(took) < 0.5, "sooner than the worker would have looked by itself"
 
 
-def test_a_job_goes_to_the_process_that_knows_its_task(tmp_path, client):
+def test_a_job_goes_to_the_process_that_knows_its_task(tmp_path: Path, client: Client) -> None:
     with worker(tmp_path, "first"):
         alive(client, 1)
         job = client.only.send()
         assert client.who.send(1).result(10) == "first"
-        assert job.state().state is JobState.WAITING
+        assert job.info().state is JobState.WAITING
         with worker(tmp_path, "second"):
             assert job.result(20) == "second"
 
 
 @pytest.mark.parametrize("task", ["stay", "sync_stay"])
-def test_a_cancel_reaches_a_handler_in_another_process(tmp_path, client, task):
+def test_a_cancel_reaches_a_handler_in_another_process(
+    tmp_path: Path, client: Client, task: str
+) -> None:
     with worker(tmp_path, "first") as running:
         job = getattr(client, task).send()
         running.wait_to_say("staying")
@@ -135,7 +143,7 @@ def test_a_cancel_reaches_a_handler_in_another_process(tmp_path, client, task):
             running.wait_to_say("told")
 
 
-def test_progress_of_another_process_can_be_read(tmp_path, client):
+def test_progress_of_another_process_can_be_read(tmp_path: Path, client: Client) -> None:
     with worker(tmp_path, "first") as running:
         job = client.stay.send()
         running.wait_to_say("staying")
@@ -144,9 +152,9 @@ def test_progress_of_another_process_can_be_read(tmp_path, client):
         # A cancel has the worker beat at once, and so tell its progress.
         client.beat.jobs.cancel(other.id)
 
-        def progress():
-            found = job.state().progress
-            return found and (found.done, found.total)
+        def progress() -> ProgressAnswer | tuple[float, float]:
+            result = job.info().progress
+            return result and (result.done, result.total)
 
         assert eventually_here(progress, "the progress is there") == (1, 2)
         client.beat.jobs.cancel(job.id)

@@ -5,11 +5,12 @@ import shutil
 import sys
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from conditions import eventually_here
 from docs.services import running, service
-from waiting import eventually_here
 
 WORKERS = Path(__file__).parents[2] / "examples" / "workers"
 COMMANDS = {
@@ -21,7 +22,7 @@ COMMANDS = {
 HERE = [name for name, (program, *_) in COMMANDS.items() if shutil.which(program)]
 
 
-def ask(port: int, method: str, path: str, body: object = None):
+def ask(port: int, method: str, path: str, body: object = None) -> dict[str, Any]:
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}{path}",
         json.dumps(body).encode() if body is not None else None,
@@ -32,20 +33,20 @@ def ask(port: int, method: str, path: str, body: object = None):
         return json.load(response)
 
 
-def ended(port: int, id: str):
-    def look():
+def ended(port: int, id: str) -> dict[str, Any]:
+    def look() -> dict[str, Any] | None:
         job = ask(port, "GET", f"/api/jobs/{id}")
         return job if job["state"] in {"succeeded", "failed"} else None
 
     return eventually_here(look, f"{id} ended", within=30)
 
 
-def test_python_is_here_at_least():
+def test_python_is_here_at_least() -> None:
     assert "worker.py" in HERE
 
 
 @pytest.mark.parametrize("name", HERE)
-def test_a_worker_of_another_language_runs_jobs(tmp_path, name):
+def test_a_worker_of_another_language_runs_jobs(tmp_path: Path, name: str) -> None:
     command = [*COMMANDS[name], str(WORKERS / name)]
     with service(tmp_path) as port:
         body = {"task": "export", "kwargs": {"objectID": 23}, "retry": {"attempts_max": 1}}
@@ -59,7 +60,7 @@ def test_a_worker_of_another_language_runs_jobs(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", [name for name in HERE if name != "worker.sh"])
-def test_what_a_task_raises_is_a_failed_attempt(tmp_path, name):
+def test_what_a_task_raises_is_a_failed_attempt(tmp_path: Path, name: str) -> None:
     command = [*COMMANDS[name], str(WORKERS / name)]
     with service(tmp_path) as port:
         body = {

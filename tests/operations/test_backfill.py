@@ -4,13 +4,13 @@ from datetime import timedelta
 
 from onbeat.model.page import JobFilter
 from onbeat.operations.table import SCHEDULE_BACKFILL, SCHEDULE_CREATE, SCHEDULE_PAUSE
-from operations.office import NOON, Office
+from operations.harness import NOON, OperationsHarness
 
 HOURLY = {"name": "hourly", "cron": "0 * * * *", "target": {"task": "tick"}, "expires_after": "5m"}
 
 
-async def test_made_up_occurrences_are_due_now_and_do_not_expire():
-    office = Office()
+async def test_made_up_occurrences_are_due_now_and_do_not_expire() -> None:
+    office = OperationsHarness()
     answer = await office.ask(SCHEDULE_CREATE, HOURLY)
     await office.ask(SCHEDULE_PAUSE, id=answer["id"])
 

@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 
 from onbeat.operations.table import SCHEDULE_CREATE, SCHEDULE_UPDATE
-from operations.office import NOON, Office
+from operations.harness import NOON, OperationsHarness
 
 
 @pytest.mark.parametrize("catch_up", ["latest", "none", "all"])
-async def test_what_was_missed_under_the_old_rule_has_its_disposition(catch_up):
-    office = Office()
+async def test_what_was_missed_under_the_old_rule_has_its_disposition(catch_up: str) -> None:
+    office = OperationsHarness()
     body = {
         "name": "tick",
         "cron": "*/10 * * * *",

@@ -1,18 +1,20 @@
 """The verbs of schedules, against the memory store."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
 
 from onbeat.model.errors import Conflict, Invalid, Malformed, NotFound
+from onbeat.model.ids import ScheduleId
 from onbeat.model.job import JobState
 from onbeat.model.outcome import Succeeded
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
-from onbeat.model.schedule import ScheduleStatus
+from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.target import HandlerTarget
-from onbeat.operations.operator import TaskDefaults
+from onbeat.operations.context import TaskDefaults
 from onbeat.operations.schedules import add
 from onbeat.operations.table import (
     JOB_LIST,
@@ -31,38 +33,38 @@ from onbeat.operations.table import (
 )
 from onbeat.recurrence import function
 from onbeat.wire.schedules import ScheduleDraft
-from operations.office import NOON, Office
+from operations.harness import NOON, OperationsHarness
 
 EVERY = {"name": "tick", "every": "5m", "target": {"task": "tick"}}
 
 
 @pytest.fixture
-def office():
-    return Office()
+def office() -> OperationsHarness:
+    return OperationsHarness()
 
 
-async def make(office, **fields) -> str:
+async def make(office: OperationsHarness, **fields: Any) -> str:
     body = {key: value for key, value in (EVERY | fields).items() if value is not None}
     return (await office.ask(SCHEDULE_CREATE, body))["id"]
 
 
-async def pending_times(office, id) -> list[str]:
+async def pending_times(office: OperationsHarness, id: str) -> list[str]:
     events = (await office.ask(SCHEDULE_PENDING, id=id, limit="100"))["events"]
     return sorted(event["run_time"][11:16] for event in events)
 
 
-async def test_a_new_schedule_has_its_first_jobs(office):
+async def test_a_new_schedule_has_its_first_jobs(office: OperationsHarness) -> None:
     id = await make(office)
     assert await pending_times(office, id) == ["12:05", "12:10", "12:15"]
 
 
-async def test_a_paused_one_has_none(office):
+async def test_a_paused_one_has_none(office: OperationsHarness) -> None:
     id = await make(office, status="paused")
     assert await pending_times(office, id) == []
     assert (await office.ask(SCHEDULE_SHOW, id=id))["next_at"] is None
 
 
-async def test_a_new_rule_replaces_the_waiting_jobs(office):
+async def test_a_new_rule_replaces_the_waiting_jobs(office: OperationsHarness) -> None:
     id = await make(office)
     office.move(minutes=6)
     await office.ask(SCHEDULE_UPDATE, {"every": "1h"}, id=id)
@@ -71,7 +73,7 @@ async def test_a_new_rule_replaces_the_waiting_jobs(office):
     assert shown["anchor"] == "2026-03-02T12:06:00Z"
 
 
-async def test_the_anchor_stays_while_the_rule_does(office):
+async def test_the_anchor_stays_while_the_rule_does(office: OperationsHarness) -> None:
     id = await make(office)
     office.move(minutes=6)
     changes = {"every": "5m", "name": "tock", "starts_at": "2026-03-02T12:12:00Z"}
@@ -81,7 +83,7 @@ async def test_the_anchor_stays_while_the_rule_does(office):
     assert shown["next_at"] == "2026-03-02T12:15:00Z"
 
 
-async def test_a_new_time_zone_keeps_the_rule(office):
+async def test_a_new_time_zone_keeps_the_rule(office: OperationsHarness) -> None:
     id = await make(office, every=None, cron="0 9 * * *")
     await office.ask(SCHEDULE_UPDATE, {"timezone": "America/New_York"}, id=id)
     shown = await office.ask(SCHEDULE_SHOW, id=id)
@@ -89,7 +91,7 @@ async def test_a_new_time_zone_keeps_the_rule(office):
     assert shown["next_at"] == "2026-03-02T14:00:00Z"
 
 
-async def test_a_rule_of_another_kind_takes_its_place(office):
+async def test_a_rule_of_another_kind_takes_its_place(office: OperationsHarness) -> None:
     id = await make(office)
     await office.ask(SCHEDULE_UPDATE, {"cron": "0 * * * *"}, id=id)
     shown = await office.ask(SCHEDULE_SHOW, id=id)
@@ -97,7 +99,7 @@ async def test_a_rule_of_another_kind_takes_its_place(office):
     assert "every" not in shown
 
 
-async def test_waiting_jobs_follow_what_is_no_matter_of_the_rule(office):
+async def test_waiting_jobs_follow_what_is_no_matter_of_the_rule(office: OperationsHarness) -> None:
     id = await make(office)
     await office.ask(SCHEDULE_UPDATE, {"queue": "slow", "target": {"task": "tock"}}, id=id)
     jobs = (await office.ask(JOB_LIST, state="waiting"))["jobs"]
@@ -105,7 +107,7 @@ async def test_waiting_jobs_follow_what_is_no_matter_of_the_rule(office):
     assert await pending_times(office, id) == ["12:05", "12:10", "12:15"]
 
 
-async def test_null_takes_a_field_back_to_its_default(office):
+async def test_null_takes_a_field_back_to_its_default(office: OperationsHarness) -> None:
     id = await make(office, grace="1h", queue="slow", timeout="5s", labels={"a": "b"}, priority=4)
     nothing = dict.fromkeys(("grace", "queue", "timeout", "labels", "priority", "retry", "overlap"))
     await office.ask(SCHEDULE_UPDATE, nothing, id=id)
@@ -115,20 +117,20 @@ async def test_null_takes_a_field_back_to_its_default(office):
     assert (shown["queue"], shown["labels"], shown["priority"]) == ("default", {}, 0)
 
 
-async def test_a_secret_stays_until_it_is_changed(office):
+async def test_a_secret_stays_until_it_is_changed(office: OperationsHarness) -> None:
     secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     http = {"url": "https://example.com/a", "secret": secret}
     id = await make(office, target={"http": http})
     stored = office.store.schedule
-    await office.ask(SCHEDULE_UPDATE, {"target": {"http": {"url": "https://b.example/"}}}, id=id)
-    assert (await stored(id)).target.secret == secret
+    await office.ask(SCHEDULE_UPDATE, {"target": {"http": {"url": "https://example.com/b"}}}, id=id)
+    assert (await stored(ScheduleId(id))).target.secret == secret
     await office.ask(SCHEDULE_UPDATE, {"method": "POST"}, id=id)
-    assert (await stored(id)).target.secret == secret
+    assert (await stored(ScheduleId(id))).target.secret == secret
     shown = msgspec.json.encode(await office.ask(SCHEDULE_SHOW, id=id))
     assert secret.encode() not in shown
     gone = {"target": {"http": {"url": "https://b.example/", "secret": None}}}
     await office.ask(SCHEDULE_UPDATE, gone, id=id)
-    assert (await stored(id)).target.secret is None
+    assert (await stored(ScheduleId(id))).target.secret is None
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,9 @@ async def test_a_secret_stays_until_it_is_changed(office):
         ({"starts_at": "2026-04-01T00:00:00Z", "ends_at": "2026-03-31T00:00:00Z"}, "ends_at"),
     ],
 )
-async def test_a_schedule_that_would_never_run_is_refused(office, fields, field):
+async def test_a_schedule_that_would_never_run_is_refused(
+    office: OperationsHarness, fields: dict[str, Any], field: str
+) -> None:
     with pytest.raises(Invalid) as caught:
         await make(office, **fields)
     assert caught.value.field == field
@@ -154,7 +158,9 @@ async def test_a_schedule_that_would_never_run_is_refused(office, fields, field)
     assert await pending_times(office, id) == ["12:05", "12:10", "12:15"]
 
 
-async def test_a_pause_takes_back_what_waits_and_a_resume_goes_on_from_now(office):
+async def test_a_pause_takes_back_what_waits_and_a_resume_goes_on_from_now(
+    office: OperationsHarness,
+) -> None:
     id = await make(office)
     office.move(minutes=2)
     await office.ask(SCHEDULE_PAUSE, id=id)
@@ -163,13 +169,13 @@ async def test_a_pause_takes_back_what_waits_and_a_resume_goes_on_from_now(offic
     office.move(minutes=20)
     await office.ask(SCHEDULE_RESUME, id=id)
     assert await pending_times(office, id) == ["12:25", "12:30", "12:35"]
-    between = await office.store.dispositions(id, NOON, office.clock.at)
+    between = await office.store.dispositions(ScheduleId(id), NOON, office.clock.at)
     assert [(each.first.minute, each.last.minute, each.reason) for each in between] == [
         (5, 20, "paused")
     ]
 
 
-async def test_an_edit_while_paused_plans_nothing(office):
+async def test_an_edit_while_paused_plans_nothing(office: OperationsHarness) -> None:
     id = await make(office)
     await office.ask(SCHEDULE_PAUSE, id=id)
     office.move(minutes=7)
@@ -180,7 +186,7 @@ async def test_an_edit_while_paused_plans_nothing(office):
     assert (await pending_times(office, id))[0] == "12:11"
 
 
-async def test_what_runs_while_a_schedule_is_paused_runs_on(office):
+async def test_what_runs_while_a_schedule_is_paused_runs_on(office: OperationsHarness) -> None:
     id = await make(office)
     office.move(minutes=5)
     (job,) = await office.claim("tick")
@@ -188,9 +194,9 @@ async def test_what_runs_while_a_schedule_is_paused_runs_on(office):
     assert (await office.store.job(job.id)).state is JobState.RUNNING
 
 
-async def test_a_changed_rule_revives_a_finished_schedule(office):
+async def test_a_changed_rule_revives_a_finished_schedule(office: OperationsHarness) -> None:
     id = await make(office, every=None, at="2026-03-02T12:01:00Z")
-    schedule = await office.store.schedule(id)
+    schedule = await office.store.schedule(ScheduleId(id))
     finished = msgspec.structs.replace(
         schedule, status=ScheduleStatus.FINISHED, version=schedule.version + 1
     )
@@ -203,7 +209,7 @@ async def test_a_changed_rule_revives_a_finished_schedule(office):
     assert (shown["status"], shown["next_at"]) == ("active", "2026-03-02T12:30:00Z")
 
 
-async def test_a_put_creates_changes_or_leaves(office):
+async def test_a_put_creates_changes_or_leaves(office: OperationsHarness) -> None:
     body = {"every": "5m", "target": {"task": "tick", "args": [1, 2]}}
     first = await office.ask(SCHEDULE_PUT, body, key="ticker")
     assert set(first) == {"id"}
@@ -219,7 +225,7 @@ async def test_a_put_creates_changes_or_leaves(office):
     assert (await office.ask(SCHEDULE_SHOW, id=first["id"]))["queue"] == "default"
 
 
-async def test_a_put_leaves_a_pause_alone(office):
+async def test_a_put_leaves_a_pause_alone(office: OperationsHarness) -> None:
     body = {"every": "5m", "target": {"task": "tick"}}
     id = (await office.ask(SCHEDULE_PUT, body, key="ticker"))["id"]
     await office.ask(SCHEDULE_PAUSE, id=id)
@@ -228,27 +234,28 @@ async def test_a_put_leaves_a_pause_alone(office):
     assert await pending_times(office, id) == []
 
 
-async def test_a_put_of_what_has_passed_is_left_alone(office):
+async def test_a_put_of_what_has_passed_is_left_alone(office: OperationsHarness) -> None:
     body = {"at": "2026-03-02T12:30:00Z", "target": {"task": "tick"}}
     first = await office.ask(SCHEDULE_PUT, body, key="once")
     office.move(hours=1)
     assert (await office.ask(SCHEDULE_PUT, body, key="once"))["id"] == first["id"]
 
 
-async def test_a_key_is_taken_once(office):
+async def test_a_key_is_taken_once(office: OperationsHarness) -> None:
     await make(office, key="k")
     with pytest.raises(Conflict):
         await make(office, key="k")
 
 
-async def test_an_edit_is_begun_anew_when_another_came_between(office):
+async def test_an_edit_is_begun_anew_when_another_came_between(office: OperationsHarness) -> None:
     id = await make(office)
-    update, races = office.store.update_schedule, []
+    races: list[Any] = []
+    update = office.store.update_schedule
 
-    async def raced(schedule, plan, now):
+    async def raced(schedule: Schedule, plan: Any, now: datetime) -> bool:
         if not races:
             races.append(True)
-            before = await office.store.schedule(id)
+            before = await office.store.schedule(ScheduleId(id))
             between = msgspec.structs.replace(before, priority=9, version=before.version + 1)
             assert await update(between, None, now)
         return await update(schedule, plan, now)
@@ -259,10 +266,10 @@ async def test_an_edit_is_begun_anew_when_another_came_between(office):
     assert (shown["name"], shown["priority"]) == ("mine", 9)
 
 
-async def test_an_edit_that_always_loses_gives_up(office):
+async def test_an_edit_that_always_loses_gives_up(office: OperationsHarness) -> None:
     id = await make(office)
 
-    async def lost(*_):
+    async def lost(*_: Any, **__: Any) -> Any:
         return False
 
     office.store.update_schedule = lost
@@ -270,13 +277,13 @@ async def test_an_edit_that_always_loses_gives_up(office):
         await office.ask(SCHEDULE_UPDATE, {"name": "mine"}, id=id)
 
 
-async def test_a_trigger_makes_one_job_now(office):
+async def test_a_trigger_makes_one_job_now(office: OperationsHarness) -> None:
     id = await make(office)
     job = await office.store.job((await office.ask(SCHEDULE_TRIGGER, id=id))["job_id"])
     assert (job.due_at, job.occurrence, job.schedule_id) == (NOON, None, id)
 
 
-async def test_a_backfill_is_idempotent_and_says_how_far_it_came(office):
+async def test_a_backfill_is_idempotent_and_says_how_far_it_came(office: OperationsHarness) -> None:
     id = await make(office)
     span = {"from": "2026-03-02T12:01:00Z", "to": "2026-03-02T13:00:00Z"}
     await office.ask(SCHEDULE_PAUSE, id=id)
@@ -302,26 +309,28 @@ async def test_a_backfill_is_idempotent_and_says_how_far_it_came(office):
         ),
     ],
 )
-async def test_a_bad_backfill_names_its_field(office, span, kind, field):
+async def test_a_bad_backfill_names_its_field(
+    office: OperationsHarness, span: dict[str, Any], kind: type[Any], field: str
+) -> None:
     id = await make(office)
     with pytest.raises(kind) as caught:
         await office.ask(SCHEDULE_BACKFILL, span, id=id)
     assert caught.value.field == field
 
 
-async def test_a_list_is_filtered_and_counted(office):
+async def test_a_list_is_filtered_and_counted(office: OperationsHarness) -> None:
     for name in ("alpha", "beta", "alphabet"):
         await make(office, name=name)
         office.move(seconds=1)
-    found = await office.ask(SCHEDULE_LIST, q="ALPHA", limit="1")
-    assert (found["total"], [each["name"] for each in found["schedules"]]) == (2, ["alphabet"])
+    result = await office.ask(SCHEDULE_LIST, q="ALPHA", limit="1")
+    assert (result["total"], [each["name"] for each in result["schedules"]]) == (2, ["alphabet"])
     second = await office.ask(SCHEDULE_LIST, q="alpha", limit="1", page="2")
     assert [each["name"] for each in second["schedules"]] == ["alpha"]
     assert (await office.ask(SCHEDULE_LIST, status="paused"))["schedules"] == []
     assert (await office.ask(SCHEDULE_LIST, q="100%"))["total"] == 0
 
 
-async def test_what_is_not_there_cannot_be_asked_for(office):
+async def test_what_is_not_there_cannot_be_asked_for(office: OperationsHarness) -> None:
     absent = "01900000-0000-7000-8000-00000000ffff"
     for operation in (SCHEDULE_SHOW, SCHEDULE_PAUSE, SCHEDULE_RESUME, SCHEDULE_DELETE):
         with pytest.raises(NotFound, match="Schedule not found"):
@@ -339,25 +348,29 @@ async def test_what_is_not_there_cannot_be_asked_for(office):
         ({"url": "https://a.example/", "secret": "short"}, "target.http.secret"),
     ],
 )
-async def test_a_request_that_cannot_be_sent_is_refused(office, http, field):
+async def test_a_request_that_cannot_be_sent_is_refused(
+    office: OperationsHarness, http: dict[str, Any], field: str
+) -> None:
     with pytest.raises(Invalid) as caught:
         await make(office, target={"http": http})
     assert caught.value.field == field
 
 
-async def test_a_forbidden_address_is_refused_at_creation():
-    office = Office(refuse_url=lambda url: "a private address" if "10.0.0.1" in url else None)
+async def test_a_forbidden_address_is_refused_at_creation() -> None:
+    office = OperationsHarness(
+        refuse_url=lambda url: "a private address" if "10.0.0.1" in url else None
+    )
     with pytest.raises(Invalid, match="a private address") as caught:
         await make(office, target=None, callback_url="http://10.0.0.1/")
     assert caught.value.field == "callback_url"
     await make(office, target=None, callback_url="http://example.com/")
 
 
-async def test_a_task_gives_what_its_schedule_leaves_open():
+async def test_a_task_gives_what_its_schedule_leaves_open() -> None:
     declared = TaskDefaults(
         queue="mail", priority=3, retry=RetryPolicy(attempts_max=9), timeout=timedelta(seconds=7)
     )
-    office = Office(task_defaults=lambda _: declared)
+    office = OperationsHarness(task_defaults=lambda _: declared)
     shown = await office.ask(SCHEDULE_SHOW, id=await make(office))
     assert (shown["queue"], shown["priority"], shown["timeout"]) == ("mail", 3, "7s")
     assert shown["retry"]["attempts_max"] == 9
@@ -365,12 +378,12 @@ async def test_a_task_gives_what_its_schedule_leaves_open():
     assert (shown["queue"], shown["timeout"]) == ("own", "1s")
 
 
-async def test_a_part_of_a_policy_leaves_the_rest_of_it():
+async def test_a_part_of_a_policy_leaves_the_rest_of_it() -> None:
     declared = TaskDefaults(retry=RetryPolicy(attempts_max=9, jitter=False))
-    office = Office(task_defaults=lambda _: declared)
+    office = OperationsHarness(task_defaults=lambda _: declared)
     id = await make(office, retry={"delay": "5s"})
 
-    async def policy():
+    async def policy() -> tuple[int, str, bool]:
         shown = (await office.ask(SCHEDULE_SHOW, id=id))["retry"]
         return shown["attempts_max"], shown["delay"], shown["jitter"]
 
@@ -381,24 +394,26 @@ async def test_a_part_of_a_policy_leaves_the_rest_of_it():
     assert await policy() == (9, "1s", False)
 
 
-async def test_a_put_under_two_keys_is_refused(office):
+async def test_a_put_under_two_keys_is_refused(office: OperationsHarness) -> None:
     body = {"every": "5m", "target": {"task": "tick"}, "key": "other"}
     with pytest.raises(Invalid) as caught:
         await office.ask(SCHEDULE_PUT, body, key="ticker")
     assert caught.value.field == "key"
 
 
-async def test_a_key_that_is_taken_cannot_be_had_by_an_update(office):
+async def test_a_key_that_is_taken_cannot_be_had_by_an_update(office: OperationsHarness) -> None:
     await make(office, key="k")
     id = await make(office)
     with pytest.raises(Conflict):
         await office.ask(SCHEDULE_UPDATE, {"key": "k"}, id=id)
 
 
-async def test_a_rule_of_another_program_is_paused_and_resumed_without_it(office):
+async def test_a_rule_of_another_program_is_paused_and_resumed_without_it(
+    office: OperationsHarness,
+) -> None:
     rule = function(lambda after: after + timedelta(hours=6))
     spec = RecurrenceSpec("function", "odd")
-    knowing = msgspec.structs.replace(office.operator, read=lambda _: rule)
+    knowing = msgspec.structs.replace(office.context, compile=lambda *_: rule)
     draft = ScheduleDraft(name="odd", recurrence=spec, target=HandlerTarget("tick"))
     id = (await add(knowing, draft)).id
     assert await pending_times(office, id) == ["18:00"]
@@ -413,28 +428,28 @@ async def test_a_rule_of_another_program_is_paused_and_resumed_without_it(office
         await office.ask(SCHEDULE_UPDATE, {"timezone": "UTC"}, id=id)
 
 
-async def test_a_function_that_raises_does_not_spoil_the_list():
-    def broken(after):
+async def test_a_function_that_raises_does_not_spoil_the_list() -> None:
+    def broken(after: datetime) -> None:
         raise RuntimeError(after)
 
-    office = Office()
+    office = OperationsHarness()
     rule = function(lambda after: after + timedelta(hours=6))
-    knowing = msgspec.structs.replace(office.operator, read=lambda _: rule)
+    knowing = msgspec.structs.replace(office.context, compile=lambda *_: rule)
     draft = ScheduleDraft(
         name="odd", recurrence=RecurrenceSpec("function", "odd"), target=HandlerTarget("tick")
     )
     await add(knowing, draft)
-    office.operator = msgspec.structs.replace(office.operator, read=lambda _: function(broken))
+    office.context = msgspec.structs.replace(office.context, compile=lambda *_: function(broken))
     assert [each["next_at"] for each in (await office.ask(SCHEDULE_LIST))["schedules"]] == [None]
 
 
-async def test_many_events_cost_no_look_at_their_attempts(office):
+async def test_many_events_cost_no_look_at_their_attempts(office: OperationsHarness) -> None:
     id = await make(office, every="1m")
     for _ in range(3):
         office.move(minutes=1)
         await office.run(Succeeded(), "tick")
 
-    async def refused(_):
+    async def refused(*_: Any, **__: Any) -> Any:
         pytest.fail("attempts were looked up")
 
     office.store.attempts = refused

@@ -5,43 +5,45 @@ DTSTART, each day of a period is tested against the table of 3.3.10, and walls a
 instants by `datetime`.
 """
 
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 CODES = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"]
 UNIT = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
 
 
-def parts_of(text):
+def parts_of(text: str) -> dict[str, Any]:
     return dict(part.split("=") for part in text.split(";"))
 
 
-def numbers(rule, name):
+def numbers(rule: dict[str, Any], name: str) -> list[int]:
     return [int(item) for item in rule[name].split(",")] if name in rule else []
 
 
-def by_days(rule):
+def by_days(rule: dict[str, Any]) -> list[tuple[int, int]]:
     items = rule["BYDAY"].split(",") if "BYDAY" in rule else []
     return [(int(item[:-2] or 0), CODES.index(item[-2:])) for item in items]
 
 
-def year_length(year):
+def year_length(year: int) -> int:
     return (date(year + 1, 1, 1) - date(year, 1, 1)).days
 
 
-def month_length(year, month):
+def month_length(year: int, month: int) -> int:
     following = date(year + month // 12, month % 12 + 1, 1)
     return (following - date(year, month, 1)).days
 
 
-def week_of(day, week_start):
+def week_of(day: date, week_start: int) -> tuple[int, int]:
     """Year and number of the week, by the day in its middle: the week is in that day's year."""
     first = day - timedelta((day.weekday() - week_start) % 7)
     middle = first + timedelta(3)
     return middle.year, (middle.timetuple().tm_yday - 1) // 7 + 1
 
 
-def weeks_in(year, week_start):
+def weeks_in(year: int, week_start: int) -> int:
     return max(
         week_of(date(year, 12, 31 - back), week_start)[1]
         for back in range(7)
@@ -49,7 +51,7 @@ def weeks_in(year, week_start):
     )
 
 
-def nth_fits(n, weekday, day, in_year):
+def nth_fits(n: int, weekday: int, day: date, in_year: bool) -> bool:
     if day.weekday() != weekday:
         return False
     if n == 0:
@@ -61,7 +63,7 @@ def nth_fits(n, weekday, day, in_year):
     return n == (index - 1) // 7 + 1 or n == -((length - index) // 7 + 1)
 
 
-def day_fits(rule, day, start):  # noqa: C901  one test after another, as the table has them
+def day_fits(rule: dict[str, Any], day: date, start: datetime) -> bool:  # noqa: C901  one test after another, as the table has them
     """All BY parts that speak of days, with what is left open taken from the start."""
     freq, week_start = rule["FREQ"], CODES.index(rule.get("WKST", "MO"))
     months, month_days = numbers(rule, "BYMONTH"), numbers(rule, "BYMONTHDAY")
@@ -90,7 +92,7 @@ def day_fits(rule, day, start):  # noqa: C901  one test after another, as the ta
     return not days or any(nth_fits(n, weekday, day, in_year) for n, weekday in days)
 
 
-def period_days(rule, start, index):
+def period_days(rule: dict[str, Any], start: datetime, index: int) -> list[date]:
     """The days of the index-th period, counted in steps of INTERVAL."""
     step = index * int(rule.get("INTERVAL", "1"))
     week_start = CODES.index(rule.get("WKST", "MO"))
@@ -112,7 +114,7 @@ def period_days(rule, start, index):
             return [start.date() + timedelta(step)]
 
 
-def times(rule, start):
+def times(rule: dict[str, Any], start: datetime) -> list[timedelta]:
     hours = numbers(rule, "BYHOUR") or [start.hour]
     minutes = numbers(rule, "BYMINUTE") or [start.minute]
     seconds = numbers(rule, "BYSECOND") or [start.second]
@@ -126,7 +128,7 @@ def times(rule, start):
     )
 
 
-def choose(rule, values):
+def choose(rule: dict[str, Any], values: list[datetime]) -> list[datetime]:
     positions = numbers(rule, "BYSETPOS")
     if not positions:
         return values
@@ -137,9 +139,9 @@ def choose(rule, values):
     ]
 
 
-def walls(rule, start, end):
+def walls(rule: dict[str, Any], start: datetime, end: datetime) -> list[datetime]:
     """Naive datetimes of a rule of days or longer, before `end`."""
-    found, clock, index = [], times(rule, start), 0
+    candidates, clock, index = [], times(rule, start), 0
     if "BYWEEKNO" in rule and int(rule.get("INTERVAL", "1")) == 1:
         index = -1
     while True:
@@ -152,12 +154,14 @@ def walls(rule, start, end):
             if day_fits(rule, day, start)
             for at in clock
         ]
-        found += [wall for wall in choose(rule, values) if start <= wall < end]
+        candidates += [wall for wall in choose(rule, values) if start <= wall < end]
         index += 1
-    return found[: int(rule["COUNT"])] if "COUNT" in rule else found
+    return candidates[: int(rule["COUNT"])] if "COUNT" in rule else candidates
 
 
-def instants_of_wall(wall, zone, gap="shift", fold="first"):
+def instants_of_wall(
+    wall: datetime, zone: ZoneInfo, gap: str = "shift", fold: str = "first"
+) -> list[datetime]:
     first = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
     second = wall.replace(tzinfo=zone, fold=1).astimezone(UTC)
     if first.astimezone(zone).replace(tzinfo=None) != wall:  # in a gap
@@ -167,7 +171,7 @@ def instants_of_wall(wall, zone, gap="shift", fold="first"):
     return {"first": [first], "last": [second], "both": sorted({first, second})}[fold]
 
 
-def gap_end(low, high, zone):
+def gap_end(low: Any, high: Any, zone: Any) -> Any:
     """The first instant after the change, by halving."""
     low, high = int(low.timestamp()) - 90_000, int(high.timestamp())
     after = datetime.fromtimestamp(high, zone).utcoffset()
@@ -180,23 +184,25 @@ def gap_end(low, high, zone):
     return datetime.fromtimestamp(high, UTC)
 
 
-def elapsed(rule, start, zone, end):
+def elapsed(rule: dict[str, Any], start: datetime, zone: ZoneInfo, end: datetime) -> list[datetime]:
     """Instants of a rule of hours, minutes or seconds, by looking at every second of a period."""
     unit, interval = UNIT[rule["FREQ"]], int(rule.get("INTERVAL", "1"))
     begin = start.replace(tzinfo=zone).astimezone(UTC)
     base = begin - timedelta(seconds=(start.minute * 60 + start.second) % unit)
-    found, index = [], 0
+    candidates, index = [], 0
     while True:
         first = base + timedelta(seconds=index * unit * interval)
         if first >= end:
             break
         values = [first + timedelta(seconds=s) for s in seconds_of(rule, start, first, zone)]
-        found += [at for at in choose(rule, values) if begin <= at < end]
+        candidates += [at for at in choose(rule, values) if begin <= at < end]
         index += 1
-    return found[: int(rule["COUNT"])] if "COUNT" in rule else found
+    return candidates[: int(rule["COUNT"])] if "COUNT" in rule else candidates
 
 
-def seconds_of(rule, start, first, zone):
+def seconds_of(
+    rule: dict[str, Any], start: datetime, first: datetime, zone: ZoneInfo
+) -> Iterator[int]:
     unit = UNIT[rule["FREQ"]]
     minutes, seconds = numbers(rule, "BYMINUTE"), numbers(rule, "BYSECOND")
     own = (start.minute * 60 + start.second) % unit
@@ -219,17 +225,19 @@ def seconds_of(rule, start, first, zone):
             yield second
 
 
-def instants(text, start, zone, end, gap="shift", fold="first"):
-    """All occurrences from `start`, a naive wall time in `zone`, before the instant `end`."""
-    rule, zone = parts_of(text), ZoneInfo(zone)
+def instants(
+    text: str, start: datetime, name: str, end: datetime, gap: str = "shift", fold: str = "first"
+) -> list[datetime]:
+    """All occurrences from `start`, a naive wall time in the zone, before the instant `end`."""
+    rule, zone = parts_of(text), ZoneInfo(name)
     if rule["FREQ"] in UNIT:
-        found = elapsed(rule, start, zone, end)
+        candidate = elapsed(rule, start, zone, end)
     else:
         far = end.replace(tzinfo=None) + timedelta(3)
-        found = [
+        candidate = [
             at for wall in walls(rule, start, far) for at in instants_of_wall(wall, zone, gap, fold)
         ]
     if "UNTIL" in rule:
         until = datetime.strptime(rule["UNTIL"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-        found = [at for at in found if at <= until]
-    return sorted({at for at in found if at < end})
+        candidate = [at for at in candidate if at <= until]
+    return sorted({at for at in candidate if at < end})

@@ -1,6 +1,8 @@
 """Rules as hypothesis makes them up: legal by RFC 5545, and likely to fire."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -21,19 +23,19 @@ FIRST_START = datetime(2009, 1, 1)  # noqa: DTZ001  a wall
 FIRST_UNTIL = datetime(2011, 1, 1)  # noqa: DTZ001  a wall
 
 
-def some(low, high, most=3, *, signed=False):
+def some(low: int, high: int, most: int = 3, *, signed: bool = False) -> Any:
     values = st.integers(low, high)
     if signed:
         values = values | st.integers(-high, -low)
     return st.lists(values, min_size=1, max_size=most, unique=True)
 
 
-def joined(values):
+def joined(values: list[int]) -> str:
     return ",".join(map(str, values))
 
 
 @st.composite
-def by_day(draw, numbers):
+def by_day(draw: Callable[..., Any], numbers: list[int]) -> str:
     codes = draw(st.lists(st.sampled_from(CODES), min_size=1, max_size=4, unique=True))
     if not numbers or draw(st.booleans()):
         return ",".join(codes)
@@ -53,7 +55,12 @@ INTERVALS = {"YEARLY": 4, "MONTHLY": 18, "WEEKLY": 60, "DAILY": 400}
 
 
 @st.composite
-def long_rules(draw, freqs=("YEARLY", "MONTHLY", "WEEKLY", "DAILY"), *, bound=True):
+def long_rules(
+    draw: Callable[..., Any],
+    freqs: tuple[str, ...] = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY"),
+    *,
+    bound: bool = True,
+) -> str:
     """Rules of days and longer, without DTSTART."""
     freq = draw(st.sampled_from(list(freqs)))
     rule = {"FREQ": freq}
@@ -75,7 +82,7 @@ def long_rules(draw, freqs=("YEARLY", "MONTHLY", "WEEKLY", "DAILY"), *, bound=Tr
 
 
 @st.composite
-def bounds(draw, rule):
+def bounds(draw: Callable[..., Any], rule: dict[str, Any]) -> None:
     kind = draw(st.integers(0, 5))
     if kind == 0:
         rule["COUNT"] = draw(st.integers(1, 40))
@@ -85,7 +92,7 @@ def bounds(draw, rule):
 
 
 @st.composite
-def day_part(draw, name, freq, names):
+def day_part(draw: Callable[..., Any], name: str, freq: str, names: list[str]) -> str:
     match name:
         case "BYMONTH":
             return joined(draw(some(1, 12)))
@@ -105,7 +112,9 @@ def day_part(draw, name, freq, names):
 
 
 @st.composite
-def short_rules(draw, freqs=("HOURLY", "MINUTELY", "SECONDLY")):
+def short_rules(
+    draw: Callable[..., Any], freqs: tuple[str, str, str] = ("HOURLY", "MINUTELY", "SECONDLY")
+) -> str:
     freq = draw(st.sampled_from(list(freqs)))
     interval = draw(st.integers(1, {"HOURLY": 30, "MINUTELY": 2000, "SECONDLY": 90_000}[freq]))
     rule = {"FREQ": freq, "INTERVAL": interval}

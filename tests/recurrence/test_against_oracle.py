@@ -1,6 +1,7 @@
 """The engine and the slow oracle say the same, forwards and backwards, in every zone."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,16 +16,18 @@ LONG_AGO = datetime(1960, 1, 1, tzinfo=UTC)
 MANY = 3000
 
 
-def agree(text, start, zone, end, gap="shift", fold="first"):
+def agree(
+    text: str, start: datetime, zone: str, end: datetime, gap: str = "shift", fold: str = "first"
+) -> None:
     wanted = oracle.instants(text, start, zone, end, gap, fold)
     value = engine(text, start, zone, gap, fold)
-    found = value.between(LONG_AGO, end, limit=MANY) if value else []
-    assert found == wanted[:MANY]
+    candidate = value.between(LONG_AGO, end, limit=MANY) if value else []
+    assert candidate == wanted[:MANY]
     if value and len(wanted) < MANY:
         assert backwards(value, end, 40) == wanted[::-1][:40]
 
 
-def engine(text, start, zone, gap, fold) -> Recurrence | None:
+def engine(text: str, start: datetime, zone: str, gap: Any, fold: Any) -> Recurrence | None:
     try:
         block = f"DTSTART;TZID={zone}:{start:%Y%m%dT%H%M%S}\nRRULE:{text}"
         return rrule(block, dst_gap=gap, dst_fold=fold)
@@ -34,11 +37,11 @@ def engine(text, start, zone, gap, fold) -> Recurrence | None:
         return None
 
 
-def backwards(value, end, count):
-    found = []
-    while len(found) < count and (end := value.before(end)) is not None:
-        found.append(end)
-    return found
+def backwards(value: Recurrence, end: datetime, count: int) -> list[datetime]:
+    candidates: list[datetime] = []
+    while len(candidates) < count and (end := value.before(end)) is not None:
+        candidates.append(end)
+    return candidates
 
 
 @given(
@@ -48,12 +51,16 @@ def backwards(value, end, count):
     st.sampled_from(["shift", "skip", "end"]),
     st.sampled_from(["first", "last", "both"]),
 )
-def test_rules_of_days_and_longer_are_those_of_the_oracle(text, start, zone, gap, fold):
+def test_rules_of_days_and_longer_are_those_of_the_oracle(
+    text: str, start: datetime, zone: str, gap: str, fold: str
+) -> None:
     agree(text, start, zone, (start + timedelta(1100)).replace(tzinfo=UTC), gap, fold)
 
 
 @given(short_rules(), starts, zones)
-def test_rules_of_hours_and_shorter_are_those_of_the_oracle(text, start, zone):
+def test_rules_of_hours_and_shorter_are_those_of_the_oracle(
+    text: str, start: datetime, zone: str
+) -> None:
     rule = oracle.parts_of(text)
     step = timedelta(seconds=int(rule["INTERVAL"]) * oracle.UNIT[rule["FREQ"]])
     agree(text, start, zone, (start + min(timedelta(40), 120 * step)).replace(tzinfo=UTC))
@@ -96,13 +103,17 @@ SHORT = [
 @pytest.mark.parametrize(("zone", "day"), CHANGES)
 @pytest.mark.parametrize("text", LONG)
 @pytest.mark.parametrize(("gap", "fold"), [("shift", "first"), ("skip", "last"), ("end", "both")])
-def test_days_around_a_change_of_clocks_are_those_of_the_oracle(zone, day, text, gap, fold):
+def test_days_around_a_change_of_clocks_are_those_of_the_oracle(
+    zone: str, day: str, text: str, gap: str, fold: str
+) -> None:
     start = datetime.fromisoformat(day)
     agree(text, start, zone, (start + timedelta(5)).replace(tzinfo=UTC), gap, fold)
 
 
 @pytest.mark.parametrize(("zone", "day"), CHANGES)
 @pytest.mark.parametrize("text", SHORT)
-def test_hours_around_a_change_of_clocks_are_those_of_the_oracle(zone, day, text):
+def test_hours_around_a_change_of_clocks_are_those_of_the_oracle(
+    zone: str, day: str, text: str
+) -> None:
     start = datetime.fromisoformat(day) + timedelta(hours=18)
     agree(text, start, zone, (start + timedelta(2.5)).replace(tzinfo=UTC))

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -9,11 +10,11 @@ from onbeat.recurrence import cron
 NEW_YEAR = datetime(2025, 1, 1, tzinfo=UTC)
 
 
-def next_days(text, count=4, after=NEW_YEAR, **options):
+def next_days(text: str, count: int = 4, after: datetime = NEW_YEAR, **options: Any) -> list[str]:
     return [f"{at:%m-%d}" for at in cron(text, **options).take(count, after=after)]
 
 
-def local(text, zone, after, count, **options):
+def local(text: str, zone: str, after: datetime, count: int, **options: Any) -> list[str]:
     value = cron(text, tz=zone, **options)
     return [f"{at.astimezone(ZoneInfo(zone)):%m-%d %H:%M}" for at in value.take(count, after=after)]
 
@@ -40,23 +41,28 @@ def local(text, zone, after, count, **options):
         ("@monthly", ["02-01", "03-01", "04-01", "05-01"]),
     ],
 )
-def test_an_expression_selects_its_days(text, days):
+def test_an_expression_selects_its_days(text: str, days: list[str]) -> None:
     assert next_days(text) == days
 
 
-def test_six_fields_begin_with_seconds():
-    found = cron("*/20 30 9 * * *").take(4, after=NEW_YEAR)
-    assert [f"{at:%H:%M:%S}" for at in found] == ["09:30:00", "09:30:20", "09:30:40", "09:30:00"]
+def test_six_fields_begin_with_seconds() -> None:
+    candidates = cron("*/20 30 9 * * *").take(4, after=NEW_YEAR)
+    assert [f"{at:%H:%M:%S}" for at in candidates] == [
+        "09:30:00",
+        "09:30:20",
+        "09:30:40",
+        "09:30:00",
+    ]
 
 
-def test_a_fixed_time_in_the_gap_runs_once_at_its_end():
+def test_a_fixed_time_in_the_gap_runs_once_at_its_end() -> None:
     after = datetime(2025, 3, 8, 12, tzinfo=UTC)
     expected = ["03-09 03:00", "03-10 02:15", "03-10 02:45"]
     assert local("15,45 2 * * *", "America/New_York", after, 3) == expected
     assert local("15,45 2 * * *", "America/New_York", after, 1, dst_gap="skip") == ["03-10 02:15"]
 
 
-def test_a_fixed_time_in_the_fold_runs_as_often_as_asked():
+def test_a_fixed_time_in_the_fold_runs_as_often_as_asked() -> None:
     after = datetime(2025, 11, 1, 12, tzinfo=UTC)
     value = cron("30 1 * * *", tz="America/New_York")
     assert [at.hour for at in value.take(2, after=after)] == [5, 6]
@@ -64,24 +70,24 @@ def test_a_fixed_time_in_the_fold_runs_as_often_as_asked():
     assert [at.hour for at in value.take(3, after=after)] == [5, 6, 6]
 
 
-def test_a_starred_hour_runs_in_real_time():
+def test_a_starred_hour_runs_in_real_time() -> None:
     after = datetime(2025, 11, 2, 4, 30, tzinfo=UTC)
-    found = cron("0 * * * *", tz="America/New_York").take(4, after=after)
-    assert [at.hour for at in found] == [5, 6, 7, 8]
+    candidates = cron("0 * * * *", tz="America/New_York").take(4, after=after)
+    assert [at.hour for at in candidates] == [5, 6, 7, 8]
 
 
-def test_a_lost_day_is_a_corrected_clock():
+def test_a_lost_day_is_a_corrected_clock() -> None:
     after = datetime(2011, 12, 29, 20, tzinfo=UTC)
     assert local("0 9 * * *", "Pacific/Apia", after, 1) == ["12-31 09:00"]
 
 
-def test_the_prefix_names_the_zone():
+def test_the_prefix_names_the_zone() -> None:
     value = cron("TZ=Europe/Berlin 0 9 * * *", tz="Asia/Tokyo")
     assert (value.tz, value.text) == ("Europe/Berlin", "0 9 * * *")
     assert value.after(NEW_YEAR).hour == 8
 
 
-def test_a_hash_is_stable_and_goes_by_the_key():
+def test_a_hash_is_stable_and_goes_by_the_key() -> None:
     # These are part of what is stored: a change would move every schedule that has H.
     assert [f"{cron('H H * * *', key=key).after(NEW_YEAR):%H:%M}" for key in ("a", "b")] == [
         "02:08",
@@ -91,7 +97,7 @@ def test_a_hash_is_stable_and_goes_by_the_key():
     assert cron("0 * * * *", key="a") == cron("0 * * * *", key="b")
 
 
-def test_a_hash_can_have_steps_and_a_range():
+def test_a_hash_can_have_steps_and_a_range() -> None:
     minutes = [at.minute for at in cron("H/15 * * * *", key="x").take(4, after=NEW_YEAR)]
     assert {minute % 15 for minute in minutes} == {minutes[0] % 15}
     assert len(set(minutes)) == 4
@@ -122,19 +128,19 @@ def test_a_hash_can_have_steps_and_a_range():
         ("0 0 * * １", 8, "0 to 7"),
     ],
 )
-def test_a_fault_is_pointed_at(text, position, words):
+def test_a_fault_is_pointed_at(text: str, position: int, words: str) -> None:
     with pytest.raises(BadRecurrence, match=words) as error:
         cron(text)
     assert error.value.position == position
 
 
 @pytest.mark.parametrize("text", ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 0 29 2 * 2023"])
-def test_what_never_fires_is_refused(text):
+def test_what_never_fires_is_refused(text: str) -> None:
     with pytest.raises(BadRecurrence, match="never"):
         cron(text)
 
 
-def test_text_round_trips():
+def test_text_round_trips() -> None:
     for text in ["*/5 9-17 * * mon-fri", "@daily", "0 0 9 L * ? 2030", "H H(1-5) * * *"]:
         value = cron(text, tz="Asia/Tokyo", key="k")
         assert cron(value.text, tz=value.tz, key="k") == value

@@ -1,7 +1,9 @@
 """The same as other libraries, each where it is known to be right."""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,7 +18,7 @@ from onbeat.recurrence import cron, rrule
 from recurrence.strategies import long_rules, starts
 
 
-def mixed_numbers(text):
+def mixed_numbers(text: str) -> bool:
     """BYDAY with and without numbers, which dateutil reads as the numbered ones only."""
     by_day = next((part for part in text.split(";") if part.startswith("BYDAY")), "")
     items = by_day.partition("=")[2].split(",")
@@ -24,7 +26,7 @@ def mixed_numbers(text):
 
 
 @given(long_rules(), starts)
-def test_dateutil_agrees_in_utc(text, start):
+def test_dateutil_agrees_in_utc(text: str, start: datetime) -> None:
     # Weeks at the ends of the year, and leap seconds, are where it goes its own ways. So is the
     # first week of a BYSETPOS: it counts from DTSTART on, where the whole week is meant.
     assume("BYWEEKNO" not in text and not mixed_numbers(text) and "60" not in text)
@@ -36,15 +38,15 @@ def test_dateutil_agrees_in_utc(text, start):
     theirs = rrulestr(text.replace("Z", ""), dtstart=start)
     end = start + timedelta(1500)
     wanted = [at.replace(tzinfo=UTC) for at in theirs.xafter(start, 60, inc=True) if at < end]
-    found = value.between(
+    candidate = value.between(
         start.replace(tzinfo=UTC) - timedelta(1), end.replace(tzinfo=UTC), limit=60
     )
-    assert found == wanted[:60]
+    assert candidate == wanted[:60]
 
 
 @st.composite
-def crons(draw):
-    def field(low, high, step):
+def crons(draw: Callable[..., Any]) -> str:
+    def field(low: int, high: int, step: int) -> str:
         number = st.integers(low, high).map(str)
         stretch = st.tuples(st.integers(low, high), st.integers(low, high)).map(
             lambda pair: f"{min(pair)}-{max(pair)}"
@@ -62,7 +64,7 @@ def crons(draw):
 
 
 @given(crons(), starts)
-def test_cronsim_agrees_in_utc(text, start):
+def test_cronsim_agrees_in_utc(text: str, start: datetime) -> None:
     start = start.replace(tzinfo=UTC)
     simulated = CronSim(text, start)
     wanted = [next(simulated) for _ in range(20)]
@@ -70,7 +72,7 @@ def test_cronsim_agrees_in_utc(text, start):
 
 
 @given(crons(), starts)
-def test_croniter_agrees_in_utc(text, start):
+def test_croniter_agrees_in_utc(text: str, start: datetime) -> None:
     day, weekday = text.split()[2], text.split()[4]
     # It takes `*/2` beside a weekday for a day that was named, and `1-1` for every value;
     # Vixie's cron does neither.
@@ -82,7 +84,7 @@ def test_croniter_agrees_in_utc(text, start):
 
 
 @pytest.mark.parametrize("text", ["0 0 L * *", "0 0 * * 5L", "0 0 * * 2#2", "0 0 LW * *"])
-def test_cronsim_agrees_on_last_and_nth_days(text):
+def test_cronsim_agrees_on_last_and_nth_days(text: str) -> None:
     start = datetime(2024, 1, 1, tzinfo=UTC)
     simulated = CronSim(text, start)
     assert cron(text).take(50, after=start) == [next(simulated) for _ in range(50)]
@@ -102,7 +104,7 @@ def test_cronsim_agrees_on_last_and_nth_days(text):
         ("0,30 0-3 * * *", "Europe/Berlin", "2025-10-25"),
     ],
 )
-def test_cronsim_agrees_on_changes_of_clocks(text, zone, day):
+def test_cronsim_agrees_on_changes_of_clocks(text: str, zone: str, day: str) -> None:
     start = datetime.fromisoformat(day).replace(tzinfo=ZoneInfo(zone))
     simulated = CronSim(text, start)
     wanted = [next(simulated).astimezone(UTC) for _ in range(150)]

@@ -11,21 +11,21 @@ NEW_YORK = "DTSTART;TZID=America/New_York:"
 BEFORE = datetime(1990, 1, 1, tzinfo=UTC)
 
 
-def days(text, count):
+def days(text: str, count: int) -> list[str]:
     """Local dates as the RFC writes them: month and day, a year where it changes."""
     value = rrule(text)
     zone = ZoneInfo(value.tz)
     return [f"{at.astimezone(zone):%Y-%m-%d}" for at in value.take(count, after=BEFORE)]
 
 
-def dates(year, text):
-    found = []
+def dates(year: int, text: str) -> list[str]:
+    candidates = []
     for word in text.split():
         if word.endswith(":"):
             year = int(word[:-1])
         else:
-            found.append(f"{year}-{word}")
-    return found
+            candidates.append(f"{year}-{word}")
+    return candidates
 
 
 EXAMPLES = [
@@ -98,18 +98,18 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize(("start", "rule", "expected"), EXAMPLES)
-def test_an_example_gives_the_dates_it_lists(start, rule, expected):
+def test_an_example_gives_the_dates_it_lists(start: str, rule: str, expected: list[str]) -> None:
     assert days(f"{NEW_YORK}{start}\nRRULE:{rule}", len(expected)) == expected
 
 
-def test_the_wall_time_stays_over_the_change_of_clocks():
+def test_the_wall_time_stays_over_the_change_of_clocks() -> None:
     value = rrule(f"{NEW_YORK}19970902T090000\nRRULE:FREQ=DAILY;UNTIL=19971224T000000Z")
-    found = value.take(1000, after=BEFORE)
-    assert len(found) == 113
-    assert (found[0].hour, found[-1].hour) == (13, 14)
+    candidate = value.take(1000, after=BEFORE)
+    assert len(candidate) == 113
+    assert (candidate[0].hour, candidate[-1].hour) == (13, 14)
 
 
-def test_hours_of_a_day_and_minutes_of_an_hour():
+def test_hours_of_a_day_and_minutes_of_an_hour() -> None:
     value = rrule(f"{NEW_YORK}19970902T090000\nRRULE:FREQ=HOURLY;INTERVAL=3;UNTIL=19970902T210000Z")
     assert [at.hour for at in value.take(9, after=BEFORE)] == [13, 16, 19]
     value = rrule(f"{NEW_YORK}19970902T090000\nRRULE:FREQ=MINUTELY;INTERVAL=90;COUNT=4")
@@ -121,7 +121,7 @@ def test_hours_of_a_day_and_minutes_of_an_hour():
     ]
 
 
-def test_every_20_minutes_of_the_day_two_ways():
+def test_every_20_minutes_of_the_day_two_ways() -> None:
     daily = rrule(
         f"{NEW_YORK}19970902T090000\n"
         "RRULE:FREQ=DAILY;BYHOUR=9,10,11,12,13,14,15,16;BYMINUTE=0,20,40"
@@ -132,7 +132,7 @@ def test_every_20_minutes_of_the_day_two_ways():
     assert daily.take(500, after=BEFORE) == minutely.take(500, after=BEFORE)
 
 
-def test_a_date_left_out_and_a_date_put_in():
+def test_a_date_left_out_and_a_date_put_in() -> None:
     value = rrule(
         "DTSTART:20250101T090000Z\r\nRRULE:FREQ=WEEKLY;COU\r\n NT=3\r\n"
         "RDATE:20250103T120000Z\r\nEXDATE:20250108T090000Z"

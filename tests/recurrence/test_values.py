@@ -1,4 +1,5 @@
 from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -23,37 +24,42 @@ from onbeat.recurrence import (
     union,
     weekly,
 )
+from onbeat.recurrence.recurrence import Recurrence
 from recurrence.strategies import long_rules, short_rules, starts, zones
 
 NEW_YEAR = datetime(2025, 1, 1, tzinfo=UTC)
 BERLIN = "Europe/Berlin"
 
 
-def days(values):
+def days(values: list[datetime]) -> list[str]:
     return [f"{at:%m-%d}" for at in values]
 
 
 @given(long_rules(bound=False) | short_rules(), starts, zones, st.integers(0, 10**9))
-def test_after_and_before_are_inverse_and_between_is_repeated_after(text, start, zone, away):
+def test_after_and_before_are_inverse_and_between_is_repeated_after(
+    text: str, start: datetime, zone: str, away: int
+) -> None:
     try:
         value = rrule(f"DTSTART;TZID={zone}:{start:%Y%m%dT%H%M%S}\nRRULE:{text}")
     except BadRecurrence:
         return
-    asked = start.replace(tzinfo=UTC) + timedelta(seconds=away)
-    found = value.take(6, after=asked)
-    assert found == sorted(set(found))
-    assert all(at > asked for at in found)
-    for at in found:
+    request = start.replace(tzinfo=UTC) + timedelta(seconds=away)
+    candidate = value.take(6, after=request)
+    assert candidate == sorted(set(candidate))
+    assert all(at > request for at in candidate)
+    for at in candidate:
         assert value.after(at - timedelta(microseconds=1)) == at
         assert value.before(at + timedelta(microseconds=1)) == at
-    if found:
-        assert value.between(asked, found[-1]) == found[:-1]
-        back = value.before(found[0])
-        assert back is None or (back <= asked and value.after(back) == found[0])
+    if candidate:
+        assert value.between(request, candidate[-1]) == candidate[:-1]
+        back = value.before(candidate[0])
+        assert back is None or (back <= request and value.after(back) == candidate[0])
 
 
 @given(st.integers(1, 30), st.integers(0, 6), zones)
-def test_a_last_weekday_is_the_same_by_number_and_by_position(day, weekday, zone):
+def test_a_last_weekday_is_the_same_by_number_and_by_position(
+    day: int, weekday: int, zone: str
+) -> None:
     code = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"][weekday]
     start = f"DTSTART;TZID={zone}:200001{day:02}T023000\nRRULE:FREQ=MONTHLY;BYDAY="
     one, two = rrule(f"{start}-1{code}"), rrule(f"{start}{code};BYSETPOS=-1")
@@ -61,7 +67,7 @@ def test_a_last_weekday_is_the_same_by_number_and_by_position(day, weekday, zone
 
 
 @pytest.mark.parametrize("freq", ["DAILY", "WEEKLY", "MONTHLY", "YEARLY"])
-def test_the_age_of_a_start_changes_nothing(freq):
+def test_the_age_of_a_start_changes_nothing(freq: str) -> None:
     old = rrule(f"DTSTART:16250601T090000Z\nRRULE:FREQ={freq}")
     new = rrule(f"DTSTART:20250601T090000Z\nRRULE:FREQ={freq}")
     after = datetime(2025, 7, 1, tzinfo=UTC)
@@ -81,7 +87,7 @@ def test_the_age_of_a_start_changes_nothing(freq):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Australia/Lord_Howe"])
-def test_a_count_ends_where_counting_would(text, zone):
+def test_a_count_ends_where_counting_would(text: str, zone: str) -> None:
     block = f"DTSTART;TZID={zone}:20200101T090000\nRRULE:{text}"
     begin = datetime(2019, 1, 1, tzinfo=UTC)
     unbound = rrule(block).take(200, after=begin)
@@ -89,7 +95,7 @@ def test_a_count_ends_where_counting_would(text, zone):
         assert rrule(f"{block};COUNT={count}").take(300, after=begin) == unbound[:count]
 
 
-def test_a_rule_without_start_waits_for_its_anchor():
+def test_a_rule_without_start_waits_for_its_anchor() -> None:
     spec = rrule("FREQ=DAILY;COUNT=5").spec()
     assert needs_anchor(spec)
     at = datetime(2025, 1, 1, 9, 30, 15, 123456, tzinfo=UTC)
@@ -97,12 +103,12 @@ def test_a_rule_without_start_waits_for_its_anchor():
     assert (anchored.anchor, anchored.anchored) == ("2025-01-01T09:30:15Z", True)
     assert not needs_anchor(anchored)
     assert anchor(anchored, NEW_YEAR) == anchored
-    found = compile_spec(anchored).take(9, after=datetime(2000, 1, 1, tzinfo=UTC))
-    assert days(found) == ["01-02", "01-03", "01-04", "01-05", "01-06"]
-    assert {at.second for at in found} == {15}
+    candidates = compile_spec(anchored).take(9, after=datetime(2000, 1, 1, tzinfo=UTC))
+    assert days(candidates) == ["01-02", "01-03", "01-04", "01-05", "01-06"]
+    assert {at.second for at in candidates} == {15}
 
 
-def test_an_anchored_rule_never_fires_at_its_anchor():
+def test_an_anchored_rule_never_fires_at_its_anchor() -> None:
     at = datetime(2025, 1, 6, 9, tzinfo=UTC)
     spec = anchor(rrule("FREQ=WEEKLY;BYDAY=MO;BYHOUR=9").spec(), at)
     assert compile_spec(spec).after(NEW_YEAR) == at + timedelta(7)
@@ -110,14 +116,14 @@ def test_an_anchored_rule_never_fires_at_its_anchor():
     assert compile_spec(spec).after(NEW_YEAR) == at + timedelta(minutes=15)
 
 
-def test_an_explicit_start_counts():
+def test_an_explicit_start_counts() -> None:
     at = datetime(2025, 1, 6, 9, tzinfo=UTC)
     assert rrule("FREQ=WEEKLY", start=at).after(NEW_YEAR) == at
     assert every("15m", start=at).after(NEW_YEAR) == at
     assert rrule("FREQ=WEEKLY;BYDAY=TU", start=at).after(NEW_YEAR) == at + timedelta(1)
 
 
-def test_a_rule_without_start_is_previewed_from_where_it_is_asked():
+def test_a_rule_without_start_is_previewed_from_where_it_is_asked() -> None:
     value = rrule("FREQ=DAILY")
     assert value.after(NEW_YEAR) == NEW_YEAR + timedelta(1)
     assert days(rrule("FREQ=DAILY;COUNT=3").take(9, after=NEW_YEAR)) == ["01-02", "01-03", "01-04"]
@@ -135,7 +141,7 @@ def test_a_rule_without_start_is_previewed_from_where_it_is_asked():
         rrule("FREQ=DAILY", dst_gap="skip", dst_fold="both"),
     ],
 )  # fmt: skip
-def test_a_spec_goes_through_json_and_back(value):
+def test_a_spec_goes_through_json_and_back(value: Recurrence) -> None:
     kept = msgspec.json.encode(value.spec())
     spec = msgspec.json.decode(kept, type=RecurrenceSpec)
     assert compile_spec(spec) == value
@@ -143,7 +149,7 @@ def test_a_spec_goes_through_json_and_back(value):
     assert compile_spec(spec) is compile_spec(value.spec())
 
 
-def test_naive_datetimes_are_refused():
+def test_naive_datetimes_are_refused() -> None:
     naive = datetime(2025, 1, 1)  # noqa: DTZ001  that is the point
     for ask in (
         cron("@daily").after,
@@ -155,21 +161,21 @@ def test_naive_datetimes_are_refused():
             ask(naive)
 
 
-def test_answers_are_in_utc_whatever_the_question():
-    asked = datetime(2025, 1, 1, 5, tzinfo=timezone(timedelta(hours=5)))
-    found = cron("0 1 * * *").after(asked)
-    assert found == NEW_YEAR + timedelta(hours=1)
-    assert found.tzinfo is UTC
+def test_answers_are_in_utc_whatever_the_question() -> None:
+    request = datetime(2025, 1, 1, 5, tzinfo=timezone(timedelta(hours=5)))
+    candidate = cron("0 1 * * *").after(request)
+    assert candidate == NEW_YEAR + timedelta(hours=1)
+    assert candidate.tzinfo is UTC
 
 
-def test_both_ends_of_between_are_left_out():
+def test_both_ends_of_between_are_left_out() -> None:
     value = every("1h", start=NEW_YEAR)
-    found = value.between(NEW_YEAR, NEW_YEAR + timedelta(hours=3))
-    assert [at.hour for at in found] == [1, 2]
+    candidates = value.between(NEW_YEAR, NEW_YEAR + timedelta(hours=3))
+    assert [at.hour for at in candidates] == [1, 2]
     assert len(value.between(NEW_YEAR, NEW_YEAR + timedelta(9), limit=5)) == 5
 
 
-def test_periods_are_exact_and_never_drift():
+def test_periods_are_exact_and_never_drift() -> None:
     value = every(timedelta(microseconds=333_333), start=NEW_YEAR)
     at = NEW_YEAR
     for n in range(1, 100):
@@ -181,28 +187,28 @@ def test_periods_are_exact_and_never_drift():
     )
 
 
-def test_months_are_counted_by_the_calendar():
+def test_months_are_counted_by_the_calendar() -> None:
     value = every("P1M", start="2025-01-31T09:00:00Z")
     assert days(value.take(4, after=NEW_YEAR)) == ["01-31", "02-28", "03-31", "04-30"]
 
 
-def test_once_is_once():
+def test_once_is_once() -> None:
     value = once("2025-01-31T10:00:00+01:00")
     assert value.after(NEW_YEAR) == datetime(2025, 1, 31, 9, tzinfo=UTC)
     assert value.after(value.after(NEW_YEAR)) is None
     assert value.before(NEW_YEAR) is None
 
 
-def test_the_first_of_the_month_comes_once():
+def test_the_first_of_the_month_comes_once() -> None:
     value = first_of_month("00:00")
     cases = {"2024-08-15T10:30": "2024-09-01", "2024-08-01T10:30": "2024-09-01",
              "2024-12-31T23:59:59": "2025-01-01", "2024-08-01T00:00": "2024-09-01"}  # fmt: skip
-    for asked, expected in cases.items():
-        found = value.after(datetime.fromisoformat(asked).replace(tzinfo=UTC))
-        assert f"{found:%Y-%m-%dT%H:%M}" == f"{expected}T00:00"
+    for request, expected in cases.items():
+        candidate = value.after(datetime.fromisoformat(request).replace(tzinfo=UTC))
+        assert f"{candidate:%Y-%m-%dT%H:%M}" == f"{expected}T00:00"
 
 
-def test_weekly_takes_days_in_two_ways():
+def test_weekly_takes_days_in_two_ways() -> None:
     one = weekly("MO", "wednesday", at="09:00", tz=BERLIN)
     assert (
         one == weekly("MO,WE 09:00", tz=BERLIN) == weekly("mon wed", at="9:00", tz=ZoneInfo(BERLIN))
@@ -213,7 +219,7 @@ def test_weekly_takes_days_in_two_ways():
             weekly(*wrong)
 
 
-def test_a_function_of_time_is_a_recurrence():
+def test_a_function_of_time_is_a_recurrence() -> None:
     value = function(lambda after: after + timedelta(hours=6))
     assert value.after(NEW_YEAR) == NEW_YEAR + timedelta(hours=6)
     midnights = function(
@@ -226,7 +232,7 @@ def test_a_function_of_time_is_a_recurrence():
         compile_spec(value.spec())
 
 
-def test_unions_and_exclusions():
+def test_unions_and_exclusions() -> None:
     value = union(cron("0 9 * * *"), cron("0 9 * * MON"), once("2025-01-01T12:00:00Z"))
     assert [f"{at:%dT%H}" for at in value.take(3, after=NEW_YEAR)] == ["01T09", "01T12", "02T09"]
     working = cron("0 9 * * *").excluding(cron("0 9 * * SAT,SUN"))
@@ -245,16 +251,18 @@ def test_unions_and_exclusions():
         ("modified", ["01-31", "02-28", "03-31"]),
     ],
 )
-def test_a_month_end_moves_to_a_business_day(roll, expected):
+def test_a_month_end_moves_to_a_business_day(
+    roll: Literal["skip", "following", "preceding", "modified"], expected: list[str]
+) -> None:
     # 28 February 2025 is a Friday, taken here as a holiday but for the last two rolls.
     holidays = ["2025-02-28"] if roll in {"skip", "following"} else []
     value = cron("0 9 L * *").on(business_days(holidays), roll)
-    found = value.take(3, after=NEW_YEAR)
-    assert days(found) == expected
-    assert value.before(found[2]) == found[1]
+    candidate = value.take(3, after=NEW_YEAR)
+    assert days(candidate) == expected
+    assert value.before(candidate[2]) == candidate[1]
 
 
-def test_a_sentence_says_the_rule():
+def test_a_sentence_says_the_rule() -> None:
     cases = {
         daily("02:30", tz=BERLIN): "Every day at 02:30 (Europe/Berlin)",
         cron("0 9 * * MON"): "At 09:00 on Monday (UTC)",
@@ -270,11 +278,11 @@ def test_a_sentence_says_the_rule():
     assert {value: value.describe() for value in cases} == cases
 
 
-def kinds(value, count=10):
+def kinds(value: Recurrence, count: int = 10) -> list[str]:
     return [note.kind for note in value.notes(after=NEW_YEAR, count=count)]
 
 
-def test_notes_say_what_may_surprise():
+def test_notes_say_what_may_surprise() -> None:
     assert kinds(rrule("FREQ=MONTHLY;BYMONTHDAY=31")) == ["missing"]
     assert kinds(rrule("FREQ=YEARLY;BYMONTHDAY=1")) == ["reading"]
     assert kinds(rrule("DTSTART:20250101T090000Z\nRRULE:FREQ=WEEKLY;BYDAY=MO")) == ["start"]
@@ -282,7 +290,7 @@ def test_notes_say_what_may_surprise():
     assert kinds(daily("03:30", tz=BERLIN), 400) == []
 
 
-def test_notes_mark_gaps_and_folds():
+def test_notes_mark_gaps_and_folds() -> None:
     notes = daily("02:30", tz=BERLIN).notes(after=NEW_YEAR, count=365)
     assert [note.kind for note in notes] == ["gap", "fold"]
     assert "does not exist in Europe/Berlin; it comes at 03:30" in notes[0].text
@@ -292,14 +300,14 @@ def test_notes_mark_gaps_and_folds():
     assert "left out" in left_out.notes(after=NEW_YEAR, count=365)[0].text
 
 
-def test_country_holidays_are_kept_with_the_calendar():
+def test_country_holidays_are_kept_with_the_calendar() -> None:
     calendar = business_days("DE", years=range(2025, 2026))
     assert "2025-10-03" in calendar.holidays
     assert calendar.name == "DE"
-    found = (
+    candidate = (
         daily("09:00", tz=BERLIN).on(calendar).take(3, after=datetime(2025, 10, 1, 8, tzinfo=UTC))
     )
-    assert days(found) == ["10-02", "10-06", "10-07"]
+    assert days(candidate) == ["10-02", "10-06", "10-07"]
     for wrong in ("XX", ["2025-13-01"]):
         with pytest.raises(BadRecurrence):
             business_days(wrong)
@@ -307,7 +315,7 @@ def test_country_holidays_are_kept_with_the_calendar():
         business_days(weekend=["MO", "TU", "WE", "TH", "FR", "SA", "SU"])
 
 
-def test_a_start_in_the_second_pass_of_a_fold_is_kept():
+def test_a_start_in_the_second_pass_of_a_fold_is_kept() -> None:
     start = datetime(2025, 11, 2, 6, 30, tzinfo=UTC)
     value = rrule("FREQ=HOURLY", tz="America/New_York", start=start)
     assert value.after(NEW_YEAR) == start
@@ -325,7 +333,7 @@ def test_a_start_in_the_second_pass_of_a_fold_is_kept():
         "FREQ=YEARLY;INTERVAL=3;BYWEEKNO=1,53;BYSETPOS=-1",
     ],
 )  # fmt: skip
-def test_both_ends_of_time_are_quiet(text, zone):
+def test_both_ends_of_time_are_quiet(text: str, zone: str) -> None:
     value = rrule(f"DTSTART;TZID={zone}:20000103T000000\nRRULE:{text}")
     first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     assert value.before(first) is None
@@ -335,13 +343,13 @@ def test_both_ends_of_time_are_quiet(text, zone):
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
-def test_dates_and_exclusions_of_a_block(zone):
+def test_dates_and_exclusions_of_a_block(zone: str) -> None:
     value = rrule(
         f"DTSTART;TZID={zone}:20250101T090000\nRRULE:FREQ=DAILY;COUNT=6\nRRULE:FREQ=WEEKLY;COUNT=2\n"
         f"RDATE;TZID={zone}:20250201T090000,20250102T090000\nEXRULE:FREQ=DAILY;INTERVAL=3\n"
         f"EXDATE;TZID={zone}:20250102T090000"
     )
-    found = value.take(9, after=NEW_YEAR)
-    assert days(found) == ["01-03", "01-05", "01-06", "01-08", "02-01"][: len(found)]
+    candidates = value.take(9, after=NEW_YEAR)
+    assert days(candidates) == ["01-03", "01-05", "01-06", "01-08", "02-01"][: len(candidates)]
     assert rrule(value.text, tz=value.tz) == value
-    assert [value.before(found[2]), value.before(found[1])] == found[1::-1]
+    assert [value.before(candidates[2]), value.before(candidates[1])] == candidates[1::-1]

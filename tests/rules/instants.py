@@ -1,8 +1,9 @@
 """A rule given as a plain list of instants: what planning is held against."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from onbeat.testing.build import NOW, an_id
 
@@ -22,7 +23,7 @@ class Listed:
         return self.instants[place - 1] if place else None
 
 
-def reading(*instants: datetime):
+def reading(*instants: datetime) -> Callable[..., Any]:
     listed = Listed(instants)
     return lambda _spec: listed
 

@@ -1,11 +1,12 @@
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from onbeat import Invalid, Retry
-from onbeat.model.limits import ATTEMPTS_MAX, SPAN_MAX
+from onbeat.model.limits import ATTEMPTS_MAX, LOST_MAX_LARGEST, SPAN_MAX
 from onbeat.model.retry import Backoff, RetryPolicy
 from onbeat.testing.build import SECOND
 
@@ -20,7 +21,9 @@ SPANS = st.timedeltas(min_value=timedelta(), max_value=SPAN_MAX)
         (Backoff.FIXED, [1, 1, 1, 1, 1, 1]),
     ],
 )
-def test_waits_grow_as_the_policy_says_and_no_further_than_its_bound(backoff, waits):
+def test_waits_grow_as_the_policy_says_and_no_further_than_its_bound(
+    backoff: Backoff, waits: list[int]
+) -> None:
     policy = RetryPolicy(backoff=backoff, delay=SECOND, delay_max=10 * SECOND, jitter=False)
     assert [policy.delay_after(n, 0.5) for n in range(1, 7)] == [n * SECOND for n in waits]
 
@@ -34,21 +37,26 @@ def test_waits_grow_as_the_policy_says_and_no_further_than_its_bound(backoff, wa
     jitter=st.booleans(),
 )
 def test_every_policy_that_can_be_written_has_a_wait_within_its_bound(
-    backoff, delay, delay_max, failures, chance, jitter
-):
+    backoff: Backoff,
+    delay: timedelta,
+    delay_max: timedelta,
+    failures: int,
+    chance: float,
+    jitter: bool,
+) -> None:
     policy = RetryPolicy(backoff=backoff, delay=delay, delay_max=delay_max, jitter=jitter)
     wait = policy.delay_after(failures, chance)
     assert timedelta() <= wait <= delay_max
 
 
 @given(st.floats(0, 1, exclude_max=True), st.integers(1, 20))
-def test_full_jitter_spreads_over_the_whole_wait(chance, failures):
+def test_full_jitter_spreads_over_the_whole_wait(chance: float, failures: int) -> None:
     policy = RetryPolicy(delay=SECOND, delay_max=timedelta(days=99))
     full = policy.full_delay_after(failures)
     assert policy.delay_after(failures, chance) == full * chance
 
 
-def test_a_policy_reads_spans_in_all_their_forms():
+def test_a_policy_reads_spans_in_all_their_forms() -> None:
     policy = Retry(5, backoff="linear", delay="90s", delay_max=timedelta(hours=2), jitter=False)
     assert policy == RetryPolicy(
         attempts_max=5,
@@ -71,7 +79,20 @@ def test_a_policy_reads_spans_in_all_their_forms():
         ({"backoff": "sometimes"}, "backoff"),
     ],
 )
-def test_a_policy_that_cannot_be_right_names_what_is_wrong(said, field):
+def test_a_policy_that_cannot_be_right_names_what_is_wrong(
+    said: dict[str, Any], field: str
+) -> None:
     with pytest.raises(Invalid) as raised:
         Retry(**said)
     assert raised.value.field == field
+
+
+@pytest.mark.parametrize("lost_max", [0, LOST_MAX_LARGEST + 1])
+def test_a_budget_of_deaths_has_bounds(lost_max: int) -> None:
+    with pytest.raises(Invalid, match="lost_max must be from 1 to 100"):
+        Retry(lost_max=lost_max)
+
+
+@pytest.mark.parametrize("lost_max", [1, LOST_MAX_LARGEST])
+def test_a_budget_of_deaths_may_reach_its_bounds(lost_max: int) -> None:
+    assert Retry(lost_max=lost_max).lost_max == lost_max

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,14 @@ from onbeat.settings import Role, Settings, load
 LAYERS = ("file", "dotenv", "environment", "flags")
 
 
-def load_in(folder, *, file="", dotenv="", environment=None, flags=None):
+def load_in(
+    folder: Path,
+    *,
+    file: str = "",
+    dotenv: str = "",
+    environment: dict[str, Any] | None = None,
+    flags: dict[str, Any] | None = None,
+) -> Settings:
     if file:
         (folder / "onbeat.yaml").write_text(file)
     if dotenv:
@@ -19,7 +28,7 @@ def load_in(folder, *, file="", dotenv="", environment=None, flags=None):
     return load(flags or {}, environment=environment or {}, folder=folder)
 
 
-def load_layers(folder, layers):
+def load_layers(folder: Path, layers: tuple[str]) -> Settings:
     return load_in(
         folder,
         file="api:\n  port: 1001\n" if "file" in layers else "",
@@ -32,16 +41,16 @@ def load_layers(folder, layers):
 @pytest.mark.parametrize(
     "layers", [chosen for size in range(1, 5) for chosen in combinations(LAYERS, size)]
 )
-def test_the_strongest_layer_wins(tmp_path, layers):
+def test_the_strongest_layer_wins(tmp_path: Path, layers: tuple[Any, ...]) -> None:
     strongest = max(LAYERS.index(layer) for layer in layers)
     assert load_layers(tmp_path, layers).api.port == 1001 + strongest
 
 
-def test_without_anything_the_defaults_hold(tmp_path):
+def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
     assert load({}, environment={}, folder=tmp_path) == Settings()
 
 
-def test_layers_are_joined_key_by_key(tmp_path):
+def test_layers_are_joined_key_by_key(tmp_path: Path) -> None:
     settings = load_in(
         tmp_path,
         file="worker:\n  concurrency: 7\n  lease: 20\nlog: {level: debug}\n",
@@ -54,7 +63,7 @@ def test_layers_are_joined_key_by_key(tmp_path):
     assert settings.log.level == "debug"
 
 
-def test_a_named_file_replaces_the_default_one(tmp_path):
+def test_a_named_file_replaces_the_default_one(tmp_path: Path) -> None:
     (tmp_path / "onbeat.yaml").write_text("api: {port: 1}")
     other = tmp_path / "other.yaml"
     other.write_text("worker: {concurrency: 3}")
@@ -62,7 +71,7 @@ def test_a_named_file_replaces_the_default_one(tmp_path):
     assert (settings.api.port, settings.worker.concurrency) == (8080, 3)
 
 
-def test_the_file_may_be_named_by_the_environment_or_dotenv(tmp_path):
+def test_the_file_may_be_named_by_the_environment_or_dotenv(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("api: {port: 1}")
     (tmp_path / "b.yaml").write_text("api: {port: 2}")
     (tmp_path / ".env").write_text(f"ONBEAT_CONFIG={tmp_path / 'a.yaml'}\n")
@@ -72,7 +81,7 @@ def test_the_file_may_be_named_by_the_environment_or_dotenv(tmp_path):
 
 
 @pytest.mark.parametrize("by", ["flag", "environment"])
-def test_a_missing_file_that_was_named_stops_the_start(tmp_path, by):
+def test_a_missing_file_that_was_named_stops_the_start(tmp_path: Path, by: str) -> None:
     missing = tmp_path / "nowhere.yaml"
     named = {"config": missing} if by == "flag" else {}
     environment = {"ONBEAT_CONFIG": str(missing)} if by == "environment" else {}
@@ -81,12 +90,12 @@ def test_a_missing_file_that_was_named_stops_the_start(tmp_path, by):
 
 
 @pytest.mark.parametrize("file", ["", "# nothing\n", "api:\n", "api:\n  port:\n", "---\n"])
-def test_a_file_that_says_nothing_changes_nothing(tmp_path, file):
+def test_a_file_that_says_nothing_changes_nothing(tmp_path: Path, file: str) -> None:
     (tmp_path / "onbeat.yaml").write_text(file)
     assert load({}, environment={}, folder=tmp_path) == Settings()
 
 
-def test_variables_of_others_are_let_be(tmp_path):
+def test_variables_of_others_are_let_be(tmp_path: Path) -> None:
     settings = load_in(
         tmp_path,
         dotenv="DATABASE_URL=x\nexport ONBEAT_API__PORT='9' # nine\n",
@@ -124,12 +133,14 @@ def test_variables_of_others_are_let_be(tmp_path):
         ("APP", "demo.py", "app", "demo.py"),
     ],
 )  # fmt: skip
-def test_each_kind_of_value_is_read_from_text(tmp_path, variable, text, path, value):
+def test_each_kind_of_value_is_read_from_text(
+    tmp_path: Path, variable: str, text: str, path: str, value: Any
+) -> None:
     settings = load({}, environment={f"ONBEAT_{variable}": text}, folder=tmp_path)
-    found = settings
+    result = settings
     for name in path.split("."):
-        found = getattr(found, name)
-    assert found == value
+        result = getattr(result, name)
+    assert result == value
 
 
 @pytest.mark.parametrize(
@@ -146,17 +157,25 @@ def test_each_kind_of_value_is_read_from_text(tmp_path, variable, text, path, va
         ("127.0.0.1", "false", False),
     ],
 )
-def test_private_callbacks_follow_the_host_unless_set(tmp_path, host, allow, expected):
+def test_private_callbacks_follow_the_host_unless_set(
+    tmp_path: Path, host: str, allow: str, expected: bool
+) -> None:
     flags = {"api.host": host, "http.allow_private": allow, "api.insecure": True}
     assert load(flags, environment={}, folder=tmp_path).allows_private is expected
 
 
-def test_the_retry_settings_are_a_policy():
+def test_the_retry_settings_are_a_policy() -> None:
     policy = Settings().retry.policy
     assert (policy.attempts_max, policy.delay_max) == (3, timedelta(hours=1))
 
 
-def test_keys_are_not_in_what_the_settings_print(tmp_path):
+def test_keys_are_not_in_what_the_settings_print(tmp_path: Path) -> None:
     settings = load({}, environment={"ONBEAT_API__KEYS": "canary-key"}, folder=tmp_path)
     assert "canary" not in repr(settings)
-    assert settings.secrets == ("canary-key",)
+    assert settings.secret_values == ("canary-key",)
+
+
+def test_the_older_name_of_a_role_is_taken_with_a_warning(tmp_path: Path) -> None:
+    with pytest.warns(FutureWarning, match="'supervisor' is called 'maintenance' now"):
+        settings = load({"roles": "planner,supervisor"}, environment={}, folder=tmp_path)
+    assert settings.roles == (Role.PLANNER, Role.MAINTENANCE)

@@ -1,5 +1,8 @@
 """What cannot be stops the start, and the message names it."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from onbeat.model.errors import Misconfigured
@@ -7,7 +10,7 @@ from onbeat.settings import load
 from onbeat.settings.table import TABLE
 
 
-def refusal(folder, **arguments):
+def refusal(folder: Path, **arguments: Any) -> tuple[str, str]:
     arguments.setdefault("environment", {})
     with pytest.raises(Misconfigured) as caught:
         load(arguments.pop("flags", {}), folder=folder, **arguments)
@@ -33,6 +36,8 @@ WRONG = [
     ("connections", "a=memory://", "memory://NAME and nothing after it"),
     ("connections", "a=memory://u:canary@h", "memory://NAME and nothing after it"),
     ("remote.tasks", "x" * 201, "at most 200"),
+    ("remote.tasks", "export,@http", "such names are Onbeat's own"),
+    ("worker.queues", "mail/urgent", "must not contain /"),
     ("remote.lease", "10ms", "from 1s"),
     ("roles", "workr", "did you mean 'worker'"),
     ("roles", "", "all, or some of"),
@@ -45,7 +50,13 @@ WRONG = [
     ("api.port", "80.5", "whole number from 0 to 65535"),
     ("api.port", "", "whole number from 0 to 65535"),
     ("api.keys", "canary key", "without spaces"),
+    ("api.keys", "ops:canary+read=canary", "use one of read, submit, work, operate, admin"),
+    ("api.keys", "ops:read=canary1,ops:work=canary2", "two keys are named 'ops'"),
+    ("api.keys", "ops:read=canary@2027-13-01", "2027-13-01 is not a date"),
     ("api.insecure", "maybe", "true or false"),
+    ("api.hosts", "http://a.example", "without scheme and port"),
+    ("api.hosts", ["a.example", "b.example:80"], "without scheme and port"),
+    ("api.connections_max", "7", "whole number from 8 to 1000000, or auto"),
     ("api.disk_free_min", "100", "whole number from 0 to 99"),
     ("planner.interval", "0s", "from 0.01s to 1d"),
     ("planner.interval", "5 minutes", "a span of time"),
@@ -57,8 +68,10 @@ WRONG = [
     ("worker.queues", "", "at least one name"),
     ("worker.prefetch", "many", "or auto"),
     ("worker.lease", "10ms", "from 1s"),
+    ("worker.sidecar", "perhaps", "true or false"),
     ("worker.drain_timeout", "PT", "a span of time"),
     ("retry.attempts_max", "0", "whole number from 1 to 1000"),
+    ("retry.lost_max", "101", "whole number from 1 to 100"),
     ("retry.backoff", "exponentail", "did you mean 'exponential'"),
     ("retry.delay", "2h", "longer than retry.delay_max"),
     ("retry.delay_max", "1ms", "longer than retry.delay_max"),
@@ -68,7 +81,11 @@ WRONG = [
     ("http.allow", "10.0.0.0/33", "networks"),
     ("prune.after", "9" * 30, "a span of time"),
     ("prune.failed_after", "soon", "a span of time"),
+    ("prune.audit_after", "soon", "a span of time"),
+    ("prune.keys_after", "0s", "must be from 0.01s"),
     ("log.level", "verbose", "one of debug, info, warning, error"),
+    ("secrets.keys", "k1:short", "a list of ID:KEY"),
+    ("secrets.keys", "k1", "onbeat secrets new-key"),
     ("log.format", "jsn", "did you mean 'json'"),
     ("log.destinations", "cloudwatch:group", "nothing yet for cloudwatch"),
     ("log.destinations", "stdotu", "stdout or file:PATH"),
@@ -77,12 +94,14 @@ WRONG = [
 ]
 
 
-def test_every_setting_has_a_wrong_value_here():
+def test_every_setting_has_a_wrong_value_here() -> None:
     assert {key for key, *_ in WRONG} == set(TABLE)
 
 
 @pytest.mark.parametrize(("key", "text", "right"), WRONG)
-def test_an_impossible_value_in_the_environment_is_named(tmp_path, key, text, right):
+def test_an_impossible_value_in_the_environment_is_named(
+    tmp_path: Path, key: str, text: list[str] | str, right: str
+) -> None:
     variable = TABLE[key].environment
     named, message = refusal(tmp_path, environment={variable: text})
     assert named == key
@@ -99,7 +118,9 @@ def test_an_impossible_value_in_the_environment_is_named(tmp_path, key, text, ri
         ({"planner.interval": "x"}, "(from --planner-interval)"),
     ],
 )
-def test_a_flag_is_named_as_it_was_typed(tmp_path, flags, origin):
+def test_a_flag_is_named_as_it_was_typed(
+    tmp_path: Path, flags: dict[str, Any], origin: str
+) -> None:
     assert origin in refusal(tmp_path, flags=flags)[1]
 
 
@@ -112,7 +133,7 @@ def test_a_flag_is_named_as_it_was_typed(tmp_path, flags, origin):
         ("zzz: 1\n", "zzz", ["line 1", "the settings are store"]),
         ("api: 8080\n", "api", ["group of settings", "line 1"]),
         ("- api\n", "the file", ["group of settings"]),
-        ("api:\n  port: 1\n  port: 2\n", "api.port", ["stands twice", "line 3"]),
+        ("api:\n  port: 1\n  port: 2\n", "api.port", ["is given twice", "line 3"]),
         ("store: {url: x}\n", "store", ["a URL like"]),
         ("api: {keys: [0123]}\n", "api.keys", ["in quotes"]),
         ("api: {keys: [a: canary]}\n", "api.keys", ["***"]),
@@ -125,7 +146,9 @@ def test_a_flag_is_named_as_it_was_typed(tmp_path, flags, origin):
         ("app: 7\n", "app", ["a text"]),
     ],
 )
-def test_what_is_wrong_in_the_file_is_named_with_its_line(tmp_path, file, key, parts):
+def test_what_is_wrong_in_the_file_is_named_with_its_line(
+    tmp_path: Path, file: str, key: str, parts: list[str]
+) -> None:
     (tmp_path / "onbeat.yaml").write_text(file)
     named, message = refusal(tmp_path)
     assert named == key
@@ -135,18 +158,18 @@ def test_what_is_wrong_in_the_file_is_named_with_its_line(tmp_path, file, key, p
 
 
 @pytest.mark.parametrize("file", ["api: [", "a: b: c", "\t- x", "a: \x00", "[" * 5000])
-def test_a_file_that_is_not_yaml_is_named(tmp_path, file):
+def test_a_file_that_is_not_yaml_is_named(tmp_path: Path, file: str) -> None:
     (tmp_path / "onbeat.yaml").write_text(file)
     assert "onbeat.yaml" in refusal(tmp_path)[1]
 
 
-def test_a_file_that_is_not_text_is_named(tmp_path):
+def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
     (tmp_path / "onbeat.yaml").write_bytes(b"\xff\xfe\xff")
     assert "cannot be read" in refusal(tmp_path)[1]
 
 
 @pytest.mark.parametrize("place", ["environment", "dotenv"])
-def test_an_unknown_variable_is_named_with_the_nearest_known(tmp_path, place):
+def test_an_unknown_variable_is_named_with_the_nearest_known(tmp_path: Path, place: str) -> None:
     if place == "dotenv":
         (tmp_path / ".env").write_text("ONBEAT_API_PORT=1\n")
         key, message = refusal(tmp_path)
@@ -158,17 +181,17 @@ def test_an_unknown_variable_is_named_with_the_nearest_known(tmp_path, place):
     assert "canary" not in message
 
 
-def test_a_broken_dotenv_line_is_named(tmp_path):
+def test_a_broken_dotenv_line_is_named(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("A=1\nONBEAT_STORE='open\n")
     assert ".env, line 2" in refusal(tmp_path)[1]
 
 
-def test_an_unknown_flag_key_is_a_refusal(tmp_path):
+def test_an_unknown_flag_key_is_a_refusal(tmp_path: Path) -> None:
     assert refusal(tmp_path, flags={"api.prot": 1})[0] == "api.prot"
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "onbeat.example.com"])
-def test_listening_beyond_loopback_needs_a_key(tmp_path, host):
+def test_listening_beyond_loopback_needs_a_key(tmp_path: Path, host: str) -> None:
     key, message = refusal(tmp_path, flags={"api.host": host})
     assert key == "api.host"
     assert host in message
@@ -176,13 +199,28 @@ def test_listening_beyond_loopback_needs_a_key(tmp_path, host):
 
 
 @pytest.mark.parametrize(
-    "more", [{"api.keys": "secret"}, {"api.insecure": True}, {"roles": "worker"}]
+    "more",
+    [
+        {"api.keys": "x" * 20},
+        {"api.keys": "sha256:" + "0" * 64},
+        {"api.insecure": True},
+        {"roles": "worker"},
+    ],
 )
-def test_a_key_or_consent_or_no_api_lets_it_listen(tmp_path, more):
+def test_a_key_or_consent_or_no_api_lets_it_listen(tmp_path: Path, more: dict[str, Any]) -> None:
     settings = load({"api.host": "0.0.0.0", **more}, environment={}, folder=tmp_path)
     assert settings.api.host == "0.0.0.0"
 
 
-def test_control_characters_of_a_value_do_not_reach_the_terminal(tmp_path):
+@pytest.mark.parametrize("keys", ["x" * 19, "ops:read=" + "x" * 19, ["x" * 30, "x" * 19]])
+def test_a_short_key_is_refused_beyond_loopback_alone(
+    tmp_path: Path, keys: list[str] | str
+) -> None:
+    key, message = refusal(tmp_path, flags={"api.host": "0.0.0.0", "api.keys": keys})
+    assert (key, "19 characters" in message, "xxx" in message) == ("api.keys", True, False)
+    assert load({"api.keys": keys}, environment={}, folder=tmp_path).api.keys
+
+
+def test_control_characters_of_a_value_do_not_reach_the_terminal(tmp_path: Path) -> None:
     _, message = refusal(tmp_path, environment={"ONBEAT_API__PORT": "\x1b[31m1\n2"})
     assert message.isprintable()

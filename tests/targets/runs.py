@@ -11,7 +11,7 @@ from onbeat.model.job import Job, Progress
 from onbeat.model.outcome import Outcome
 from onbeat.model.target import HttpTarget
 from onbeat.targets.http import HttpOptions, HttpRunner
-from onbeat.targets.http_guard import Lookup
+from onbeat.targets.ssrf_guard import Lookup
 
 JOB_ID = JobId("01936f5c-7a00-7000-8000-000000000001")
 SOON = timedelta(seconds=0.3)
@@ -39,6 +39,11 @@ class ARun:
     stop_reason: str | None = None
 
     def note_progress(self, progress: Progress) -> None: ...
+
+    def is_held(self) -> bool:
+        return True
+
+    async def confirm(self) -> None: ...
 
 
 def a_run(url: str, *, deadline: datetime | None = None, job: Any = (), **target: Any) -> ARun:

@@ -4,7 +4,10 @@ import asyncio
 import gzip
 import random
 import tracemalloc
+from asyncio.streams import StreamWriter
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,13 +15,15 @@ import pytest
 from onbeat.model.limits import (
     CALLBACK_BYTES_KEPT_MAX,
     CALLBACK_BYTES_READ_MAX,
+    CALLBACK_INTERIM_ANSWERS_MAX,
+    CALLBACK_INTERIM_BYTES_MAX,
     CALLBACK_RESPONSE_HEADERS_MAX,
     RESULT_BYTES_MAX,
 )
 from onbeat.model.outcome import Failed, Succeeded
-from targets import sink as sinks
+from targets import scripted_http_server as sinks
 from targets.runs import CLOCK, SOON, a_run, a_runner, outcome_at
-from targets.sink import Sink, says
+from targets.scripted_http_server import Received, ScriptedServer, says
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -27,7 +32,7 @@ SLOW = {
     "drips a header": sinks.drips(b"HTTP/1.1 200 OK\r\nX-A: ", b"a"),
     "drips headers": sinks.drips(b"HTTP/1.1 200 OK\r\n", b"X-A: a\r\n"),
     "drips the status line": sinks.drips(b"HTTP/1.1 200 ", b"O"),
-    "drips interim answers": sinks.drips(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "drips interim answers": sinks.drips(b"HTTP/1.1 103 E\r\n", b"X: a\r\n"),
     "drips a body": sinks.drips(b"HTTP/1.1 200 OK\r\nContent-Length: 999999\r\n\r\n", b"a"),
     "drips an endless body": sinks.drips(b"HTTP/1.1 200 OK\r\n\r\n", b"a"),
     "drips chunks": sinks.drips(CHUNKED, b"1\r\na\r\n"),
@@ -38,8 +43,8 @@ SLOW = {
 
 
 @pytest.mark.parametrize("behaviour", SLOW.values(), ids=SLOW.keys())
-async def test_one_deadline_ends_any_slowness(behaviour):
-    async with Sink(behaviour) as sink:
+async def test_one_deadline_ends_any_slowness(behaviour: Callable[..., Any]) -> None:
+    async with ScriptedServer(behaviour) as sink:
         outcome = await outcome_at(sink.url("/a?b"), timeout=SOON)
     assert isinstance(outcome, Failed)
     assert outcome.retryable
@@ -48,22 +53,22 @@ async def test_one_deadline_ends_any_slowness(behaviour):
     assert "within 0.3 s" in outcome.error
 
 
-async def test_the_attempts_own_deadline_counts_if_it_is_nearer():
-    async with Sink(sinks.silent) as sink, a_runner() as runner:
+async def test_the_attempts_own_deadline_counts_if_it_is_nearer() -> None:
+    async with ScriptedServer(sinks.silent) as sink, a_runner() as runner:
         outcome = await runner.run(a_run(sink.url(), deadline=CLOCK.at + SOON))
     assert isinstance(outcome, Failed)
     assert "within 0.3 s" in outcome.error
 
 
-async def test_a_jobs_own_timeout_stands_in_for_the_default():
-    async with Sink(sinks.silent) as sink, a_runner() as runner:
+async def test_a_jobs_own_timeout_stands_in_for_the_default() -> None:
+    async with ScriptedServer(sinks.silent) as sink, a_runner() as runner:
         outcome = await runner.run(a_run(sink.url(), job={"timeout": SOON}))
     assert isinstance(outcome, Failed)
     assert "within 0.3 s" in outcome.error
 
 
-async def test_nothing_is_sent_once_the_deadline_has_passed():
-    async with Sink() as sink, a_runner() as runner:
+async def test_nothing_is_sent_once_the_deadline_has_passed() -> None:
+    async with ScriptedServer() as sink, a_runner() as runner:
         await runner.run(a_run(sink.url()))
         outcome = await runner.run(a_run(sink.url(), deadline=CLOCK.at - SOON))
     assert isinstance(outcome, Failed)
@@ -71,8 +76,8 @@ async def test_nothing_is_sent_once_the_deadline_has_passed():
     assert len(sink.received) == 1
 
 
-async def test_a_slow_lookup_falls_under_the_deadline():
-    async def never(_host, _port):
+async def test_a_slow_lookup_falls_under_the_deadline() -> None:
+    async def never(_host: str, _port: int) -> None:
         await asyncio.Event().wait()
 
     outcome = await outcome_at("http://slow.example/", lookup=never, timeout=SOON)
@@ -80,9 +85,9 @@ async def test_a_slow_lookup_falls_under_the_deadline():
     assert "within 0.3 s" in outcome.error
 
 
-async def test_a_tls_handshake_that_hangs_falls_under_the_deadline():
+async def test_a_tls_handshake_that_hangs_falls_under_the_deadline() -> None:
     # A server without TLS waits for a line of HTTP that a handshake never brings.
-    async with Sink() as sink:
+    async with ScriptedServer() as sink:
         url = sink.url().replace("http:", "https:")
         outcome = await outcome_at(url, timeout=SOON)
     assert isinstance(outcome, Failed)
@@ -112,13 +117,85 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("behaviour", "why"), BROKEN.values(), ids=BROKEN.keys())
-async def test_a_broken_answer_is_a_failure_that_may_pass(behaviour, why):
-    async with Sink(behaviour) as sink:
+async def test_a_broken_answer_is_a_failure_that_may_pass(
+    behaviour: Callable[..., Any], why: str
+) -> None:
+    async with ScriptedServer(behaviour) as sink:
         outcome = await outcome_at(sink.url("/a?b"), run={"method": "POST"})
     assert isinstance(outcome, Failed)
     assert outcome.retryable
     assert any(words in outcome.error for words in why.split("|")), outcome.error
     assert len(sink.received) == 1
+
+
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+FINAL = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+def whole(answer: bytes, size: int | None = None) -> Callable[..., Any]:
+    """Answers with these bytes, at once or in parts of a size."""
+
+    async def behave(writer: StreamWriter, _received: Received) -> None:
+        for at in range(0, len(answer), size or len(answer)):
+            writer.write(answer[at : at + (size or len(answer))])
+            await writer.drain()
+
+    return behave
+
+
+@pytest.mark.parametrize("size", [None, 7])
+async def test_so_many_interim_answers_pass_and_one_more_does_not(size: int | None) -> None:
+    most = CALLBACK_INTERIM_ANSWERS_MAX
+    async with ScriptedServer(whole(INTERIM * most + FINAL, size)) as sink, a_runner() as runner:
+        for _ in range(2):  # on the same connection, so that it counts anew for each request
+            assert isinstance(await runner.run(a_run(sink.url())), Succeeded)
+        assert sink.connections == 1
+        sink.behaviour = whole(INTERIM * (most + 1) + FINAL, size)
+        outcome = await runner.run(a_run(sink.url()))
+    assert isinstance(outcome, Failed)
+    assert outcome.retryable
+    assert "not proper HTTP" in outcome.error
+
+
+async def test_so_many_bytes_of_interim_answers_pass_and_more_do_not() -> None:
+    line = b"HTTP/1.1 103 Early Hints\r\n"
+    field = b"X: " + b"a" * 8_000 + b"\r\n"
+    # It is noticed where the next part begins.
+    for more, kind in ((b"", Succeeded), (b"X: " + b"a" * 5_500 + b"\r\n", Failed)):
+        interim = line + field * 4 + more + b"\r\n"
+        assert (len(interim) > CALLBACK_INTERIM_BYTES_MAX) is bool(more)
+        async with ScriptedServer(whole(interim + FINAL)) as sink:
+            outcome = await outcome_at(sink.url())
+        assert isinstance(outcome, kind), outcome
+
+
+FLOODS = {
+    "of 100 Continue": sinks.pours(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 2_000),
+    "of 103": sinks.pours(b"", b"HTTP/1.1 103 E\r\n\r\n" * 2_000),
+    "of 103 with headers": sinks.pours(b"", INTERIM * 2_000),
+    "of headers of one": sinks.pours(b"HTTP/1.1 103 E\r\n", b"X: a\r\n" * 8_000),
+    "of one header of one": sinks.pours(b"HTTP/1.1 103 E\r\nX: ", b"a" * 65_536),
+    "of cookies": sinks.pours(b"HTTP/1.1 200 OK\r\n", b"Set-Cookie: a=b\r\n" * 5_000),
+    "in the reason": sinks.pours(b"HTTP/1.1 200 ", b"a" * 65_536),
+    "in the extension of a chunk": sinks.pours(CHUNKED + b"5;", b"a" * 65_536),
+    "of chunks of one byte": sinks.pours(CHUNKED, b"1\r\na\r\n" * 10_000),
+    "of trailers": sinks.pours(CHUNKED + b"0\r\n", b"X: a\r\n" * 8_000),
+}
+
+
+@pytest.mark.parametrize("behaviour", FLOODS.values(), ids=FLOODS.keys())
+async def test_a_flood_before_or_round_the_body_ends_the_attempt_early(
+    behaviour: Callable[..., Any],
+) -> None:
+    async with ScriptedServer(behaviour) as sink, a_runner() as runner:
+        tracemalloc.start()
+        outcome = await runner.run(a_run(sink.url()))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert isinstance(outcome, Failed)
+    assert outcome.retryable
+    assert "not proper HTTP" in outcome.error, outcome.error
+    assert peak < 3_000_000
 
 
 PIECES = [
@@ -162,23 +239,23 @@ PIECES = [
 ]
 
 
-async def test_no_mixture_of_proper_and_broken_pieces_escapes_as_an_error():
+async def test_no_mixture_of_proper_and_broken_pieces_escapes_as_an_error() -> None:
     chance = random.Random(20261120)
 
-    async def mix(writer, _received):
+    async def mix(writer: StreamWriter, _received: Received) -> None:
         first = chance.choice(PIECES[:10])
         writer.write(b"".join([first, *chance.choices(PIECES, k=chance.randint(0, 7))]))
         await writer.drain()
         writer.close()
 
-    async with Sink(mix) as sink, a_runner() as runner:
+    async with ScriptedServer(mix) as sink, a_runner() as runner:
         for _ in range(500):
             run = a_run(sink.url(), method=chance.choice(["GET", "HEAD", "POST"]))
             assert isinstance(await runner.run(run), Succeeded | Failed)
 
 
-async def test_a_closed_port_is_a_failure_that_may_pass():
-    async with Sink() as sink:
+async def test_a_closed_port_is_a_failure_that_may_pass() -> None:
+    async with ScriptedServer() as sink:
         url = sink.url("/a")
     outcome = await outcome_at(url)
     assert outcome == Failed(f"GET {url} failed: no connection could be made")
@@ -194,8 +271,8 @@ HUGE = {
 
 
 @pytest.mark.parametrize("behaviour", HUGE.values(), ids=HUGE.keys())
-async def test_of_a_huge_answer_the_beginning_is_kept(behaviour):
-    async with Sink(behaviour) as sink, a_runner() as runner:
+async def test_of_a_huge_answer_the_beginning_is_kept(behaviour: Callable[..., Any]) -> None:
+    async with ScriptedServer(behaviour) as sink, a_runner() as runner:
         tracemalloc.start()
         outcome = await runner.run(a_run(sink.url()))
         _, peak = tracemalloc.get_traced_memory()
@@ -210,8 +287,11 @@ async def test_of_a_huge_answer_the_beginning_is_kept(behaviour):
     assert peak < 20_000_000
 
 
-async def test_an_answer_within_what_is_read_leaves_its_connection_usable():
-    async with Sink(says(body=b"a" * (CALLBACK_BYTES_READ_MAX - 1))) as sink, a_runner() as runner:
+async def test_an_answer_within_what_is_read_leaves_its_connection_usable() -> None:
+    async with (
+        ScriptedServer(says(body=b"a" * (CALLBACK_BYTES_READ_MAX - 1))) as sink,
+        a_runner() as runner,
+    ):
         for _ in range(2):
             outcome = await runner.run(a_run(sink.url()))
     assert isinstance(outcome, Succeeded)
@@ -220,9 +300,9 @@ async def test_an_answer_within_what_is_read_leaves_its_connection_usable():
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd"])
-async def test_a_compressed_answer_is_never_unpacked(encoding):
+async def test_a_compressed_answer_is_never_unpacked(encoding: str) -> None:
     bomb = gzip.compress(bytes(10_000_000), mtime=0)
-    async with Sink(says("200 OK", bomb, f"Content-Encoding: {encoding}")) as sink:
+    async with ScriptedServer(says("200 OK", bomb, f"Content-Encoding: {encoding}")) as sink:
         outcome = await outcome_at(sink.url())
     assert isinstance(outcome, Succeeded)
     body = msgspec.json.decode(outcome.result)["body"]
@@ -230,8 +310,8 @@ async def test_a_compressed_answer_is_never_unpacked(encoding):
 
 
 @pytest.mark.parametrize("body", [b"\x00" * 65_536, b"\xff" * 65_536, b'"\\' * 32_768])
-async def test_a_result_stays_within_its_bound_as_json(body):
-    async with Sink(says(body=body)) as sink:
+async def test_a_result_stays_within_its_bound_as_json(body: bytes) -> None:
+    async with ScriptedServer(says(body=body)) as sink:
         outcome = await outcome_at(sink.url())
     assert isinstance(outcome, Succeeded)
     assert outcome.result is not None
@@ -239,8 +319,8 @@ async def test_a_result_stays_within_its_bound_as_json(body):
     assert msgspec.json.decode(outcome.result)["status"] == 200
 
 
-async def test_a_character_cut_in_two_by_the_bound_is_left_off():
-    async with Sink(says(body="€".encode() * 30_000)) as sink:
+async def test_a_character_cut_in_two_by_the_bound_is_left_off() -> None:
+    async with ScriptedServer(says(body="€".encode() * 30_000)) as sink:
         outcome = await outcome_at(sink.url())
     assert isinstance(outcome, Succeeded)
     kept = msgspec.json.decode(outcome.result)
@@ -249,15 +329,17 @@ async def test_a_character_cut_in_two_by_the_bound_is_left_off():
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
-async def test_a_kept_connection_that_closes_as_the_request_goes_out_costs_no_attempt(method):
-    async def close_on_second(writer, received):
+async def test_a_kept_connection_that_closes_as_the_request_goes_out_costs_no_attempt(
+    method: str,
+) -> None:
+    async def close_on_second(writer: StreamWriter, received: Received) -> None:
         on_this = [each for each in sink.received if each.connection == received.connection]
         if len(on_this) > 1:
             writer.close()
         else:
             await says(body=b"ok")(writer, received)
 
-    async with Sink(close_on_second) as sink, a_runner() as runner:
+    async with ScriptedServer(close_on_second) as sink, a_runner() as runner:
         for _ in range(3):
             outcome = await runner.run(a_run(sink.url(), method=method, body="same"))
             assert isinstance(outcome, Succeeded)
@@ -265,30 +347,30 @@ async def test_a_kept_connection_that_closes_as_the_request_goes_out_costs_no_at
     assert {received.lower["onbeat-attempt"] for received in sink.received} == {"1"}
 
 
-async def test_a_server_that_closes_after_each_answer_is_served_every_time():
-    async with Sink(sinks.answer_then_hang_up) as sink, a_runner() as runner:
+async def test_a_server_that_closes_after_each_answer_is_served_every_time() -> None:
+    async with ScriptedServer(sinks.answer_then_hang_up) as sink, a_runner() as runner:
         outcomes = [await runner.run(a_run(sink.url(), method="POST")) for _ in range(20)]
     assert all(isinstance(outcome, Succeeded) for outcome in outcomes)
 
 
-async def test_a_fresh_connection_that_closes_is_not_tried_again_within_the_attempt():
-    async with Sink(sinks.hang_up) as sink:
+async def test_a_fresh_connection_that_closes_is_not_tried_again_within_the_attempt() -> None:
+    async with ScriptedServer(sinks.hang_up) as sink:
         outcome = await outcome_at(sink.url(), run={"method": "POST"})
     assert isinstance(outcome, Failed)
     assert len(sink.received) == 1
 
 
-async def test_a_cancelled_attempt_ends_its_request():
+async def test_a_cancelled_attempt_ends_its_request() -> None:
     arrived, gone = asyncio.Event(), asyncio.Event()
 
-    async def drip_until_gone(writer, received):
+    async def drip_until_gone(writer: StreamWriter, received: Received) -> None:
         arrived.set()
         try:
             await sinks.drips(b"HTTP/1.1 200 OK\r\n\r\n", b"a")(writer, received)
         finally:
             gone.set()
 
-    async with Sink(drip_until_gone) as sink, a_runner() as runner:
+    async with ScriptedServer(drip_until_gone) as sink, a_runner() as runner:
         task = asyncio.create_task(runner.run(a_run(sink.url())))
         await arrived.wait()
         task.cancel()
@@ -297,6 +379,6 @@ async def test_a_cancelled_attempt_ends_its_request():
         await asyncio.wait_for(gone.wait(), 5)
 
 
-async def test_a_long_timeout_is_not_rounded_away():
+async def test_a_long_timeout_is_not_rounded_away() -> None:
     async with a_runner(timeout=timedelta(days=1)) as runner:
-        assert runner.time_for(a_run("http://example.com/")) == timedelta(days=1)
+        assert runner.timeout_of(a_run("http://example.com/")) == timedelta(days=1)

@@ -1,44 +1,57 @@
 """A certificate is always checked, by its authority, its name and its time."""
 
 import ssl
+from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
+from ssl import SSLContext
+from typing import Any
 
 import pytest
 import trustme
+from trustme import CA, LeafCert
 
 from onbeat.model.outcome import Failed, Succeeded
 from targets.runs import FakeNames, a_run, a_runner
-from targets.sink import Sink, says
+from targets.scripted_http_server import ScriptedServer, says
 
 
 @pytest.fixture(scope="module")
-def authority():
+def authority() -> CA:
     return trustme.CA()
 
 
 @pytest.fixture(scope="module")
-def ca_file(authority, tmp_path_factory):
+def ca_file(authority: CA, tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("ca") / "ca.pem"
     authority.cert_pem.write_to_path(path)
     return str(path)
 
 
-def server_context(certificate):
+def server_context(certificate: LeafCert) -> SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
     return context
 
 
-async def called(certificate, *, host="hook.example", ca_file=None, tls=None):
+async def called(
+    certificate: LeafCert,
+    *,
+    host: str = "hook.example",
+    ca_file: str | None = None,
+    tls: Any = None,
+) -> tuple[Any, ...]:
     names = FakeNames(hook_example=[["127.0.0.1"]])
     async with (
-        Sink(says(body=b"ok"), tls=tls or server_context(certificate)) as sink,
+        ScriptedServer(says(body=b"ok"), tls=tls or server_context(certificate)) as sink,
         a_runner(lookup=names, ca_file=ca_file) as runner,
     ):
         return sink, await runner.run(a_run(sink.url("/a", host=host)))
 
 
-async def test_a_certificate_of_the_given_authority_is_accepted(authority, ca_file):
+async def test_a_certificate_of_the_given_authority_is_accepted(
+    authority: CA, ca_file: str
+) -> None:
     for name in ("hook.example", "127.0.0.1"):
         sink, outcome = await called(authority.issue_cert(name), host=name, ca_file=ca_file)
         assert isinstance(outcome, Succeeded)
@@ -46,14 +59,14 @@ async def test_a_certificate_of_the_given_authority_is_accepted(authority, ca_fi
 
 
 async def test_a_name_with_a_last_dot_is_held_against_the_certificate_without_it(
-    authority, ca_file
-):
+    authority: CA, ca_file: str
+) -> None:
     certificate = authority.issue_cert("hook.example")
     _, outcome = await called(certificate, host="hook.example.", ca_file=ca_file)
     assert isinstance(outcome, Succeeded)
 
 
-def expired(authority):
+def expired(authority: CA) -> LeafCert:
     return authority.issue_cert("hook.example", not_after=datetime(2020, 1, 1, tzinfo=UTC))
 
 
@@ -66,7 +79,9 @@ BAD = {
 
 
 @pytest.mark.parametrize(("issue", "why"), BAD.values(), ids=BAD.keys())
-async def test_a_bad_certificate_fails_before_anything_is_sent(authority, ca_file, issue, why):
+async def test_a_bad_certificate_fails_before_anything_is_sent(
+    authority: CA, ca_file: str, issue: Callable[..., Any], why: str
+) -> None:
     sink, outcome = await called(issue(authority), ca_file=ca_file)
     assert isinstance(outcome, Failed)
     assert outcome.retryable
@@ -75,14 +90,14 @@ async def test_a_bad_certificate_fails_before_anything_is_sent(authority, ca_fil
     assert sink.received == []
 
 
-async def test_an_authority_unknown_to_the_system_is_not_trusted(authority):
+async def test_an_authority_unknown_to_the_system_is_not_trusted(authority: CA) -> None:
     sink, outcome = await called(authority.issue_cert("hook.example"))
     assert isinstance(outcome, Failed)
     assert "the certificate was not accepted" in outcome.error
     assert sink.received == []
 
 
-async def test_a_certificate_that_vouches_for_itself_is_not_trusted(tmp_path):
+async def test_a_certificate_that_vouches_for_itself_is_not_trusted(tmp_path: Path) -> None:
     own = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     path = tmp_path / "self.pem"
@@ -96,7 +111,7 @@ async def test_a_certificate_that_vouches_for_itself_is_not_trusted(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
-async def test_old_tls_is_not_spoken(authority, ca_file):
+async def test_old_tls_is_not_spoken(authority: CA, ca_file: str) -> None:
     context = server_context(authority.issue_cert("hook.example"))
     context.set_ciphers("DEFAULT:@SECLEVEL=0")
     context.minimum_version = ssl.TLSVersion.TLSv1

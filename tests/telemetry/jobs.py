@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
@@ -8,6 +9,11 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 
 
-def a_job(task="mail.welcome", **fields):
-    named = {"id": JobId("0192"), "target": HandlerTarget(task), "created_at": NOON, "due_at": NOON}
-    return Job(**named | fields)
+def a_job(task: str = "mail.welcome", **fields: Any) -> Job:
+    named: dict[str, Any] = {
+        "id": JobId("0192"),
+        "target": HandlerTarget(task),
+        "created_at": NOON,
+        "due_at": NOON,
+    }
+    return Job(**(named | fields))

@@ -43,11 +43,11 @@ class Proxy:
         assert self.server is not None
         return f"127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
 
-    async def cut(self) -> None:
+    async def disconnect(self) -> None:
         self.is_cut = True
         await self.drop()
 
-    async def mend(self) -> None:
+    async def reconnect(self) -> None:
         self.is_cut = False
         self.loud.set()
 
@@ -74,7 +74,8 @@ class Proxy:
         self.pairs.add(task)
         try:
             await self.carry(near_in, near_out)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, OSError):
+            # Cut, or the server is away: who connected sees the end of the connection.
             pass
         finally:
             self.pairs.discard(task)

@@ -19,9 +19,9 @@ def installed(program: str, package: str, setting: str) -> str:
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         command = ["apt-get", "install", "--yes", "--no-install-recommends", package]
         subprocess.run(command, check=True, capture_output=True, env=quiet)
-    found = shutil.which(program, path=path)
-    assert found, f"these tests need {program}; install it, or name a server in {setting}"
-    return found
+    result = shutil.which(program, path=path)
+    assert result, f"these tests need {program}; install it, or name a server in {setting}"
+    return result
 
 
 def free_port() -> int:

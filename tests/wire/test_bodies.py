@@ -1,6 +1,7 @@
 """Bodies of schedules and jobs: each field wrong in each way, and what the good ones become."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,25 +11,25 @@ from onbeat.model.limits import PAYLOAD_BYTES_MAX
 from onbeat.model.retry import Backoff, RetryPolicy
 from onbeat.model.schedule import CatchUp, Overlap, ScheduleStatus
 from onbeat.model.target import HandlerTarget, HttpTarget
-from onbeat.wire.decoding import decode
-from onbeat.wire.jobs import EnqueueBody, read_jobs
-from onbeat.wire.schedules import ScheduleBody, read_schedule
+from onbeat.wire.decode import decode
+from onbeat.wire.jobs import EnqueueBody, JobDraft, read_jobs
+from onbeat.wire.schedules import ScheduleBody, ScheduleDraft, read_schedule
 from onbeat.wire.targets import target_answer
 
 LEAST = {"name": "n", "rrule": "FREQ=DAILY", "callback_url": "https://example.com/"}
 
 
-def schedule(**fields):
+def schedule(**fields: Any) -> Any:
     body = decode(ScheduleBody, msgspec.json.encode(LEAST | fields))
     return read_schedule(body, RetryPolicy())
 
 
-def task_schedule(**fields):
+def task_schedule(**fields: Any) -> ScheduleDraft:
     body = {"name": "n", "every": "5m", "target": {"task": "t"}} | fields
     return read_schedule(decode(ScheduleBody, msgspec.json.encode(body)), RetryPolicy())
 
 
-def jobs(body):
+def jobs(body: dict[str, Any]) -> tuple[JobDraft, ...]:
     return read_jobs(decode(EnqueueBody, msgspec.json.encode(body)))
 
 
@@ -55,7 +56,7 @@ TEXT_FIELDS = [
 
 @pytest.mark.parametrize("field", TEXT_FIELDS)
 @pytest.mark.parametrize("value", [1, True, 1.5, [], {}])
-def test_a_text_of_another_type_is_malformed(field, value):
+def test_a_text_of_another_type_is_malformed(field: str, value: Any) -> None:
     with pytest.raises(Malformed) as caught:
         schedule(**{field: value})
     assert caught.value.field == field
@@ -63,7 +64,9 @@ def test_a_text_of_another_type_is_malformed(field, value):
 
 @pytest.mark.parametrize("field", ["every", "grace", "jitter", "timeout", "expires_after"])
 @pytest.mark.parametrize("value", [True, [], {}])
-def test_a_span_of_another_type_is_malformed(field, value):
+def test_a_span_of_another_type_is_malformed(
+    field: str, value: bool | dict[str, Any] | list[Any]
+) -> None:
     with pytest.raises(Malformed) as caught:
         task_schedule(**{field: value})
     assert caught.value.field == field
@@ -82,7 +85,7 @@ def test_a_span_of_another_type_is_malformed(field, value):
         ("priority", 1.5),
     ],
 )
-def test_a_structure_of_another_type_is_malformed(field, value):
+def test_a_structure_of_another_type_is_malformed(field: str, value: Any) -> None:
     with pytest.raises(Malformed) as caught:
         schedule(**{field: value})
     assert caught.value.field == field
@@ -124,7 +127,7 @@ def test_a_structure_of_another_type_is_malformed(field, value):
         ("cron", "* * * * *"),
     ],
 )
-def test_a_value_that_cannot_be_is_invalid(field, value):
+def test_a_value_that_cannot_be_is_invalid(field: str, value: dict[str, Any] | int | str) -> None:
     with pytest.raises(Invalid) as caught:
         schedule(**{field: value})
     assert not isinstance(caught.value, Malformed)
@@ -157,6 +160,7 @@ def test_a_value_that_cannot_be_is_invalid(field, value):
         ({"callback_url": "https://a.example/"}, "target"),
         ({"method": "POST"}, "method"),
         ({"retry": {"attempts_max": 1001}}, "retry.attempts_max"),
+        ({"retry": {"lost_max": 101}}, "retry.lost_max"),
         ({"retry": {"backoff": "random"}}, "retry.backoff"),
         ({"retry": {"delay": "x"}}, "retry.delay"),
         ({"retry": {"delay": "1h", "delay_max": "1m"}}, "retry.delay_max"),
@@ -164,7 +168,7 @@ def test_a_value_that_cannot_be_is_invalid(field, value):
         ({"retry": {"tries": 3}}, "retry.tries"),
     ],
 )
-def test_a_fault_inside_is_named_by_its_path(fields, field):
+def test_a_fault_inside_is_named_by_its_path(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as caught:
         task_schedule(**fields)
     assert caught.value.field == field
@@ -178,16 +182,16 @@ def test_a_fault_inside_is_named_by_its_path(fields, field):
         {"target": {"http": {"url": "x", "body": "x" * (PAYLOAD_BYTES_MAX + 1)}}},
     ],
 )
-def test_a_payload_has_a_bound(fields):
+def test_a_payload_has_a_bound(fields: dict[str, Any]) -> None:
     with pytest.raises(TooLarge, match="at most 262144 bytes"):
         task_schedule(**fields)
 
 
-def test_null_in_one_form_of_the_target_leaves_it_to_the_other():
+def test_null_in_one_form_of_the_target_leaves_it_to_the_other() -> None:
     assert task_schedule(callback_url=None, method=None).target == HandlerTarget("t")
 
 
-def test_a_full_schedule_becomes_a_draft():
+def test_a_full_schedule_becomes_a_draft() -> None:
     draft = task_schedule(
         timezone=None,
         starts_at="2026-01-01T01:00:00+01:00",
@@ -219,7 +223,7 @@ def test_a_full_schedule_becomes_a_draft():
     )
 
 
-def test_json_is_sent_with_its_type_unless_that_is_given():
+def test_json_is_sent_with_its_type_unless_that_is_given() -> None:
     url = "https://a/"
     plain = task_schedule(target={"http": {"url": url, "json": {"a": [1, 2.0]}}}).target
     assert (plain.body, plain.headers) == ('{"a":[1,2.0]}', {"Content-Type": "application/json"})
@@ -227,7 +231,7 @@ def test_json_is_sent_with_its_type_unless_that_is_given():
     assert task_schedule(target={"http": own}).target.headers == {"content-type": "x/y"}
 
 
-def test_a_secret_is_never_shown():
+def test_a_secret_is_never_shown() -> None:
     target = HttpTarget("https://a/", secret="whsec_geheim")
     shown = msgspec.json.encode(target_answer(target))
     assert b"geheim" not in shown
@@ -257,7 +261,11 @@ def test_a_secret_is_never_shown():
         ({"task": "a", "after": "x"}, "after"),
         ({"task": "a", "labels": {"x": "y\n"}}, "labels.x"),
         ({"task": "a", "retry": {"delay": "x"}, "colour": 1}, "colour"),
-        ({"task": "a", "jobs": []}, "task"),
+        ({"task": "a", "jobs": [{"task": "b"}]}, "task"),
+        ({"jobs": []}, "jobs"),
+        ({"task": "@http"}, "task"),
+        ({"target": {"task": "@message:mq"}}, "target.task"),
+        ({"task": "a", "queue": "mail/urgent"}, "queue"),
         ({"jobs": [{"task": "a"}, {}]}, "jobs[1].task"),
         ({"jobs": [{"task": "a", "queue": ""}]}, "jobs[0].queue"),
         ({"jobs": [{"task": "a", "args": 1}]}, "jobs[0].args"),
@@ -267,13 +275,17 @@ def test_a_secret_is_never_shown():
         ({"jobs": [{"task": "a"}] * 10_001}, "jobs"),
     ],
 )
-def test_a_fault_in_a_job_is_named(body, field):
+def test_a_fault_in_a_job_is_named(body: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as caught:
         jobs(body)
     assert caught.value.field == field
 
 
-def test_many_jobs_become_as_many_drafts():
+def test_many_jobs_become_as_many_drafts() -> None:
     drafts = jobs({"jobs": [{"task": "a"}, {"target": {"task": "b", "args": [1]}}]})
     assert [draft.target.task for draft in drafts] == ["a", "b"]
-    assert jobs({"jobs": []}) == ()
+
+
+def test_no_jobs_are_refused() -> None:
+    with pytest.raises(Invalid, match=r"^jobs must have at least 1 item$"):
+        jobs({"jobs": []})

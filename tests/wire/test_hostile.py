@@ -1,14 +1,17 @@
 """Whatever comes in, it becomes a draft or an error of ours, and never anything else."""
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onbeat.model.errors import Invalid
 from onbeat.model.retry import RetryPolicy
-from onbeat.wire.decoding import decode
+from onbeat.wire.decode import decode
+from onbeat.wire.errors import problem, status_of
 from onbeat.wire.jobs import EnqueueBody, read_jobs
-from onbeat.wire.problems import problem, told
 from onbeat.wire.recurrences import PreviewBody, read_recurrence
 from onbeat.wire.schedules import ScheduleBody, read_schedule
 
@@ -55,7 +58,7 @@ POLICIES = st.fixed_dictionaries(
 )
 
 
-def bodies(record):
+def bodies(record: type[Any]) -> Any:
     """Bodies of which most fields are of about the right kind."""
     fields = {
         field.encode_name: {"target": TARGETS, "retry": POLICIES}.get(field.name, VALUES) | VALUES
@@ -64,7 +67,7 @@ def bodies(record):
     return st.fixed_dictionaries({}, optional=fields)
 
 
-def refusal(read, body: bytes) -> Invalid | None:
+def refusal(read: Callable[..., Any], body: bytes) -> Invalid | None:
     try:
         read(body)
     except Invalid as error:
@@ -72,37 +75,37 @@ def refusal(read, body: bytes) -> Invalid | None:
     return None
 
 
-def judge(type, read, body):
+def judge(type: type[Any], read: Callable[..., Any], body: dict[str, Any]) -> None:
     check(refusal(lambda sent: read(decode(type, sent)), msgspec.json.encode(body)))
 
 
 def check(error: Invalid | None) -> None:
     if error is not None:
-        assert 400 <= told(error).status < 500
+        assert 400 <= status_of(error).status < 500
         assert str(error)
         assert len(msgspec.json.encode(problem(error))) < 20_000
 
 
 @settings(max_examples=100, deadline=None)
 @given(bodies(ScheduleBody))
-def test_any_schedule_is_read_or_refused(body):
+def test_any_schedule_is_read_or_refused(body: dict[str, Any]) -> None:
     judge(ScheduleBody, lambda read: read_schedule(read, RetryPolicy()), {"name": "n"} | body)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.sampled_from(["rrule", "cron", "every", "at"]), TEXTS | NUMBERS, bodies(PreviewBody))
-def test_any_rule_is_read_or_refused(form, text, body):
+def test_any_rule_is_read_or_refused(form: str, text: float | str, body: dict[str, Any]) -> None:
     others = {"timezone": body.get("timezone"), "dst_gap": None, "count": 3}
     judge(PreviewBody, lambda read: read_recurrence(read, ""), {form: text} | others)
 
 
 @settings(max_examples=100, deadline=None)
 @given(bodies(EnqueueBody))
-def test_any_job_is_read_or_refused(body):
+def test_any_job_is_read_or_refused(body: dict[str, Any]) -> None:
     judge(EnqueueBody, read_jobs, body)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=200) | TEXTS.map(str.encode) | VALUES.map(msgspec.json.encode))
-def test_any_bytes_are_read_or_refused(body):
+def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     check(refusal(lambda sent: decode(ScheduleBody, sent), body))

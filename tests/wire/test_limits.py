@@ -33,7 +33,7 @@ from onbeat.wire.limits import (
         ("1000000/31d", 1_000_000, 31 * 86_400, "1000000/31d"),
     ],
 )
-def test_a_rate_is_a_count_and_a_span(text, count, seconds, shown):
+def test_a_rate_is_a_count_and_a_span(text: str, count: int, seconds: float, shown: str) -> None:
     rate = read_rate(text, "rate")
     assert rate == Rate(count, timedelta(seconds=seconds))
     assert rate_text(rate) == shown
@@ -59,7 +59,7 @@ def test_a_rate_is_a_count_and_a_span(text, count, seconds, shown):
         "5//s",
     ],
 )
-def test_a_rate_that_cannot_be_names_its_field(text):
+def test_a_rate_that_cannot_be_names_its_field(text: str) -> None:
     with pytest.raises(Invalid, match=r"^group_rate must be") as caught:
         read_rate(text, "group_rate")
     assert caught.value.field == "group_rate"
@@ -73,11 +73,11 @@ RATES = st.builds(
 
 
 @given(RATES)
-def test_a_rate_that_is_shown_can_be_read(rate):
+def test_a_rate_that_is_shown_can_be_read(rate: Rate) -> None:
     assert read_rate(rate_text(rate), "rate") == rate
 
 
-def test_what_is_left_out_stays_and_null_goes():
+def test_what_is_left_out_stays_and_null_goes() -> None:
     before = Limits(concurrency=5, rate=Rate(1, timedelta(seconds=1)), group_concurrency=2)
     after = changed_limits(before, LimitBody(concurrency=None, group_rate="5/m"))
     assert after == Limits(

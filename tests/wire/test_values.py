@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,7 +35,7 @@ UUID = "01900000-0000-7000-8000-0000000000af"
         ("PT0S", 0),
     ],
 )
-def test_a_span_has_many_spellings(value, seconds):
+def test_a_span_has_many_spellings(value: float | str, seconds: float) -> None:
     assert read_span(value, "delay") == timedelta(seconds=seconds)
 
 
@@ -65,14 +66,14 @@ def test_a_span_has_many_spellings(value, seconds):
         "99999999999d",
     ],
 )
-def test_what_is_no_span_names_its_field(value):
+def test_what_is_no_span_names_its_field(value: float | str) -> None:
     with pytest.raises(Invalid) as caught:
         read_span(value, "retry.delay")
     assert caught.value.field == "retry.delay"
     assert "retry.delay" in str(caught.value)
 
 
-def test_a_span_has_bounds():
+def test_a_span_has_bounds() -> None:
     assert read_span(SPAN_MAX.total_seconds(), "delay") == SPAN_MAX
     with pytest.raises(Invalid, match="from 0s to 3660d"):
         read_span(SPAN_MAX.total_seconds() + 1, "delay")
@@ -81,18 +82,18 @@ def test_a_span_has_bounds():
 
 
 @given(st.timedeltas(min_value=timedelta(), max_value=SPAN_MAX))
-def test_a_span_is_read_as_it_was_shown(span):
+def test_a_span_is_read_as_it_was_shown(span: timedelta) -> None:
     assert abs(read_span(span_text(span), "x") - span) < timedelta(microseconds=1)
 
 
-def test_an_instant_comes_out_in_utc():
+def test_an_instant_comes_out_in_utc() -> None:
     berlin = timezone(timedelta(hours=1))
     assert read_instant(datetime(2026, 1, 1, tzinfo=berlin), "x") == datetime(
         2025, 12, 31, 23, tzinfo=UTC
     )
 
 
-def test_an_instant_beyond_all_years_is_refused():
+def test_an_instant_beyond_all_years_is_refused() -> None:
     west = timezone(timedelta(hours=-23))
     with pytest.raises(Invalid) as caught:
         read_instant(datetime(9999, 12, 31, 23, tzinfo=west), "ends_at")
@@ -108,20 +109,20 @@ def test_an_instant_beyond_all_years_is_refused():
         ("64B76C5986b6c9f24f1c0952", "64b76c5986b6c9f24f1c0952"),
     ],
 )
-def test_an_id_has_one_form(given, kept):
+def test_an_id_has_one_form(given: str, kept: str) -> None:
     assert job_id(given) == kept
 
 
 @pytest.mark.parametrize(
     "text", ["", "1", "x" * 24, UUID[:-1], UUID + "0", UUID + "\n", "{" + UUID + "}", "０" * 24]
 )
-def test_a_bad_id_is_malformed(text):
+def test_a_bad_id_is_malformed(text: str) -> None:
     with pytest.raises(Malformed, match="Invalid job ID format"):
         job_id(text)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "x" * 201, "a\nb", "a\x7f", "\x00"])
-def test_a_bad_name_names_its_field(text):
+def test_a_bad_name_names_its_field(text: str) -> None:
     with pytest.raises(Invalid) as caught:
         read_name(text, "queue")
     assert caught.value.field == "queue"
@@ -136,7 +137,7 @@ def test_a_bad_name_names_its_field(text):
         ({"a": "x\n"}, "labels.a"),
     ],
 )
-def test_bad_labels_name_their_field(labels, field):
+def test_bad_labels_name_their_field(labels: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as caught:
         read_labels(labels)
     assert caught.value.field == field

@@ -1,4 +1,4 @@
-"""The HTTP face: REST, JSON-RPC, OpenAPI and Swagger UI, made from the table of operations."""
+"""The HTTP API: REST, JSON-RPC, OpenAPI and Swagger UI, generated from the table of operations."""
 
 from onbeat.api.asgi import build_api
 from onbeat.api.openapi import openapi_document, openapi_json, openapi_yaml

@@ -1,4 +1,4 @@
-"""The whole HTTP face as one ASGI application."""
+"""The HTTP API as one ASGI application."""
 
 from collections.abc import Sequence
 
@@ -9,36 +9,44 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from onbeat.api.answering import refused
-from onbeat.api.guarding import guarded
+from onbeat.api.bulk import BulkSlots
 from onbeat.api.health import health_routes
+from onbeat.api.key_refusals import Refusals
+from onbeat.api.keyring import Keyring
 from onbeat.api.options import ApiOptions
 from onbeat.api.pages import page_routes
+from onbeat.api.responses import error_response
 from onbeat.api.rest import rest_routes
 from onbeat.api.rpc import rpc_routes
-from onbeat.operations.operator import Operator
+from onbeat.api.security import secure_app
+from onbeat.operations.context import OperationContext
 
 PLAIN = ApiOptions()
 
 
 def build_api(
-    operator: Operator, options: ApiOptions = PLAIN, *, routes: Sequence[BaseRoute] = ()
+    context: OperationContext, options: ApiOptions = PLAIN, *, routes: Sequence[BaseRoute] = ()
 ) -> ASGIApp:
-    """REST, documents and health behind one guard; `routes` of others come first."""
-    return guarded(
+    """REST, documents and health checks behind one guard; `routes` of the caller come first."""
+    keyring = Keyring(options.keys, context)
+    bulk = BulkSlots()
+    refusals = Refusals(context.clock.monotonic, options.key_refused)
+    return secure_app(
         Starlette(
             routes=[
                 *routes,
-                *rest_routes(operator, options),
-                *rpc_routes(operator, options),
+                *rest_routes(context, options, bulk),
+                *rpc_routes(context, options, bulk),
                 *health_routes(options),
                 *page_routes(),
             ],
-            exception_handlers={HTTPException: handled},
+            exception_handlers={HTTPException: handle_error},
         ),
         options,
+        keyring,
+        refusals,
     )
 
 
-async def handled(request: Request, error: Exception) -> Response:
-    return refused(error, request)
+async def handle_error(request: Request, error: Exception) -> Response:
+    return error_response(error, request)

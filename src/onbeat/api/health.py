@@ -1,4 +1,4 @@
-"""Whether the process lives, whether it can work, and its figures."""
+"""Liveness, readiness and metrics endpoints."""
 
 import asyncio
 from collections.abc import Iterator
@@ -7,32 +7,35 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from onbeat.api.answering import answered, refused
 from onbeat.api.options import ApiOptions, Readiness
+from onbeat.api.responses import error_response, json_response
+from onbeat.api.security import principal_of
 from onbeat.model.errors import Unavailable
+from onbeat.model.principal import Scope
+from onbeat.rules.access import check_scope
 
 
 def health_routes(options: ApiOptions) -> Iterator[Route]:
     async def healthz(_request: Request) -> Response:
-        return answered({"status": "ok"})
+        return json_response({"status": "ok"})
 
     async def readyz(request: Request) -> Response:
         try:
-            checks = await known_in_time(options)
-        except Exception as error:  # noqa: BLE001  every error is told in one form
-            return refused(error, request)
-        wrong = [f"{name}: {found}" for name, found in checks.items() if found != "ok"]
+            checks = await readiness_in_time(options)
+        except Exception as error:  # noqa: BLE001  every error becomes a response
+            return error_response(error, request)
+        wrong = [f"{name}: {result}" for name, result in checks.items() if result != "ok"]
         if wrong:
-            return refused(Unavailable("; ".join(wrong)), request)
-        return answered({"status": "ready", "checks": checks})
+            return error_response(Unavailable("; ".join(wrong)), request)
+        return json_response({"status": "ready", "checks": checks})
 
     yield Route("/healthz", healthz)
     yield Route("/readyz", readyz)
     yield from metrics_routes(options)
 
 
-async def known_in_time(options: ApiOptions) -> Readiness:
-    """Who asks gives up long before a store does that waits for a lock."""
+async def readiness_in_time(options: ApiOptions) -> Readiness:
+    """Limits the time, because clients give up long before a store that waits for a lock."""
     seconds = options.ready_deadline.total_seconds()
     try:
         async with asyncio.timeout(seconds):
@@ -48,9 +51,10 @@ def metrics_routes(options: ApiOptions) -> Iterator[Route]:
 
     async def metrics(request: Request) -> Response:
         try:
+            check_scope(principal_of(request), Scope.READ)
             body, content_type = await measure()
-        except Exception as error:  # noqa: BLE001  every error is told in one form
-            return refused(error, request)
+        except Exception as error:  # noqa: BLE001  every error becomes a response
+            return error_response(error, request)
         return Response(body, headers={"Content-Type": content_type})
 
     yield Route("/metrics", metrics)

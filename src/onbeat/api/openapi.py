@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the table of operations and the records of the outer form."""
+"""The OpenAPI document, generated from the table of operations and the wire records."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -10,10 +10,13 @@ from typing import Any, Final, cast
 import msgspec
 import yaml
 
-from onbeat.api.reading import query_names
-from onbeat.operations.caller import body_type
+from onbeat.api.requests import query_names
+from onbeat.model.limits import IDEMPOTENCY_KEY_CHARS_MAX
+from onbeat.operations.invoke import body_type
 from onbeat.operations.table import OPERATIONS, Operation
-from onbeat.wire.problems import ProblemAnswer
+from onbeat.rules.idempotency import HEADER
+from onbeat.wire.errors import ProblemAnswer
+from onbeat.wire.values import ANY_ARRAY, ANY_OBJECT
 
 Schema = dict[str, Any]
 
@@ -35,16 +38,17 @@ ERRORS: Final = {
     401: "`unauthorized`: no key was given, or it is not known",
     403: "`forbidden`: not allowed, such as a request from a page of another site",
     404: "`not_found`: nothing has this id",
-    409: "`conflict`: it exists already, or its state forbids this; `lease_lost`: somebody else has"
+    409: "`conflict`: it exists already, its state forbids this, or a request with the same"
+    " idempotency key is under way (then with Retry-After); `lease_lost`: somebody else has"
     " the job",
     413: "`too_large`: over a named limit",
     422: "`validation_failed`: well-formed, and impossible",
-    500: "`internal_error`: an unexpected error, which the service's log tells of",
+    500: "`internal_error`: an unexpected error; the service's log has the details",
     503: "`unavailable`: the store does not answer just now; nothing was lost",
 }
 
 REQUIRED: Final = {"createSchedule": ["name"]}
-"""What the body of one operation needs, beyond the form that several share."""
+"""Fields that the body of one operation requires, beyond a form that several share."""
 
 EXAMPLES: Final[Schema] = {
     "createSchedule": {
@@ -62,22 +66,55 @@ EXAMPLES: Final[Schema] = {
     "enqueueJobs": {"task": "mail.welcome", "args": [7], "delay": "10m"},
     "cancelJob": {"reason": "no longer needed"},
     "claimJobs": {"worker": "exporter-1", "tasks": ["export"], "limit": 10, "lease": "60s"},
-    "startJob": {"token": 1},
-    "renewJob": {"token": 1, "lease": "60s"},
-    "settleJob": {"token": 1, "attempt": 1, "result": {"rows": 23}},
+    "startJob": {"token": "1.mSg2vUKBsWqY3xkT0cJ5fA"},
+    "renewJob": {"token": "1.mSg2vUKBsWqY3xkT0cJ5fA", "lease": "60s"},
+    "settleJob": {"token": "1.mSg2vUKBsWqY3xkT0cJ5fA", "attempt": 1, "result": {"rows": 23}},
 }
 
+NOUNS: Final = {
+    "schedule": "What fires jobs over time, by a rule",
+    "recurrence": "Rules by themselves: what they mean and when they fire",
+    "job": "Work to be done, its attempts and its history; also for workers in other languages",
+    "dead": "Messages that could not be processed",
+    "queue": "Named lists of jobs, which can be paused and limited",
+    "worker": "Processes that run jobs",
+    "stats": "Figures over everything",
+    "key": "API keys: what each may do",
+    "secrets": "Encryption at rest",
+    "audit": "Who changed what",
+    "service": "The service itself: health, metrics, descriptions, JSON-RPC",
+}
+"""Descriptions of the tags."""
+
+# No content type for YAML: client generators do not know it.
 OTHER_PATHS: Final = {
     "/healthz": ("getHealth", "Whether the process lives", "application/json"),
     "/readyz": ("getReadiness", "Whether the service can work; 503 if not", "application/json"),
     "/metrics": ("getMetrics", "Figures for Prometheus", "text/plain"),
     "/rpc/openrpc.json": ("getOpenrpc", "The methods of JSON-RPC", "application/json"),
-    "/docs/openapi.yml": ("getOpenapiYaml", "This document", "application/yaml"),
+    "/docs/openapi.yml": ("getOpenapiYaml", "This document as YAML", None),
     "/docs/openapi.json": ("getOpenapiJson", "This document as JSON", "application/json"),
-    "/swagger-ui/": ("getSwaggerUi", "This document to click through", "text/html"),
+    "/swagger-ui": ("getSwaggerUi", "This document to click through", "text/html"),
     "/": ("getStartPage", "The start page", "text/html"),
 }
 
+KEY_FORM: Final[Schema] = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": IDEMPOTENCY_KEY_CHARS_MAX,
+    "pattern": "^[!-~]+$",
+}
+KEY_PARAMETER: Final[Schema] = {
+    "name": HEADER,
+    "in": "header",
+    "required": False,
+    "description": (
+        "A new UUID for a new request, the same one when it is sent again: the request is then "
+        "done once, and answered as the first time. With another body it is refused (422), while "
+        "the first is under way too (409 with Retry-After). Kept for `prune.keys_after`."
+    ),
+    "schema": KEY_FORM,
+}
 RPC_VERSION: Final[Schema] = {"type": "string", "enum": ["2.0"]}
 RPC_ID: Final[Schema] = {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "null"}]}
 RPC_ERROR: Final[Schema] = {
@@ -86,7 +123,7 @@ RPC_ERROR: Final[Schema] = {
     "properties": {
         "code": {"type": "integer"},
         "message": {"type": "string"},
-        "data": {"type": "object"},
+        "data": ANY_OBJECT,
     },
 }
 RPC_RESPONSE: Final[Schema] = {
@@ -105,8 +142,9 @@ RPC_CALL: Final[Schema] = {
     "properties": {
         "jsonrpc": RPC_VERSION,
         "method": {"type": "string"},
-        "params": {"anyOf": [{"type": "object"}, {"type": "array", "items": {}}]},
+        "params": {"anyOf": [ANY_OBJECT, ANY_ARRAY]},
         "id": RPC_ID,
+        "key": {**KEY_FORM, "description": f"As the header `{HEADER}`"},
     },
 }
 
@@ -128,7 +166,7 @@ def rpc_problem(description: str) -> Schema:
 
 @cache
 def openapi_yaml(form: str = "3.1") -> str:
-    """The document as YAML; form 3.0 is for readers that know no other."""
+    """The document as YAML; form 3.0 is for tools without support for 3.1."""
     return yaml.safe_dump(document_in(form), sort_keys=False, allow_unicode=True, width=100)
 
 
@@ -151,13 +189,13 @@ def openapi_document() -> Schema:
         "info": {
             "title": "Onbeat",
             "version": version("onbeat"),
-            "summary": "Runs work on time, once it is due, and remembers",
+            "summary": "Durable job queue and scheduler for Python",
             "description": DESCRIPTION,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
         "security": [{"bearer": []}, {"key": []}, {}],
-        "tags": [{"name": noun} for noun in nouns()],
+        "tags": [{"name": noun, "description": NOUNS[noun]} for noun in nouns()],
         "paths": paths(),
         "components": {
             "schemas": schemas(),
@@ -176,7 +214,7 @@ def nouns() -> list[str]:
 
 
 def rpc_path() -> Schema:
-    """`/rpc`, whose methods stand in a document of their own."""
+    """`/rpc`, whose methods have a separate document."""
     return {
         "operationId": "callMethods",
         "summary": "Call one method, or a batch of them, by JSON-RPC 2.0",
@@ -197,21 +235,23 @@ def rpc_path() -> Schema:
 
 
 def paths() -> Schema:
-    found: Schema = {}
+    schema: Schema = {}
     for operation in OPERATIONS:
-        found.setdefault(operation.path, {})[operation.method.lower()] = described(operation)
-    found["/rpc"] = {"post": rpc_path()}
+        schema.setdefault(operation.path, {})[operation.method.lower()] = operation_object(
+            operation
+        )
+    schema["/rpc"] = {"post": rpc_path()}
     for path, (id, summary, content_type) in OTHER_PATHS.items():
-        found[path] = {"get": described_other(path, id, summary, content_type)}
-    return found
+        schema[path] = {"get": service_operation_object(path, id, summary, content_type)}
+    return schema
 
 
-def described(operation: Operation[Any, Any]) -> Schema:
+def operation_object(operation: Operation[Any, Any]) -> Schema:
     described: Schema = {
         "operationId": operation.id,
         "summary": operation.summary,
         "tags": [operation.noun],
-        "parameters": list(parameters(operation)),
+        "parameters": [*parameters(operation), *([KEY_PARAMETER] if operation.takes_key else [])],
         "responses": responses(operation),
     }
     if operation.body is not None:
@@ -249,7 +289,7 @@ def parameters(operation: Operation[Any, Any]) -> Iterator[Schema]:
 
 
 def without_null(form: Schema) -> Schema:
-    """A parameter that is left out is not null."""
+    """The schema without null: a missing parameter is not null."""
     choices = [choice for choice in form.get("anyOf", ()) if choice != {"type": "null"}]
     kept = {key: value for key, value in form.items() if key not in {"anyOf", "default"}}
     shown = form.get("default")
@@ -259,10 +299,10 @@ def without_null(form: Schema) -> Schema:
 
 def responses(operation: Operation[Any, Any]) -> Schema:
     content = {"application/json": {"schema": reference(operation.answer)}}
-    found: Schema = {str(operation.status): {"description": "Done", "content": content}}
+    schema: Schema = {str(operation.status): {"description": "Done", "content": content}}
     if has_created(operation):
-        found["200"] = {"description": "It was there already", "content": content}
-    return found | problems(ERRORS)
+        schema["200"] = {"description": "It was there already", "content": content}
+    return schema | problems(ERRORS)
 
 
 def has_created(operation: Operation[Any, Any]) -> bool:
@@ -273,10 +313,10 @@ def problems(statuses: Iterable[int]) -> Schema:
     return {str(status): {"$ref": RESPONSE_REF.format(status=status)} for status in statuses}
 
 
-def described_problems() -> dict[str, str]:
-    """What each code means."""
-    told = (words for text in ERRORS.values() for words in text.split("; `"))
-    parts = (words.lstrip("`").partition("`: ") for words in told)
+def problem_descriptions() -> dict[str, str]:
+    """The meaning of each code."""
+    answer = (words for text in ERRORS.values() for words in text.split("; `"))
+    parts = (words.lstrip("`").partition("`: ") for words in answer)
     return {code: meaning for code, _, meaning in parts}
 
 
@@ -287,13 +327,13 @@ def problem_response(status: int) -> Schema:
     }
 
 
-def described_other(path: str, id: str, summary: str, content_type: str) -> Schema:
+def service_operation_object(path: str, id: str, summary: str, content_type: str | None) -> Schema:
     described: Schema = {
         "operationId": id,
         "summary": summary,
         "tags": ["service"],
         "responses": {
-            "200": {"description": "Done", "content": {content_type: {"schema": {}}}},
+            "200": {"description": "Done", **content_of(content_type)},
             **problems((403, 500)),
         },
     }
@@ -304,6 +344,13 @@ def described_other(path: str, id: str, summary: str, content_type: str) -> Sche
     if path == "/readyz":
         described["responses"] |= problems((503,))
     return described
+
+
+def content_of(content_type: str | None) -> Schema:
+    if content_type is None:
+        return {}
+    form = ANY_OBJECT if content_type == "application/json" else {"type": "string"}
+    return {"content": {content_type: {"schema": form}}}
 
 
 def reference(type: type[Any]) -> Schema:
@@ -321,37 +368,37 @@ def schemas() -> Schema:
 
 
 def with_plain_text(schema: Schema) -> Schema:
-    """A docstring stands indented in its file."""
+    """The schema with its description, a docstring, unindented."""
     if "description" not in schema:
         return schema
     return {**schema, "description": cleandoc(schema["description"])}
 
 
 def inline_schema(type: type[Any]) -> Schema:
-    """The schema of a flat record, with what it refers to in place."""
+    """The schema of a flat record, with its references inlined."""
     (own,), components = msgspec.json.schema_components([type], ref_template="{name}")
-    return cast("Schema", resolved(components[own["$ref"]], components))
+    return cast("Schema", resolve_references(components[own["$ref"]], components))
 
 
-def resolved(value: object, components: dict[str, Schema]) -> object:
+def resolve_references(value: object, components: dict[str, Schema]) -> object:
     match value:
         case {"$ref": str(name)}:
-            return resolved(components[name], components)
+            return resolve_references(components[name], components)
         case dict():
             items = cast("dict[str, object]", value).items()
-            return {key: resolved(item, components) for key, item in items}
+            return {key: resolve_references(item, components) for key, item in items}
         case list():
-            return [resolved(item, components) for item in cast("list[object]", value)]
+            return [resolve_references(item, components) for item in cast("list[object]", value)]
         case _:
             return value
 
 
 def as_version_3_0(value: object) -> object:
-    """The same in the words of OpenAPI 3.0, which knows `nullable` but no type null."""
+    """The same in OpenAPI 3.0, which has `nullable` but no type null."""
     match value:
         case dict():
             form = {key: as_version_3_0(item) for key, item in cast("Schema", value).items()}
-            return nullable(older(form))
+            return nullable(downgrade_schema(form))
         case list():
             return [as_version_3_0(item) for item in cast("list[object]", value)]
         case _:
@@ -369,7 +416,7 @@ def nullable(form: Schema) -> Schema:
     return {**kept, "anyOf": others, "nullable": True}
 
 
-def older(form: Schema) -> Schema:
+def downgrade_schema(form: Schema) -> Schema:
     """One example, no empty list of required fields, no summary and licence id in `info`."""
     examples = form.get("examples")
     kept = {key: value for key, value in form.items() if key not in {"examples", "identifier"}}

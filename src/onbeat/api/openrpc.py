@@ -1,4 +1,4 @@
-"""The OpenRPC document, made from the same table and the same records as the OpenAPI one."""
+"""The OpenRPC document, generated from the same table and records as the OpenAPI document."""
 
 import json
 from collections.abc import Iterator
@@ -12,14 +12,15 @@ from onbeat.api.openapi import (
     REF,
     REQUIRED,
     Schema,
-    described_problems,
     parameters,
+    problem_descriptions,
     reference,
     schemas,
 )
-from onbeat.operations.caller import body_type
+from onbeat.operations.invoke import body_type
 from onbeat.operations.table import OPERATIONS, Operation
 from onbeat.wire.jsonrpc import APPLICATION_CODES, FIXED, INVALID_PARAMS
+from onbeat.wire.values import ANY_OBJECT
 
 DESCRIPTION: Final = """\
 Onbeat over JSON-RPC 2.0. Params go by name, in one object that holds what REST has in path, query
@@ -29,6 +30,10 @@ batch are done one after the other and answered in that order.
 Beside these methods there is `submit:<task>` for every task that some worker knows: its params are
 the arguments of a new job, and the member `onbeat` beside them says when and how it runs, in the
 words of `job.enqueue`. Its result is `{"id", "created"}`.
+
+A call that creates something may have the member `key` beside its params, with a new UUID for a
+new call and the same one when it is sent again: the call is then done once, and answered as the
+first time.
 """
 
 DISCOVERY: Final[Schema] = {
@@ -36,7 +41,7 @@ DISCOVERY: Final[Schema] = {
     "summary": "This document",
     "paramStructure": "either",
     "params": [],
-    "result": {"name": "document", "schema": {"type": "object"}},
+    "result": {"name": "document", "schema": ANY_OBJECT},
 }
 
 
@@ -47,7 +52,7 @@ def openrpc_json() -> str:
 
 @cache
 def openrpc_document() -> Schema:
-    """The document in version 1.3.2, as plain values that are not to be changed."""
+    """The document in version 1.3.2, as plain values; do not modify it."""
     return {
         "openrpc": "1.3.2",
         "info": {
@@ -57,12 +62,12 @@ def openrpc_document() -> Schema:
             "license": {"name": "Apache-2.0"},
         },
         "servers": [{"name": "service", "url": "/rpc"}],
-        "methods": [*(described(operation) for operation in OPERATIONS), DISCOVERY],
+        "methods": [*(method_object(operation) for operation in OPERATIONS), DISCOVERY],
         "components": {"schemas": schemas(), "errors": errors()},
     }
 
 
-def described(operation: Operation[Any, Any]) -> Schema:
+def method_object(operation: Operation[Any, Any]) -> Schema:
     return {
         "name": operation.name,
         "summary": operation.summary,
@@ -75,7 +80,7 @@ def described(operation: Operation[Any, Any]) -> Schema:
 
 
 def params(operation: Operation[Any, Any]) -> Iterator[Schema]:
-    """What path and query hold, then what the body does; what only answers show is left out."""
+    """Fields of path and query, then those of the body, without fields that only answers have."""
     named: set[str] = set()
     for parameter in parameters(operation):
         named.add(parameter["name"])
@@ -99,18 +104,18 @@ def schema_of(kind: type[Any]) -> Schema:
 
 
 def errors() -> Schema:
-    """The errors by name: those that every service of JSON-RPC has, then those of this one."""
-    known = described_problems()
-    found: Schema = {
+    """The errors by name: those of JSON-RPC, then those of this service."""
+    known = problem_descriptions()
+    schema: Schema = {
         text.lower().replace(" ", "_"): {"code": code, "message": text}
         for code, text in FIXED.items()
     }
-    found["invalid_params"] = {
+    schema["invalid_params"] = {
         "code": INVALID_PARAMS,
         "message": "The field at fault, and what would be right",
         "data": {"code": "validation_failed", "field": "priority"},
     }
-    found |= {
+    schema |= {
         name: {
             "code": code,
             "message": known.get(name, "too many requests"),
@@ -118,4 +123,4 @@ def errors() -> Schema:
         }
         for name, code in APPLICATION_CODES.items()
     }
-    return found
+    return schema

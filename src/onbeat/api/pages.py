@@ -19,9 +19,9 @@ ASSETS: Final = {
     "favicon-16x16.png": "image/png",
     "favicon-32x32.png": "image/png",
 }
-"""What of the package is served; nothing else in it is reachable."""
+"""The files of the package that are served; no others can be reached."""
 
-# Swagger UI sets styles on its elements; all else comes from this service.
+# Swagger UI sets styles on its elements; everything else comes from this service.
 SWAGGER_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline';"
     " img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none';"
@@ -46,7 +46,7 @@ SWAGGER_PAGE: Final = """<!DOCTYPE html>
 </html>
 """
 
-# The packaged Swagger UI reads OpenAPI 3.0 only, so it asks for the document in that form.
+# The packaged Swagger UI reads only OpenAPI 3.0, so it loads the document in that form.
 SWAGGER_START: Final = """window.onload = function () {
   window.ui = SwaggerUIBundle({
     url: "/docs/openapi.yml?openapi=3.0",
@@ -68,9 +68,9 @@ START_PAGE: Final = """<!DOCTYPE html>
 </head>
 <body>
 <h1>Onbeat</h1>
-<p>It runs work on time, once it is due, and remembers.</p>
+<p>Durable job queue and scheduler for Python.</p>
 <ul>
-<li><a href="/swagger-ui/">Try the API</a></li>
+<li><a href="/swagger-ui">Try the API</a></li>
 <li>OpenAPI: <a href="/docs/openapi.yml">YAML</a>, <a href="/docs/openapi.json">JSON</a></li>
 <li><a href="/api/schedules">Schedules</a>, <a href="/api/jobs">jobs</a>,
 <a href="/api/queues">queues</a>, <a href="/api/workers">workers</a>,
@@ -86,8 +86,8 @@ def page_routes() -> Iterator[Route]:
     yield Route("/", start_page)
     yield Route("/docs/openapi.yml", openapi_as_yaml)
     yield Route("/docs/openapi.json", openapi_as_json)
-    yield Route("/swagger-ui", swagger_redirect)
-    yield Route("/swagger-ui/", swagger_page)
+    yield Route("/swagger-ui", swagger_page)
+    yield Route("/swagger-ui/", swagger_redirect)
     yield Route("/swagger-ui/{name}", swagger_asset)
 
 
@@ -108,7 +108,7 @@ def version_of(request: Request) -> str:
 
 
 async def swagger_redirect(_request: Request) -> Response:
-    return RedirectResponse("/swagger-ui/")
+    return RedirectResponse("/swagger-ui")
 
 
 async def swagger_page(_request: Request) -> Response:

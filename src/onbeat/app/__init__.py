@@ -1,1 +1,1 @@
-"""The composition root: the only place that names adapters and puts them together."""
+"""The composition root: the only package that imports adapters and combines them."""

@@ -1,19 +1,22 @@
-"""Brokers by their URLs, and what this program does with what comes over the one between roles."""
+"""Opens brokers by URL, and connects operations to the broker between roles."""
 
 import contextlib
 from collections.abc import Generator
 from datetime import timedelta
 from typing import Final
 
-from onbeat.engine.brokered import Brokerage
-from onbeat.engine.dead import DeadPost
-from onbeat.engine.remote import RemoteTasks
+from onbeat.engine.broker.dead_letters import DeadLetterPublisher
+from onbeat.engine.broker.remote import RemoteTasks
+from onbeat.engine.broker.runtime import BrokerSetup
 from onbeat.model.errors import Malformed, Misconfigured
-from onbeat.operations.operator import Operator
-from onbeat.operations.settling import settle_result
-from onbeat.operations.submitting import Origin, bury, submit
+from onbeat.model.principal import BROKER
+from onbeat.operations.context import OperationContext
+from onbeat.operations.encryption import decrypted_job
+from onbeat.operations.fence import fence_of
+from onbeat.operations.results import settle_result
+from onbeat.operations.submissions import Origin, add_dead_letter, submit
 from onbeat.ports.transport import Broker, Delivery
-from onbeat.wire.work import SUBMIT, TOKEN_HEADER
+from onbeat.wire.broker_messages import SUBMIT, TOKEN_HEADER
 
 EXTRAS: Final = {
     "aio_pika": "rabbitmq",
@@ -26,16 +29,16 @@ EXTRAS: Final = {
 
 
 def open_broker(url: str) -> Broker:
-    """The broker that a URL names, not connected yet. Drivers are imported when they are named.
+    """The broker for a URL, not connected yet. Drivers are imported on demand.
 
-    Raises `Misconfigured` for a URL that no broker here answers to, or without its driver.
+    Raises `Misconfigured` for an unknown URL scheme, or without the driver.
     """
     scheme = url.partition(":")[0].lower()
-    with driver_wanted():
+    with require_driver():
         if scheme in {"amqp", "amqps"}:
-            from onbeat.transports.amqp.broker import AmqpBroker  # noqa: PLC0415
+            from onbeat.transports.amqp.broker import RabbitMqBroker  # noqa: PLC0415
 
-            return AmqpBroker(url)
+            return RabbitMqBroker(url)
         if scheme in {"redis", "rediss", "redis+unix", "unix"}:
             from onbeat.transports.redis.broker import RedisBroker  # noqa: PLC0415
 
@@ -60,8 +63,8 @@ def open_broker(url: str) -> Broker:
 
 
 @contextlib.contextmanager
-def driver_wanted() -> Generator[None, None, None]:
-    """Raises `Misconfigured`, naming the extra to install, where the driver is not there."""
+def require_driver() -> Generator[None, None, None]:
+    """Raises `Misconfigured`, naming the extra to install, where the driver is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -73,39 +76,41 @@ def driver_wanted() -> Generator[None, None, None]:
         ) from error
 
 
-def brokerage(
-    broker: Broker, operator: Operator, remote: RemoteTasks, remote_lease: timedelta
-) -> Brokerage:
-    """What comes over the broker is done by the operations that HTTP calls, too."""
+def build_broker_setup(
+    broker: Broker, context: OperationContext, remote: RemoteTasks, remote_lease: timedelta
+) -> BrokerSetup:
+    """Connect the broker's messages to the same operations as HTTP requests."""
+    context = context.acting_for(BROKER)
 
-    async def submitted(delivery: Delivery) -> bytes | None:
+    async def submit_delivery(delivery: Delivery) -> bytes | None:
         return await submit(
-            operator,
+            context,
             delivery.body,
             source=SUBMIT,
             key=delivery.id or None,
             headers=delivery.headers,
         )
 
-    async def settled(delivery: Delivery) -> None:
-        token = delivery.headers.get(TOKEN_HEADER, "")
+    async def settle_delivery(delivery: Delivery) -> None:
         await settle_result(
-            operator,
+            context,
             delivery.body,
-            token=int(token) if token.isdecimal() else None,
+            token=delivery.headers.get(TOKEN_HEADER),
             headers=delivery.headers,
         )
 
-    async def buried(source: str, delivery: Delivery, reason: str) -> None:
+    async def dead_letter_delivery(source: str, delivery: Delivery, reason: str) -> None:
         origin = Origin(source=source, key=delivery.id or None, headers=delivery.headers)
-        await bury(operator, delivery.body, origin, Malformed(reason))
+        await add_dead_letter(context, delivery.body, origin, Malformed(reason))
 
-    return Brokerage(
+    return BrokerSetup(
         broker=broker,
         remote=remote,
         remote_lease=remote_lease,
-        submit=submitted,
-        results=settled,
-        bury=buried,
-        dead=DeadPost(broker),
+        submit=submit_delivery,
+        results=settle_delivery,
+        fence=lambda: fence_of(context.store),
+        decrypt=lambda job: decrypted_job(context.cipher, job),
+        add_dead_letter=dead_letter_delivery,
+        dead_letters=DeadLetterPublisher(broker),
     )

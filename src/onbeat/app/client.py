@@ -1,4 +1,4 @@
-"""`Onbeat`: tasks and schedules of one program, and the loops that run them."""
+"""`Onbeat`: the tasks and schedules of one program, and the loops that run them."""
 
 import asyncio
 import contextlib
@@ -16,41 +16,50 @@ from collections.abc import (
 )
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, Unpack, cast, overload
+from typing import Any, Concatenate, Literal, Self, TypeVar, Unpack, cast, overload
 
-from onbeat.app.calls import Call, JobOptions, Span, check_call, isolation_of, name_of, options
+from onbeat.app import event_loop, shutdown
+from onbeat.app.audit import Audit
+from onbeat.app.backend import Backend, LocalBackend
+from onbeat.app.call import Call, JobOptions, Span, check_call, isolation_of, options, task_name_of
 from onbeat.app.composition import (
-    Machinery,
+    Dependencies,
     Options,
-    Parts,
+    RunningApp,
+    cipher_for,
     open_store,
-    remote_desk,
-    system_chance,
+    remote_backend,
     system_clock,
+    system_randomness,
 )
-from onbeat.app.desk import Desk, LocalDesk
-from onbeat.app.facades import Jobs, Policies, Queues, Rule, Schedules
-from onbeat.app.handle import Job, decode_plain
+from onbeat.app.handle import JobHandle, decode_json
+from onbeat.app.jobs import Jobs
 from onbeat.app.portal import Portal
-from onbeat.app.running import until_signalled
-from onbeat.app.task import AnyTask, FanOut, Params, Task
-from onbeat.app.virtual import Trial, instant
-from onbeat.app.within import Within, finish_within
+from onbeat.app.queues import Queues
+from onbeat.app.schedules import Policies, Rule, Schedules
+from onbeat.app.secrets import Secrets
+from onbeat.app.signals import wait_for_signal
+from onbeat.app.task import AnyTask, Context, ContextTask, FanOut, Params, Task
+from onbeat.app.transaction.sender import TransactionalSender, finish_in_transaction
+from onbeat.app.virtual_clock import VirtualRun, instant
 from onbeat.engine.clocks import ClockKeeper, StoreClock
-from onbeat.model import job as model
+from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import Misconfigured
 from onbeat.model.ids import JobId
-from onbeat.model.letter import DeadLetter
+from onbeat.model.job import Job
 from onbeat.model.recurrence import RecurrenceSpec
+from onbeat.model.renamed import warn_renamed
 from onbeat.model.retry import RetryPolicy
-from onbeat.operations.operator import Operator, TaskDefaults
-from onbeat.ports.chance import Chance
+from onbeat.operations.context import OperationContext, TaskDefaults
+from onbeat.operations.encryption import encrypted_job
 from onbeat.ports.clock import Clock
+from onbeat.ports.encryption import Cipher
+from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import Settlement, Store
 from onbeat.ports.telemetry import Telemetry
-from onbeat.recurrence import Recurrence, compile_spec
+from onbeat.recurrence import Budget, Recurrence, compile_spec
 from onbeat.targets.handler import Handler, Isolation, Registry
-from onbeat.telemetry.standard import Silent
+from onbeat.telemetry.log_events import LogEvents
 
 Value = TypeVar("Value")
 Result = TypeVar("Result")
@@ -59,10 +68,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Onbeat:
-    """Sends jobs, keeps schedules and, while it is running, does the work.
+    """Sends jobs, keeps schedules and, while it is running, runs jobs.
 
-    `url` names the store, `memory://` or `sqlite:///PATH`, or a service elsewhere, `http://HOST`,
-    which then keeps and runs everything; `api_key` is for that one. Nothing is opened before the
+    `url` names the store, `memory://` or `sqlite:///PATH`, or a remote service, `http://HOST`,
+    which then stores and runs everything; `api_key` is for the service. Nothing is opened before
     first use. One `Onbeat` may be used from any thread and any event loop.
     """
 
@@ -74,33 +83,50 @@ class Onbeat:
         options: Options | None = None,
         store: Store | None = None,
         clock: Clock | None = None,
-        chance: Chance | None = None,
+        randomness: Randomness | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
         self.url = url
         self.options = options or Options()
-        self.desk: Desk = LocalDesk(self)
-        self.own_store = store
+        self.backend: Backend = LocalBackend(self)
+        self._own_store = store
         if url.startswith(("http://", "https://")):
-            self.desk = remote_desk(url, api_key)
+            self.backend = remote_backend(url, api_key)
         elif store is None:
-            self.own_store = open_store(url)
+            self._own_store = open_store(url)
         self.clock: Clock = StoreClock(clock or system_clock())
-        self.chance = chance or system_chance()
-        self.telemetry = telemetry or Silent()
+        self.randomness = randomness or system_randomness()
+        self.telemetry = telemetry or LogEvents()
         self.registry = Registry(self)
         self.defaults: dict[str, JobOptions] = {}
         self.functions: dict[str, Recurrence] = {}
         self.portal = Portal()
-        self.opening = threading.Lock()
+        self._opening = threading.Lock()
         self.is_open = False
-        self.machinery: Machinery | None = None
-        self.home: asyncio.AbstractEventLoop | None = None
+        self._running: RunningApp | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.schedules = Schedules(self)
         self.jobs = Jobs(self)
         self.queues = Queues(self)
+        self.audit = Audit(self)
+        self.secrets = Secrets(self)
 
     # Tasks
+
+    @overload
+    def task(
+        self, name: Callable[Concatenate[Context, Params], Coroutine[Any, Any, Result]]
+    ) -> ContextTask[Params, Coroutine[Any, Any, Result], Result]: ...
+
+    @overload
+    def task(
+        self, name: Callable[Concatenate[Context, Params], Calls]
+    ) -> ContextTask[Params, Calls, FanOut]: ...
+
+    @overload
+    def task(
+        self, name: Callable[Concatenate[Context, Params], Result]
+    ) -> ContextTask[Params, Result, Result]: ...
 
     @overload
     def task(
@@ -126,6 +152,7 @@ class Onbeat:
         group: str | None = None,
         isolation: Literal["none", "process"] = "none",
         memory: int | str | None = None,
+        encrypted: bool = False,
     ) -> "Registrar": ...
 
     def task(
@@ -140,16 +167,18 @@ class Onbeat:
         group: str | None = None,
         isolation: Literal["none", "process"] = "none",
         memory: int | str | None = None,
+        encrypted: bool = False,
     ) -> Any:
-        """Register a function as a task; its name is `name`, or `module.function` without.
+        """Register a function as a task; its name is `name`, or `module.function` by default.
 
-        Coroutine functions run in the event loop, others in threads. A generator function, plain
-        or asynchronous, yields calls, and each becomes a job. With `isolation="process"` each
-        attempt runs in a process of its own, which is killed when the attempt is stopped or takes
-        too long; `memory` then bounds it, in bytes or as text such as "512MB". Raises `Invalid` for
-        an option that cannot be right, ValueError when another function has the name.
+        Coroutine functions run in the event loop, others in threads. A generator function, plain or
+        asynchronous, yields calls, and each becomes a job. With `isolation="process"` each attempt
+        runs in a process of its own, which is killed when the attempt is stopped or times out;
+        `memory` limits that process, in bytes or as text such as "512MB". The arguments of an
+        `encrypted` task are encrypted at rest, with a key of `Options.encryption_keys`. Raises
+        `Invalid` for an invalid option, ValueError when another function has the name.
         """
-        said = options(
+        job_options = options(
             queue=queue,
             priority=priority,
             retry=retry,
@@ -158,18 +187,20 @@ class Onbeat:
             group=group,
         )
         own = isolation_of(isolation, memory)
-        registrar = Registrar(self, name if isinstance(name, str) else None, said, own)
+        registrar = Registrar(
+            self, name if isinstance(name, str) else None, job_options, own, encrypted
+        )
         return registrar(name) if callable(name) else registrar
 
     def schedule(
         self, recurrence: Rule, *, key: str | None = None, **policies: Unpack[Policies]
     ) -> Callable[[Function], Function]:
-        """Register the decorated function as a task and keep it on a schedule.
+        """Register the decorated function as a task with a schedule.
 
-        The schedule is put in place when the program starts to run, under `key` (the task's name
-        without one); keywords are those of `schedules.put`. Raises RuntimeError while it runs.
+        The schedule is stored when the program starts to run, under `key` (by default the task's
+        name); keywords are those of `schedules.put`. Raises RuntimeError while it runs.
         """
-        if self.machinery is not None:
+        if self._running is not None:
             raise RuntimeError("this Onbeat is running already; use schedules.put")
 
         def declare(function: Function) -> Function:
@@ -180,17 +211,17 @@ class Onbeat:
 
         return declare
 
-    def remember(self, handler: Handler, said: JobOptions) -> None:
+    def register(self, handler: Handler, options: JobOptions) -> None:
         self.registry.add(handler)
-        self.defaults[handler.task] = said
+        self.defaults[handler.task] = options
 
     # Sending
 
     @overload
-    def send(self, calls: Call[Result]) -> Job[Result]: ...
+    def send(self, calls: Call[Result]) -> JobHandle[Result]: ...
 
     @overload
-    def send(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]: ...
+    def send(self, calls: Sequence[Call[Any]]) -> list[JobHandle[Any]]: ...
 
     def send(self, calls: Call[Any] | Sequence[Call[Any]]) -> Any:
         """Store a call, or many in one write, and return when they are durable."""
@@ -199,10 +230,10 @@ class Onbeat:
         return self.portal.call(self.asend(calls))
 
     @overload
-    async def asend(self, calls: Call[Result]) -> Job[Result]: ...
+    async def asend(self, calls: Call[Result]) -> JobHandle[Result]: ...
 
     @overload
-    async def asend(self, calls: Sequence[Call[Any]]) -> list[Job[Any]]: ...
+    async def asend(self, calls: Sequence[Call[Any]]) -> list[JobHandle[Any]]: ...
 
     async def asend(self, calls: Call[Any] | Sequence[Call[Any]]) -> Any:
         """Store a call, or many in one write, and return when they are durable."""
@@ -210,194 +241,232 @@ class Onbeat:
             return await self.asend_call(calls)
         for call in calls:
             check_call(call)
-        now = await self.present()
-        ids = self.chance.ids(len(calls))
+        now = await self.now()
+        ids = self.randomness.ids(len(calls))
         jobs = [call.job(id, now, self.options.retry) for call, id in zip(calls, ids, strict=True)]
-        enqueued = await self.desk.enqueue(jobs)
+        enqueued = await self.backend.enqueue(jobs)
         return [
-            Job(self, answer.id, call, created=answer.created)
+            JobHandle(self, answer.id, call, created=answer.created)
             for call, answer in zip(calls, enqueued, strict=True)
         ]
 
-    def send_call(self, call: Call[Result]) -> Job[Result]:
+    def send_call(self, call: Call[Result]) -> JobHandle[Result]:
         return self.portal.call(self.asend_call(call))
 
-    async def asend_call(self, call: Call[Result]) -> Job[Result]:
+    async def asend_call(self, call: Call[Result]) -> JobHandle[Result]:
         check_call(call)
-        job = call.job(self.chance.ids(1)[0], await self.present(), self.options.retry)
-        (enqueued,) = await self.desk.enqueue([job])
-        return Job(self, enqueued.id, call, created=enqueued.created)
+        job = call.job(self.randomness.ids(1)[0], await self.now(), self.options.retry)
+        (enqueued,) = await self.backend.enqueue([job])
+        return JobHandle(self, enqueued.id, call, created=enqueued.created)
 
-    def within(self, connection: object) -> Within:
-        """Sends jobs in the transaction that `connection` is in; they exist when it commits.
+    def in_transaction(self, connection: object) -> TransactionalSender:
+        """A sender in the transaction of `connection`; its jobs exist once that commits.
 
-        Raises TypeError for what is no connection known here, naming what is.
+        Raises TypeError for an unsupported connection, naming the supported ones.
         """
-        return Within(self, connection)
+        return TransactionalSender(self, connection)
+
+    def within(self, connection: object) -> TransactionalSender:
+        """Deprecated name of `in_transaction`."""
+        warn_renamed("onbeat.within", "onbeat.in_transaction")
+        return self.in_transaction(connection)
 
     def decoder_of(self, call: Call[Any]) -> Callable[[bytes], Any]:
-        """How the result of the call is read back: by what its function says it returns."""
+        """The decoder of the call's result, from its function's return annotation."""
         task = getattr(call.target, "task", None)
         handler = self.registry.handlers.get(task) if task is not None else None
-        return handler.decode_result if handler is not None else decode_plain
+        return handler.decode_result if handler is not None else decode_json
 
-    # What handlers need
+    # Interface for handlers
 
-    def job_of(self, call: object, id: JobId, now: datetime) -> model.Job:
-        """The job that a call asks for. Raises TypeError for what is no call."""
+    def job_of(self, call: object, id: JobId, now: datetime) -> Job:
+        """The job of a call. Raises TypeError for other objects."""
         check_call(call)
-        return cast("Call[Any]", call).job(id, now, self.options.retry)
+        job = cast("Call[Any]", call).job(id, now, self.options.retry)
+        return encrypted_job(self.cipher, job)
 
     def finish(self, connection: object, settlement: Settlement) -> Awaitable[None]:
         """Settle a job in the transaction that `connection` is in.
 
-        On a plain connection that is done when this returns. Raises `LeaseLost`.
+        On a synchronous connection the job is settled when this returns. Raises `LeaseLost`.
         """
-        return finish_within(self.store, connection, settlement)
+        return finish_in_transaction(self.store, connection, settlement)
 
-    # What handles and facades need
+    # Interface for handles and facades
 
     @property
     def store(self) -> Store:
-        """Raises `Misconfigured` where a service elsewhere keeps everything."""
-        if self.own_store is None:
+        """Raises `Misconfigured` where a remote service has the store."""
+        if self._own_store is None:
             raise Misconfigured(
                 f"the service at {self.url} keeps and runs everything; "
                 "to run tasks here, name its store instead",
                 "store",
             )
-        return self.own_store
+        return self._own_store
 
     @store.setter
     def store(self, store: Store) -> None:
-        self.own_store = store
+        self._own_store = store
 
     def wait_for(self, work: Coroutine[Any, Any, Value]) -> Value:
-        """Wait for `work` from plain code."""
+        """Wait for `work` from synchronous code."""
         return self.portal.call(work)
 
-    def runs_here(self) -> bool:
-        """Whether the calling code stands in the event loop that runs the jobs."""
+    def in_own_loop(self) -> bool:
+        """Whether the caller runs in the event loop that runs the jobs."""
         with contextlib.suppress(RuntimeError):
-            return self.machinery is not None and asyncio.get_running_loop() is self.home
+            return self._running is not None and asyncio.get_running_loop() is self._loop
         return False
 
     @property
-    def operator(self) -> Operator:
-        """What operations work with."""
-        return Operator(
+    def context(self) -> OperationContext:
+        """The context of operations."""
+        return OperationContext(
             store=self.store,
             clock=self.clock,
-            chance=self.chance,
+            randomness=self.randomness,
             horizon=self.options.runtime.horizon,
             retry=self.options.retry,
-            refuse_url=self.options.http.refuse,
+            refuse_url=self.options.http.refusal_of,
             task_defaults=self.task_defaults,
-            read=self.read,
+            compile=self.compile,
             knows_task=self.knows_task,
-            buried=self.note_buried,
+            on_dead_letter=self.note_dead_letter,
             telemetry=self.telemetry,
             connections=frozenset(self.options.connections),
+            cipher=self.cipher,
         )
 
+    @property
+    def cipher(self) -> Cipher:
+        """Encrypts data in this program's own store."""
+        return cipher_for(self.options.encryption_keys)
+
     async def knows_task(self, task: str) -> bool:
-        """Whether the task is registered here, or declared to be run in another language."""
+        """Whether the task is registered here, or declared as a remote task."""
         return task in self.registry.tasks() or task in self.options.remote_tasks
 
-    def note_buried(self, letter: DeadLetter) -> None:
-        self.telemetry.buried(letter)
-        if self.machinery is not None and self.machinery.brokerage is not None:
-            self.machinery.brokerage.dead.put(letter)
+    def note_dead_letter(self, dead_letter: DeadLetter) -> None:
+        self.telemetry.dead_lettered(dead_letter)
+        if self._running is not None and self._running.broker_setup is not None:
+            self._running.broker_setup.dead_letters.submit(dead_letter)
 
     def task_defaults(self, task: str) -> TaskDefaults:
-        said = self.defaults.get(task)
-        if said is None:
+        fields = self.defaults.get(task)
+        if fields is None:
             return TaskDefaults()
         given: dict[str, Any] = {
-            "queue": said.queue,
-            "group": said.group,
-            "priority": said.priority,
-            "timeout": said.timeout,
+            "encrypted": self.registry.handlers[task].encrypted,
+            "queue": fields.queue,
+            "group": fields.group,
+            "priority": fields.priority,
+            "timeout": fields.timeout,
         }
-        if said.retry is not None:
-            given["retry"] = said.retry
+        if fields.retry is not None:
+            given["retry"] = fields.retry
         return TaskDefaults(**given)
 
-    def read(self, spec: RecurrenceSpec) -> Recurrence:
-        """Give life to a stored rule; functions of time are found by the schedule's key."""
-        found = self.functions.get(spec.text) if spec.kind == "function" else None
-        return found if found is not None else compile_spec(spec)
+    def compile(self, spec: RecurrenceSpec, budget: Budget | None = None, /) -> Recurrence:
+        """Compile a stored rule; functions of time are found by the schedule's key."""
+        result = self.functions.get(spec.text) if spec.kind == "function" else None
+        return result.within(budget) if result is not None else compile_spec(spec, budget)
 
     # Running
 
-    async def present(self) -> datetime:
-        """Now: by the store's clock, where the store is this program's own to open."""
-        if self.own_store is not None:
+    async def now(self) -> datetime:
+        """The current time, by the store's clock where this program opens the store itself."""
+        if self._own_store is not None:
             await self.open()
         return self.clock.now()
 
     async def open(self) -> None:
-        """Open the store, once, and keep with its clock; every use does so by itself."""
+        """Open the store once and synchronize with its clock; every use calls this."""
         if not self.is_open:
             await self.open_once()
         if isinstance(self.clock, StoreClock) and self.clock.is_stale:
             await ClockKeeper(self.clock, self.store, self.telemetry).refresh()
 
     async def open_once(self) -> None:
-        if not self.opening.acquire(blocking=False):
-            await asyncio.to_thread(self.opening.acquire)
+        if not self._opening.acquire(blocking=False):
+            await asyncio.to_thread(self._opening.acquire)
         try:
             if not self.is_open:
                 await self.store.open()
                 self.is_open = True
+                shutdown.register(self)
         finally:
-            self.opening.release()
+            self._opening.release()
 
     async def start(self) -> None:
-        """Put the declared schedules in place and begin all loops in the running event loop."""
-        if self.machinery is not None:
+        """Store the declared schedules and start all loops in the running event loop."""
+        if self._running is not None:
             raise RuntimeError("this Onbeat is running already")
         await self.open()
         try:
             await self.schedules.put_declared()
-            self.machinery = self.build()
-            self.home = asyncio.get_running_loop()
-            await self.machinery.start()
+            self._running = self.build_running()
+            self._loop = asyncio.get_running_loop()
+            await self._running.start()
         except BaseException:
-            await self.close()
+            await self.aclose()
             raise
 
-    def build(self) -> Machinery:
-        return Machinery(self.parts(), self.options)
+    def build_running(self) -> RunningApp:
+        return RunningApp(self.dependencies(), self.options)
 
     async def put_declared(self) -> None:
         await self.schedules.put_declared()
 
-    def testing(self, at: datetime | str) -> Trial:
-        """This program on a memory store and a virtual clock that begins at `at`, until closed."""
-        return Trial(self, open_store("memory://"), instant(at))
+    def testing(self, at: datetime | str) -> VirtualRun:
+        """This program on a memory store and a virtual clock that starts at `at`, until closed."""
+        return VirtualRun(self, open_store("memory://"), instant(at))
 
     async def stop(self) -> int:
-        """Drain, then end the loops. Returns how many attempts had to be stopped."""
-        machinery, self.machinery = self.machinery, None
-        return 0 if machinery is None else await machinery.stop()
+        """Drain, then end the loops. Returns how many attempts were stopped early."""
+        running, self._running = self._running, None
+        return 0 if running is None else await running.stop()
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Stop, and close the store. The next use opens it again."""
         await self.stop()
         if self.is_open:
             self.is_open = False
+            shutdown.unregister(self)
             await self.store.close()
 
-    def parts(self) -> Parts:
-        return Parts(
-            operator=self.operator,
+    def close(self) -> None:
+        """Stop, and close the store and the background thread. The next use opens them again.
+
+        Raises RuntimeError in a coroutine; use `aclose` there.
+        """
+        if event_loop.is_running_here():
+            raise RuntimeError("this would block the event loop; use `await beat.aclose()`")
+        if self.is_open or self._running is not None:
+            self.portal.call(self.aclose())
+        self.portal.close()
+
+    @property
+    def is_running(self) -> bool:
+        return self._running is not None
+
+    def __enter__(self) -> Self:
+        """For programs that only send: opens nothing before the first use, and runs no jobs."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def dependencies(self) -> Dependencies:
+        return Dependencies(
+            url=self.url,
+            context=self.context,
             store=self.store,
             clock=self.clock,
-            chance=self.chance,
+            randomness=self.randomness,
             telemetry=self.telemetry,
             registry=self.registry,
-            read=self.read,
+            compile=self.compile,
         )
 
     async def __aenter__(self) -> Self:
@@ -405,7 +474,7 @@ class Onbeat:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        await self.aclose()
 
     @contextlib.contextmanager
     def started(self) -> Generator[Self, None, None]:
@@ -414,30 +483,51 @@ class Onbeat:
         try:
             yield self
         finally:
-            self.portal.call(self.close())
+            self.portal.call(self.aclose())
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT, then drain.
 
-        A second signal stops at once, with exit code 1; what ran then counts as lost.
+        A second signal stops at once, with exit code 1; running jobs then count as lost.
         """
-        if not asyncio.run(self.run_until_signalled()):
+        if not event_loop.run(self.run_until_signalled()):
             raise SystemExit(1)
 
     async def run_until_signalled(self) -> bool:
-        return await until_signalled(self.start, self.close)
+        return await wait_for_signal(self.start, self.aclose)
 
 
 class Registrar:
-    """Turns a function into a task, with the options said in the decorator."""
+    """Turns a function into a task with the options of the decorator."""
 
     def __init__(
-        self, beat: Onbeat, name: str | None, said: JobOptions, isolation: Isolation | None = None
+        self,
+        app: Onbeat,
+        name: str | None,
+        options: JobOptions,
+        isolation: Isolation | None,
+        encrypted: bool,  # noqa: FBT001  passed on from the decorator
     ) -> None:
-        self.beat = beat
+        self.onbeat = app
         self.name = name
-        self.said = said
+        self.task_options = options
         self.isolation = isolation
+        self.encrypted = encrypted
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, Params], Coroutine[Any, Any, Result]]
+    ) -> ContextTask[Params, Coroutine[Any, Any, Result], Result]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, Params], Calls]
+    ) -> ContextTask[Params, Calls, FanOut]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, Params], Result]
+    ) -> ContextTask[Params, Result, Result]: ...
 
     @overload
     def __call__(
@@ -451,15 +541,16 @@ class Registrar:
     def __call__(self, function: Callable[Params, Result]) -> Task[Params, Result, Result]: ...
 
     def __call__(self, function: Callable[..., Any]) -> Any:
-        name = name_of("name", self.name or f"{module_of(function)}.{function.__qualname__}")
-        handler = Handler(name, function, self.isolation)
-        self.beat.remember(handler, self.said)
-        task: AnyTask = Task(self.beat, handler, function, self.said)
-        return task
+        name = task_name_of("name", self.name or f"{module_of(function)}.{function.__qualname__}")
+        handler = Handler(name, function, self.isolation, encrypted=self.encrypted)
+        self.onbeat.register(handler, self.task_options)
+        if handler.codec.context_place == 0:
+            return ContextTask[..., Any, Any](self.onbeat, handler, function, self.task_options)
+        return Task[..., Any, Any](self.onbeat, handler, function, self.task_options)
 
 
 def module_of(function: Callable[..., Any]) -> str:
-    """The function's module; a program run as a script counts as the module that its file is."""
+    """The function's module; `__main__` is replaced by the name of the script's file."""
     main = sys.modules.get("__main__")
     if function.__module__ == "__main__" and main is not None and getattr(main, "__file__", None):
         return Path(str(main.__file__)).stem

@@ -1,59 +1,72 @@
-"""Puts the parts of one Onbeat together: URL in, store and loops out."""
+"""Composition root: builds the store, the runners and the loops of one Onbeat."""
 
 import contextlib
 from base64 import b32encode
 from collections.abc import Generator
 from datetime import timedelta
+from functools import lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
+from typing import Final
 
 import msgspec
 
-from onbeat.app.desk import Desk
-from onbeat.app.system import KernelLiveness, SystemChance, SystemClock, identity
-from onbeat.engine.brokered import Brokerage
-from onbeat.engine.remote import RemoteTasks
-from onbeat.engine.runtime import Runtime, RuntimeOptions, World
-from onbeat.model.errors import Misconfigured
+from onbeat.app.backend import Backend
+from onbeat.app.sidecar import sidecar_for
+from onbeat.app.system import KernelLiveness, SystemClock, SystemRandomness, identity
+from onbeat.engine.broker.remote import RemoteTasks
+from onbeat.engine.broker.runtime import BrokerSetup
+from onbeat.engine.runtime import Runtime, RuntimeDependencies, RuntimeOptions
+from onbeat.model.errors import Invalid, Misconfigured
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, Target, message_lane
-from onbeat.operations.operator import Operator
-from onbeat.ports.chance import Chance
+from onbeat.operations.context import OperationContext
 from onbeat.ports.clock import Clock
+from onbeat.ports.encryption import NO_CIPHER, Cipher
+from onbeat.ports.randomness import Randomness
+from onbeat.ports.sidecar import NO_SIDECAR, Sidecar
 from onbeat.ports.store import Store
 from onbeat.ports.target import TargetRunner
 from onbeat.ports.telemetry import Telemetry
 from onbeat.ports.transport import Broker
-from onbeat.rules.addresses import NOTHING_MORE, Allowed
-from onbeat.rules.planning import Read
+from onbeat.rules.encryption import read_keys
+from onbeat.rules.ip_policy import NOTHING_MORE, Allowed
+from onbeat.rules.plans import Compile
 from onbeat.rules.urls import refusal_at_creation
+from onbeat.targets.breaker import Breakers
+from onbeat.targets.decryption import DecryptingRunner
 from onbeat.targets.handler import Registry
-from onbeat.targets.late import LateRunner
+from onbeat.targets.lazy import LazyRunner
 from onbeat.targets.message import MessageRunner
 from onbeat.targets.runner import HandlerRunner
 from onbeat.transports.direct import DirectTransport
 
+KEY_SETS_KEPT: Final = 16  # a program has one set; tests have more
 SQLITE = "sqlite:///"
+SERVERS = frozenset({"postgresql", "postgres", "mysql", "mariadb"})
 IN_PROCESS = "memory://"
 
 
 class HttpPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How callbacks are made and where they may go."""
+    """Options of callbacks: timeouts, and the addresses that they may call."""
 
     timeout: timedelta = timedelta(seconds=30)
     private_allowed: bool = True
     allowed: Allowed = NOTHING_MORE
 
-    def refuse(self, url: str) -> str | None:
-        """Why a callback to `url` is not allowed, as far as the URL alone tells."""
+    def refusal_of(self, url: str) -> str | None:
+        """Why a callback to `url` is not allowed, judging by the URL alone."""
         return refusal_at_creation(url, private_allowed=self.private_allowed, allowed=self.allowed)
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about one Onbeat but its store and its tasks.
+    """Options of one Onbeat, without its store and its tasks.
 
     `transport` carries claimed jobs to workers. `connections` are brokers that messages may go to,
     by name. `remote_tasks` are run by workers in other languages, under leases of `remote_lease`.
+    `encryption_keys`, each as `ID:BASE64`, encrypt credentials and marked arguments at rest: the
+    first encrypts, all decrypt. With `sidecar` a process beside the worker sends its heartbeats
+    while its interpreter is held.
     """
 
     runtime: RuntimeOptions = RuntimeOptions()
@@ -64,24 +77,30 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     connections: dict[str, str] = {}
     remote_tasks: frozenset[str] = frozenset()
     remote_lease: timedelta = timedelta(minutes=2)
+    sidecar: bool = True
+    encryption_keys: tuple[str, ...] = ()
 
 
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes in from outside, the same for everything that one Onbeat does."""
+class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
+    """External dependencies, shared by all parts of one Onbeat.
 
-    operator: Operator
+    `url` names the store, with its secrets.
+    """
+
+    url: str
+    context: OperationContext
     store: Store
     clock: Clock
-    chance: Chance
+    randomness: Randomness
     telemetry: Telemetry
     registry: Registry
-    read: Read
+    compile: Compile
 
 
 def open_store(url: str) -> Store:
-    """The store that a URL names, not opened yet. Drivers are imported only when they are named.
+    """The store for a URL, not opened yet. Drivers are imported on demand.
 
-    Raises `Misconfigured` for a URL that no store here answers to.
+    Raises `Misconfigured` for an unknown URL scheme.
     """
     if url == "memory://":
         from onbeat.stores.memory import MemoryStore  # noqa: PLC0415
@@ -92,14 +111,14 @@ def open_store(url: str) -> Store:
 
         return SqliteStore(url.removeprefix(SQLITE))
     if url.startswith(("postgresql://", "postgres://")):
-        with driver_wanted("asyncpg", "postgres"):
+        with require_driver("asyncpg", "postgres"):
             from onbeat.stores.postgres.store import PostgresStore  # noqa: PLC0415
         return PostgresStore(url)
     if url.startswith(("mysql://", "mariadb://")):
-        with driver_wanted("asyncmy", "mysql"):
+        with require_driver("asyncmy", "mysql"):
             from onbeat.stores.mysql.store import MysqlStore  # noqa: PLC0415
         return MysqlStore(url)
-    # The password of a URL that was mistyped is one all the same.
+    # A mistyped URL may still contain a password, so only its scheme is shown.
     scheme = url.partition("://")[0] if "://" in url else url
     raise Misconfigured(
         f"store {scheme!r} is not one that this version knows: memory://, sqlite:///PATH, "
@@ -108,9 +127,28 @@ def open_store(url: str) -> Store:
     )
 
 
+@lru_cache(KEY_SETS_KEPT)
+def cipher_for(keys: tuple[str, ...]) -> Cipher:
+    """Encrypts with the first key. Raises `Misconfigured` for invalid keys."""
+    if not keys:
+        return NO_CIPHER
+    try:
+        read = read_keys(keys)
+    except Invalid as error:
+        raise Misconfigured(f"secrets.keys: {error}", "secrets.keys") from None
+    try:
+        from onbeat.targets.encryption import AesGcmCipher  # noqa: PLC0415  slow to load
+    except ModuleNotFoundError as error:
+        raise Misconfigured(
+            "secrets.keys needs cryptography; run: pip install 'onbeat[encryption]'",
+            "secrets.keys",
+        ) from error
+    return AesGcmCipher(read)
+
+
 @contextlib.contextmanager
-def driver_wanted(driver: str, extra: str) -> Generator[None, None, None]:
-    """Raises `Misconfigured`, naming the extra to install, where the driver is not there."""
+def require_driver(driver: str, extra: str) -> Generator[None, None, None]:
+    """Raises `Misconfigured`, naming the extra to install, where the driver is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -121,38 +159,41 @@ def driver_wanted(driver: str, extra: str) -> Generator[None, None, None]:
         ) from error
 
 
-def remote_desk(url: str, api_key: str | None) -> Desk:
-    """Asks the service at `url`. Raises `Misconfigured` for a URL that cannot be a service's."""
-    from onbeat.app.remote import RemoteDesk  # noqa: PLC0415
+def remote_backend(url: str, api_key: str | None) -> Backend:
+    """A client of the service at `url`. Raises `Misconfigured` for an invalid URL."""
+    from onbeat.app.remote_backend import RemoteBackend  # noqa: PLC0415
 
-    return RemoteDesk(url, api_key)
+    return RemoteBackend(url, api_key)
 
 
 def system_clock() -> Clock:
     return SystemClock()
 
 
-def system_chance() -> Chance:
-    return SystemChance()
+def system_randomness() -> Randomness:
+    return SystemRandomness()
 
 
-class Machinery:
+class RunningApp:
     """The loops of one Onbeat with the runners that they need, opened and closed together."""
 
-    def __init__(self, parts: Parts, options: Options) -> None:
+    def __init__(self, dependencies: Dependencies, options: Options) -> None:
         self.options = options
-        self.handlers = HandlerRunner(parts.registry)
-        self.callbacks = callback_runner(parts, options.http)
-        self.messages = MessageRunner(options.connections, broker_at)
-        self.brokerage = brokerage_of(parts, options)
-        self.runtime = Runtime(world(parts, self), options.runtime)
+        self.handlers = HandlerRunner(dependencies.registry)
+        self.callbacks = callback_runner(dependencies, options.http)
+        self.messages = MessageRunner(
+            options.connections, broker_for, Breakers(dependencies.clock, dependencies.telemetry)
+        )
+        self.broker_setup = broker_setup_of(dependencies, options)
+        self.sidecar = sidecar_of(dependencies, options)
+        self.runtime = Runtime(runtime_dependencies(dependencies, self), options.runtime)
 
     async def start(self) -> None:
         await self.open()
         await self.runtime.start()
 
     async def open(self) -> None:
-        """Make the runners ready, without beginning any loop."""
+        """Open the runners, without starting any loop."""
         await self.handlers.open()
         if self.callbacks is not None:
             await self.callbacks.open()
@@ -164,85 +205,105 @@ class Machinery:
         await self.handlers.close()
 
     async def stop(self) -> int:
-        """Drain, then end everything. Returns how many attempts had to be stopped."""
+        """Drain, then end everything. Returns how many attempts were stopped early."""
         stopped = await self.runtime.drain(self.options.drain_timeout)
         await self.abandon()
         return stopped
 
     async def abandon(self) -> None:
-        """End everything at once; what ran counts as lost."""
+        """End everything at once; running jobs count as lost."""
         await self.runtime.stop()
         await self.close()
 
 
-def callback_runner(parts: Parts, policy: HttpPolicy) -> TargetRunner | None:
-    """None where the `http` extra is not installed: callbacks are then left to other workers."""
+def callback_runner(dependencies: Dependencies, policy: HttpPolicy) -> TargetRunner | None:
+    """None without the `http` extra: other workers then run the callbacks."""
     if find_spec("aiohttp") is None:
         return None
-    return LateRunner(lambda: http_runner(parts, policy))
+    return LazyRunner(lambda: http_runner(dependencies, policy))
 
 
-def http_runner(parts: Parts, policy: HttpPolicy) -> TargetRunner:
+def http_runner(dependencies: Dependencies, policy: HttpPolicy) -> TargetRunner:
     from onbeat.targets.http import HttpOptions, HttpRunner  # noqa: PLC0415  slow to load
 
     return HttpRunner(
-        parts.clock,
+        dependencies.clock,
         HttpOptions(
             timeout=policy.timeout,
             private_allowed=policy.private_allowed,
             allowed=policy.allowed,
         ),
-        telemetry=parts.telemetry,
+        telemetry=dependencies.telemetry,
     )
 
 
-def world(parts: Parts, machinery: Machinery) -> World:
+def runtime_dependencies(dependencies: Dependencies, running: RunningApp) -> RuntimeDependencies:
     runners: dict[type[Target], TargetRunner] = {
-        HandlerTarget: machinery.handlers,
-        MessageTarget: machinery.messages,
+        HandlerTarget: DecryptingRunner(running.handlers, dependencies.context.cipher),
+        MessageTarget: DecryptingRunner(running.messages, dependencies.context.cipher),
     }
-    others = frozenset(message_lane(name) for name in machinery.messages.urls)
-    if machinery.callbacks is not None:
-        runners[HttpTarget] = machinery.callbacks
+    others = frozenset(message_lane(name) for name in running.messages.urls)
+    if running.callbacks is not None:
+        runners[HttpTarget] = DecryptingRunner(running.callbacks, dependencies.context.cipher)
         others |= {"@http"}
-    return World(
-        store=parts.store,
-        clock=parts.clock,
-        chance=parts.chance,
+    return RuntimeDependencies(
+        store=dependencies.store,
+        clock=dependencies.clock,
+        randomness=dependencies.randomness,
         liveness=KernelLiveness(),
-        telemetry=parts.telemetry,
+        telemetry=dependencies.telemetry,
         runners=runners,
-        lanes=lambda: parts.registry.tasks() | others,
-        identity=identity(short_name(parts.chance.ids(1)[0]), parts.clock.now()),
-        read=parts.read,
+        lanes=lambda: dependencies.registry.tasks() | others,
+        identity=identity(short_name(dependencies.randomness.ids(1)[0]), dependencies.clock.now()),
+        compile=dependencies.compile,
         transport=DirectTransport,
-        brokerage=machinery.brokerage,
+        broker_setup=running.broker_setup,
+        sidecar=running.sidecar,
     )
+
+
+def sidecar_of(dependencies: Dependencies, options: Options) -> Sidecar:
+    url = shareable_url(dependencies)
+    if url is None or not options.sidecar:
+        return NO_SIDECAR
+    return sidecar_for(url, dependencies.clock, dependencies.telemetry)
+
+
+def shareable_url(dependencies: Dependencies) -> str | None:
+    """A URL by which another process can open the same store; None if there is none."""
+    shown = dependencies.store.url
+    if shown.startswith(SQLITE):
+        return shown  # absolute path: the working directory may have changed
+    is_named = (
+        dependencies.url.partition("://")[0] in SERVERS
+        and open_store(dependencies.url).url == shown
+    )
+    return dependencies.url if is_named else None
 
 
 def short_name(id: str) -> str:
-    """60 bits of the id, which tell the lives of workers apart.
+    """A hash of 60 bits that distinguishes worker processes.
 
-    Every job that runs has its worker's name in its row, in an index and in what is kept of it.
+    Short because every running job has its worker's name in its row, an index and its history.
     """
     return b32encode(sha256(id.encode()).digest()).decode().lower()[:12]
 
 
-def broker_at(url: str) -> Broker:
+def broker_for(url: str) -> Broker:
     from onbeat.app.brokers import open_broker  # noqa: PLC0415  most programs need no broker
 
     return open_broker(url)
 
 
-def brokerage_of(parts: Parts, options: Options) -> Brokerage | None:
-    """What goes over the transport's broker; None where all roles share this process."""
+def broker_setup_of(dependencies: Dependencies, options: Options) -> BrokerSetup | None:
+    """The messages over the transport's broker; None where all roles share this process."""
     if options.transport == IN_PROCESS:
         return None
-    from onbeat.app.brokers import brokerage  # noqa: PLC0415  as above
+    from onbeat.app.brokers import build_broker_setup  # noqa: PLC0415  as above
 
-    return brokerage(
-        broker_at(options.transport),
-        parts.operator,
-        RemoteTasks(options.remote_tasks, parts.registry.tasks),
+    return build_broker_setup(
+        broker_for(options.transport),
+        dependencies.context,
+        RemoteTasks(options.remote_tasks, dependencies.registry.tasks),
         options.remote_lease,
     )

@@ -1,4 +1,4 @@
-"""A sent job, in the sender's hand."""
+"""The sender's handle of a sent job."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -6,13 +6,14 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from onbeat.app.calls import Call
-from onbeat.app.desk import Desk
+from onbeat.app.backend import Backend
+from onbeat.app.call import Call
 from onbeat.model.errors import OnbeatError
 from onbeat.model.ids import JobId
 from onbeat.model.job import JobState
+from onbeat.model.renamed import warn_renamed
 from onbeat.operations.table import JOB_SHOW
-from onbeat.wire.jobs import NO_RESULT, JobAnswer
+from onbeat.wire.jobs import NO_RESULT, JobInfo
 from onbeat.wire.requests import JobById
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -21,30 +22,30 @@ LOOK_AGAIN = 0.25
 
 
 class JobFailed(OnbeatError):
-    """The job ended without a result. `job` is as it ended."""
+    """The job ended without a result. `job` is its final state."""
 
-    def __init__(self, job: JobAnswer) -> None:
+    def __init__(self, job: JobInfo) -> None:
         why = job.error or job.reason or "no reason given"
         super().__init__(f"job {job.id} {job.state}: {why}")
         self.job = job
 
 
-class Reader(Protocol):
-    """What a handle needs of the `Onbeat` that it came from."""
+class HandleHost(Protocol):
+    """The interface of `Onbeat` that a handle uses."""
 
-    desk: Desk
+    backend: Backend
 
     def wait_for(self, work: Coroutine[Any, Any, Any]) -> Any: ...
 
-    def runs_here(self) -> bool: ...
+    def in_own_loop(self) -> bool: ...
 
     def decoder_of(self, call: Call[Any]) -> Callable[[bytes], Any]: ...
 
 
-class Job(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
+class JobHandle(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
     """`created` is False when a live job held the unique key; `id` is then that job's."""
 
-    reader: Reader
+    host: HandleHost
     id: JobId
     call: Call[Result_co]
     created: bool
@@ -52,14 +53,24 @@ class Job(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
     def __repr__(self) -> str:
         return f"Job({self.id!r})"
 
-    async def astate(self) -> JobAnswer:
-        """The job as it is now. Raises `NotFound` when it has been pruned."""
-        return await self.reader.desk.ask(JOB_SHOW, JobById(self.id))
+    async def ainfo(self) -> JobInfo:
+        """The current state of the job. Raises `NotFound` when it has been pruned."""
+        return await self.host.backend.call(JOB_SHOW, JobById(self.id))
 
-    def state(self) -> JobAnswer:
-        """The job as it is now. Raises `NotFound` when it has been pruned."""
-        answer: JobAnswer = self.reader.wait_for(self.astate())
+    def info(self) -> JobInfo:
+        """The current state of the job. Raises `NotFound` when it has been pruned."""
+        answer: JobInfo = self.host.wait_for(self.ainfo())
         return answer
+
+    async def astate(self) -> JobInfo:
+        """Deprecated name of `ainfo`."""
+        warn_renamed("job.astate()", "job.ainfo()")
+        return await self.ainfo()
+
+    def state(self) -> JobInfo:
+        """Deprecated name of `info`."""
+        warn_renamed("job.state()", "job.info()")
+        return self.info()
 
     async def aresult(self, timeout: float | None = None) -> Result_co:
         """Wait until the job has ended and return its result.
@@ -68,7 +79,7 @@ class Job(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
         """
         try:
             async with asyncio.timeout(timeout):
-                value: Result_co = self.unpacked(await self.ended())
+                value: Result_co = self.decode_result(await self.wait_until_ended())
                 return value
         except TimeoutError as error:
             if timeout is None:
@@ -78,31 +89,35 @@ class Job(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
     def result(self, timeout: float | None = None) -> Result_co:
         """Wait until the job has ended and return its result; raises as `aresult` does.
 
-        Raises RuntimeError in the event loop that runs the jobs: it would wait for itself.
+        Raises RuntimeError in the event loop that runs the jobs, where it would deadlock.
         """
-        if self.reader.runs_here():
+        if self.host.in_own_loop():
             raise RuntimeError(
                 "result() would stop the event loop that runs the jobs; use `await job.aresult()`"
             )
-        value: Result_co = self.reader.wait_for(self.aresult(timeout))
+        value: Result_co = self.host.wait_for(self.aresult(timeout))
         return value
 
-    async def ended(self) -> JobAnswer:
-        changes = self.reader.desk.changes()
+    async def wait_until_ended(self) -> JobInfo:
+        changes = self.host.backend.changes()
         try:
-            while (job := await self.reader.desk.ended(self.id)) is None:
+            while (job := await self.host.backend.finished_job(self.id)) is None:
                 await changes.wait(LOOK_AGAIN)
             return job
         finally:
             changes.close()
 
-    def unpacked(self, job: JobAnswer) -> Any:
+    def decode_result(self, job: JobInfo) -> Any:
         if job.state is not JobState.SUCCEEDED:
             raise JobFailed(job)
         if job.result == NO_RESULT:
             return None
-        return self.reader.decoder_of(self.call)(bytes(job.result))
+        return self.host.decoder_of(self.call)(bytes(job.result))
 
 
-def decode_plain(packed: bytes) -> Any:
+Job = JobHandle
+"""The name that programs import."""
+
+
+def decode_json(packed: bytes) -> Any:
     return msgspec.json.decode(packed)

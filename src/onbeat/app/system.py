@@ -1,4 +1,4 @@
-"""This machine's clock, chance and processes: where time and randomness come in."""
+"""This machine's clock, randomness and processes."""
 
 import os
 import random
@@ -12,10 +12,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from onbeat.model.ids import WorkerId
-from onbeat.model.worker import Worker
+from onbeat.model.worker import WorkerRecord
 
 LOW_BITS = (1 << 48) - 1
-"""The last twelve digits of a UUID, in which only free bits stand."""
+"""The last twelve digits of a UUID, which contain only free bits."""
 
 
 class SystemClock:
@@ -25,10 +25,10 @@ class SystemClock:
     monotonic = staticmethod(time.monotonic)
 
 
-class SystemChance:
-    """UUIDv7 (RFC 9562, 5.7): 48 bits of milliseconds, then random bits, counted up.
+class SystemRandomness:
+    """UUIDv7 (RFC 9562, 5.7): 48 bits of milliseconds, then random bits used as a counter.
 
-    Seeded by the operating system once, and again in a forked child: asking it for every job would
+    Seeded by the operating system once, and again in a forked child: a system call per job would
     cost more than the rest of the job.
     """
 
@@ -41,13 +41,13 @@ class SystemChance:
 
     def reseed(self) -> None:
         self.random.seed(secrets.randbits(256))
-        self.last = 0  # or parent and child would both count on from here
+        self.last = 0  # otherwise parent and child would count from the same number
 
     def ids(self, count: int) -> Sequence[str]:
-        """Rising within this process, also when the clock steps back.
+        """Increasing within this process, even when the clock steps back.
 
-        The 74 bits after the time are one random number for each millisecond, counted up: ids of
-        one millisecond are neighbours, ids of different processes do not meet.
+        The 74 bits after the time are one random number per millisecond, counted up: ids of one
+        millisecond are adjacent, ids of different processes do not collide.
         """
         with self.lock:
             milliseconds = time.time_ns() // 1_000_000
@@ -62,7 +62,7 @@ class SystemChance:
 
 
 def uuid_texts(first: int, count: int) -> list[str]:
-    """So many UUIDv7 with free bits from `first` on; all but the end of neighbours is the same."""
+    """`count` UUIDv7 with free bits from `first` on; formats their common prefix only once."""
     low = first & LOW_BITS
     if low + count > LOW_BITS:
         return [uuid_text(number) for number in range(first, first + count)]
@@ -72,7 +72,7 @@ def uuid_texts(first: int, count: int) -> list[str]:
 
 @lru_cache(maxsize=1)
 def uuid_start(high: int) -> str:
-    """All but the last twelve digits; the same for all that are made within a millisecond."""
+    """All but the last twelve digits; the same for all ids of one millisecond."""
     return uuid_text(high << 48)[:-12]
 
 
@@ -85,9 +85,9 @@ def uuid_text(number: int) -> str:
 
 
 class KernelLiveness:
-    """Asks this machine's kernel about processes of this boot."""
+    """Checks processes of this boot with this machine's kernel."""
 
-    def is_gone(self, worker: Worker) -> bool:
+    def is_gone(self, worker: WorkerRecord) -> bool:
         if not worker.boot or worker.host != socket.gethostname() or worker.boot != boot():
             return False
         return process_started(worker.pid) != worker.process_started
@@ -95,7 +95,7 @@ class KernelLiveness:
 
 @cache
 def boot() -> str:
-    """Names this boot and this space of process numbers; empty where the system tells neither."""
+    """Identifies this boot and PID namespace; empty where the system shows neither."""
     try:
         boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot_id}/{Path('/proc/self/ns/pid').readlink()}"
@@ -104,18 +104,34 @@ def boot() -> str:
 
 
 def process_started(pid: int) -> str:
-    """When the process began, in the kernel's ticks; empty when there is none or it is a zombie."""
+    """The start time of a process, in kernel ticks; empty if it is gone or a zombie."""
+    fields = process_fields(pid)
+    return "" if not fields or fields[0] in "ZX" else fields[19]
+
+
+def is_process_running(pid: int) -> bool:
+    """Whether the process exists and is neither ended nor stopped."""
+    fields = process_fields(pid)
+    return bool(fields) and fields[0] not in "ZXTt"
+
+
+def is_kernel_known() -> bool:
+    """Whether this system exposes the state of processes."""
+    return bool(process_fields(os.getpid()))
+
+
+def process_fields(pid: int) -> Sequence[str]:
+    """The fields from its state on; empty without such a process or without /proc."""
     try:
-        # The name, in parentheses, may itself hold spaces; what follows the last one is regular.
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        # The name, in parentheses, may contain spaces; the fields after the last one are regular.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return ""
-    return "" if fields[0] in "ZX" else fields[19]
+        return ()
 
 
-def identity(id: str, now: datetime) -> Worker:
-    """This process, in this life."""
-    return Worker(
+def identity(id: str, now: datetime) -> WorkerRecord:
+    """The worker record of this process."""
+    return WorkerRecord(
         id=WorkerId(id),
         host=socket.gethostname(),
         pid=os.getpid(),

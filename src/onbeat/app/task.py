@@ -1,17 +1,18 @@
-"""A function as a task: still just a function, and a way to send calls of it."""
+"""A function as a task: callable as before, with methods to send calls of it."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import update_wrapper
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 
-from onbeat.app.calls import Call, JobOptions, Span, options
-from onbeat.app.handle import Job
+from onbeat.app.call import Call, JobOptions, Span, options
+from onbeat.app.handle import JobHandle
 from onbeat.model.ids import JobId
+from onbeat.model.renamed import warn_renamed
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HandlerTarget
-from onbeat.targets.context import Context
-from onbeat.targets.distributing import FanOut
+from onbeat.targets.context import CURRENT, Context
+from onbeat.targets.fan_out import FanOut
 from onbeat.targets.handler import Handler
 
 Params = ParamSpec("Params")
@@ -19,26 +20,26 @@ Returned = TypeVar("Returned")
 Result = TypeVar("Result")
 
 
-class Sender(Protocol):
-    """What sends calls: the `Onbeat` that the task belongs to."""
+class CallSender(Protocol):
+    """Sends calls: the `Onbeat` of the task."""
 
-    def send_call(self, call: Call[Result]) -> Job[Result]: ...
+    def send_call(self, call: Call[Result]) -> JobHandle[Result]: ...
 
-    async def asend_call(self, call: Call[Result]) -> Job[Result]: ...
+    async def asend_call(self, call: Call[Result]) -> JobHandle[Result]: ...
 
-    def within(self, connection: object) -> "Sender": ...
+    def in_transaction(self, connection: object) -> "CallSender": ...
 
 
 class Task(Generic[Params, Returned, Result]):
     """Calling it calls the function. `send` and `asend` store a job of it instead.
 
-    `Returned` is what the function returns (an awaitable for a coroutine function, a generator for
-    one that yields calls), `Result` what its job will result in.
+    `Returned` is the function's return type (an awaitable for a coroutine function, a generator for
+    one that yields calls), `Result` is the type of its job's result.
     """
 
     def __init__(
         self,
-        sender: Sender,
+        sender: CallSender,
         handler: Handler,
         function: Callable[Params, Returned],
         defaults: JobOptions,
@@ -60,28 +61,37 @@ class Task(Generic[Params, Returned, Result]):
         return self.function(*args, **kwargs)
 
     def call(self, *args: Params.args, **kwargs: Params.kwargs) -> Call[Result]:
-        """The call, not made yet.
+        """The unsent call.
 
-        Raises TypeError when the arguments do not fit the function, `Invalid` when one of them
-        cannot be stored as JSON, naming it.
+        Raises TypeError when the arguments do not fit the function, `Invalid` naming an argument
+        that cannot be stored as JSON.
         """
         packed_args, packed_kwargs = self.handler.codec.encode(args, kwargs)
-        return Call(HandlerTarget(self.name, packed_args, packed_kwargs), self.defaults)
+        target = HandlerTarget(
+            self.name, packed_args, packed_kwargs, encrypted=self.handler.encrypted
+        )
+        return Call(target, self.defaults)
 
-    def send(self, *args: Params.args, **kwargs: Params.kwargs) -> Job[Result]:
+    def send(self, *args: Params.args, **kwargs: Params.kwargs) -> JobHandle[Result]:
         """Store a job of this call and return when it is durable. Raises as `call` does."""
         return self.sender.send_call(self.call(*args, **kwargs))
 
-    async def asend(self, *args: Params.args, **kwargs: Params.kwargs) -> Job[Result]:
+    async def asend(self, *args: Params.args, **kwargs: Params.kwargs) -> JobHandle[Result]:
         """Store a job of this call and return when it is durable. Raises as `call` does."""
         return await self.sender.asend_call(self.call(*args, **kwargs))
 
-    def within(self, connection: object) -> "Task[Params, Returned, Result]":
-        """The same task, whose jobs are sent in the transaction that `connection` is in.
+    def in_transaction(self, connection: object) -> Self:
+        """The same task, whose jobs are sent in the transaction of `connection`.
 
-        Raises TypeError for what is no connection known here, naming what is.
+        Raises TypeError for an unsupported connection, naming the supported ones.
         """
-        return Task(self.sender.within(connection), self.handler, self.function, self.defaults)
+        sender = self.sender.in_transaction(connection)
+        return type(self)(sender, self.handler, self.function, self.defaults)
+
+    def within(self, connection: object) -> Self:
+        """Deprecated name of `in_transaction`."""
+        warn_renamed("task.within", "task.in_transaction")
+        return self.in_transaction(connection)
 
     def options(
         self,
@@ -97,12 +107,12 @@ class Task(Generic[Params, Returned, Result]):
         after: tuple[JobId, ...] | None = None,
         labels: Mapping[str, str] | None = None,
         group: str | None = None,
-    ) -> "Task[Params, Returned, Result]":
+    ) -> Self:
         """The same task with these options for the jobs sent through it.
 
-        Raises `Invalid` naming the option that cannot be right.
+        Raises `Invalid` naming the invalid option.
         """
-        said = options(
+        job_options = options(
             self.defaults,
             queue=queue,
             priority=priority,
@@ -116,9 +126,24 @@ class Task(Generic[Params, Returned, Result]):
             labels=labels,
             group=group,
         )
-        return Task(self.sender, self.handler, self.function, said)
+        return type(self)(self.sender, self.handler, self.function, job_options)
+
+
+class ContextTask(Task[Params, Returned, Result]):
+    """A task whose function takes the `Context` first.
+
+    A direct call passes a context; a sent call has only the arguments after it, and the worker adds
+    its own context. So calling and sending have different signatures, which type checkers do not
+    allow in a subclass.
+    """
+
+    def __call__(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, context: Context, /, *args: Params.args, **kwargs: Params.kwargs
+    ) -> Returned:
+        function = cast("Callable[Concatenate[Context, Params], Returned]", self.function)
+        return function(context, *args, **kwargs)
 
 
 AnyTask = Task[..., Any, Any]
 
-__all__ = ["AnyTask", "Context", "FanOut", "Params", "Task"]
+__all__ = ["CURRENT", "AnyTask", "Context", "ContextTask", "FanOut", "Params", "Task"]

@@ -1,1 +1,1 @@
-"""The command line: options in, one request to an operation out, an answer shown."""
+"""The command line: turns options into a request to an operation, and prints its answer."""

@@ -2,6 +2,6 @@
 
 
 def examples(*lines: str) -> str:
-    """An epilog whose lines are kept as they are."""
+    """An epilog that keeps its lines."""
     word = "Examples" if len(lines) > 1 else "Example"
     return "\b\n" + "\n".join((f"{word}:", *(f"  {line}" for line in lines)))

@@ -1,4 +1,4 @@
-"""`onbeat forecast`: how busy the coming hours will be."""
+"""`onbeat forecast`: the number of fires in the coming hours."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import click
 
-from onbeat.cli.connection import Connection, connects, json_option
+from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.output import console, plain, show_json
-from onbeat.cli.times import present
+from onbeat.cli.times import local_now
 
 EPILOG: Final = """\b
 Examples:
@@ -30,12 +30,12 @@ COLOURS: Final = ("dim", "blue", "cyan", "yellow", "red")
     "--days", type=click.IntRange(1, 31), default=7, show_default=True, help="How far to look."
 )
 @json_option
-@connects
-def forecast(connection: Connection, *, after: str | None, days: int, as_json: bool) -> None:
-    """Show how many fires each coming hour will see, over all active schedules."""
+@with_client
+def forecast(connection: ConnectionOptions, *, after: str | None, days: int, as_json: bool) -> None:
+    """Show how often all active schedules fire in each coming hour."""
     first = begin(after)
     last = first + timedelta(days=days)
-    answer = connection.ask(
+    answer = connection.call(
         "schedule.forecast", {"from": first.isoformat(), "to": last.isoformat()}
     )
     show_json(answer) if as_json else show_map(answer)
@@ -43,16 +43,16 @@ def forecast(connection: Connection, *, after: str | None, days: int, as_json: b
 
 def begin(after: str | None) -> datetime:
     if after is None:
-        return present()
+        return local_now()
     try:
-        found = datetime.fromisoformat(after)
+        result = datetime.fromisoformat(after)
     except ValueError as error:
         raise click.BadParameter(f"{error}", param_hint="--after") from error
-    if found.tzinfo is None:
+    if result.tzinfo is None:
         raise click.BadParameter(
             "needs an offset, such as 2030-03-30T00:00:00Z", param_hint="--after"
         )
-    return found
+    return result
 
 
 def show_map(answer: Mapping[str, Any]) -> None:
@@ -74,7 +74,7 @@ def show_map(answer: Mapping[str, Any]) -> None:
 
 
 def by_day(hours: Sequence[Mapping[str, Any]]) -> dict[date, dict[int, int]]:
-    """Fires by local day and hour; both passes of an hour that a clock repeats count together."""
+    """Fires by local day and hour; an hour repeated by a clock change counts both passes."""
     days: dict[date, dict[int, int]] = {}
     for hour in hours:
         at = datetime.fromisoformat(hour["at"]).astimezone()
@@ -84,7 +84,7 @@ def by_day(hours: Sequence[Mapping[str, Any]]) -> dict[date, dict[int, int]]:
 
 
 def cell(fires: int | None, most: int) -> str:
-    """Two columns: empty for an hour outside the span, else a shade by the share of the most."""
+    """Two columns: empty for an hour outside the span, else a shade relative to the maximum."""
     if fires is None:
         return "  "
     shade = 0 if fires == 0 else 1 + min(3, fires * 4 // (most + 1))

@@ -10,30 +10,30 @@ from typing import Any, Final, TextIO
 import click
 import msgspec
 
-from onbeat.cli.bodies import (
+from onbeat.cli.client import Client, ConnectionOptions, json_option, with_client
+from onbeat.cli.examples import examples
+from onbeat.cli.options import (
     common_body,
     field,
-    given,
+    given_options,
     instants,
     job_options,
     retry_options,
     target_body,
     target_options,
 )
-from onbeat.cli.connection import Caller, Connection, connects, json_option
-from onbeat.cli.examples import examples
 from onbeat.cli.output import (
-    done,
     heading,
     json_text,
     plain,
     progress,
     show_json,
+    show_message,
     show_record,
     show_table,
-    styled,
+    styled_state,
 )
-from onbeat.cli.times import in_full, in_short, present
+from onbeat.cli.times import in_full, in_short, local_now
 from onbeat.model.errors import Invalid, OnbeatError
 
 CHUNK: Final = 1_000
@@ -75,8 +75,8 @@ Examples:
 @retry_options
 @field("--file", metavar="FILE", help="Add the jobs of a file of JSON lines, - for stdin.")
 @json_option
-@connects
-def add(connection: Connection, *, file: str | None, as_json: bool, **values: Any) -> None:
+@with_client
+def add(connection: ConnectionOptions, *, file: str | None, as_json: bool, **values: Any) -> None:
     """Add a job, or many from a file. Prints the id.
 
     Instants without an offset are in this machine's zone.
@@ -91,43 +91,43 @@ def add(connection: Connection, *, file: str | None, as_json: bool, **values: An
         return
     if "target" not in body:
         raise click.UsageError("a job needs a target: --task or --url (or --file for many)")
-    answer = connection.ask("job.enqueue", body=body)
-    show_json(answer) if as_json else done(answer["id"])
+    answer = connection.call("job.enqueue", body=body)
+    show_json(answer) if as_json else show_message(answer["id"])
 
 
 def job_body(values: Mapping[str, Any]) -> dict[str, Any]:
     after = {"after": list(values["after"])} if values["after"] else {}
     return {
         **target_body(values),
-        **given(values, "delay", "unique", "group"),
+        **given_options(values, "delay", "unique", "group"),
         **instants(values, "run_at", "expires_at"),
         **common_body(values),
         **after,
     }
 
 
-def add_many(connection: Connection, file: str, *, as_json: bool) -> None:
-    with opened(file) as lines:
-        answers = connection.run(lambda caller: enqueued(caller, file, lines))
+def add_many(connection: ConnectionOptions, file: str, *, as_json: bool) -> None:
+    with open_file(file) as lines:
+        answers = connection.run(lambda client: enqueue_lines(client, file, lines))
     if as_json:
         show_json({"ids": [id for answer in answers for id in answer["ids"]]})
         return
     existing = sum(len(answer.get("existing", ())) for answer in answers)
     count = sum(len(answer["ids"]) for answer in answers) - existing
-    done(f"{count} jobs added" + (f", {existing} were there already" if existing else ""))
+    show_message(f"{count} jobs added" + (f", {existing} were there already" if existing else ""))
 
 
-async def enqueued(caller: Caller, file: str, lines: TextIO) -> list[Any]:
-    """Chunk by chunk; what was added before a fault stays, and the message says how much."""
+async def enqueue_lines(client: Client, file: str, lines: TextIO) -> list[Any]:
+    """Enqueue in chunks; jobs added before an error stay, and the message gives their number."""
     answers: list[Any] = []
     numbered = ((n, line) for n, line in enumerate(lines, 1) if line.strip())
     with progress("jobs", count_of(lines)) as advance:
         while chunk := list(islice(numbered, CHUNK)):
             try:
-                jobs = [parsed(line, n) for n, line in chunk]
-                answers.append(await caller.call("job.enqueue", {}, {"jobs": jobs}))
+                jobs = [parse_line(line, n) for n, line in chunk]
+                answers.append(await client.call("job.enqueue", {}, {"jobs": jobs}))
             except Invalid as error:
-                raise faulty(error, file, chunk, len(answers) * CHUNK) from error
+                raise with_line_number(error, file, chunk, len(answers) * CHUNK) from error
             except OnbeatError as error:
                 added = len(answers) * CHUNK
                 error.args = (f"{error} ({added} jobs of {file} had been added before)",)
@@ -137,7 +137,7 @@ async def enqueued(caller: Caller, file: str, lines: TextIO) -> list[Any]:
 
 
 def count_of(lines: TextIO) -> int | None:
-    """How many jobs a file holds; None for a pipe, which can be read once only."""
+    """The number of jobs in a file; None for a pipe, which can be read only once."""
     if not lines.seekable():
         return None
     count = sum(1 for line in lines if line.strip())
@@ -145,18 +145,20 @@ def count_of(lines: TextIO) -> int | None:
     return count
 
 
-def parsed(line: str, number: int) -> msgspec.Raw:
+def parse_line(line: str, number: int) -> msgspec.Raw:
     try:
-        found = msgspec.json.decode(line)
-    except msgspec.DecodeError as error:
+        result = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError) as error:
         raise Invalid(str(error), f"line {number}") from None
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise Invalid("a job must be a JSON object", f"line {number}")
     return msgspec.Raw(line.encode())
 
 
-def faulty(error: Invalid, file: str, chunk: Sequence[tuple[int, str]], added: int) -> Invalid:
-    """The fault with the number of its line in place of its place in the request."""
+def with_line_number(
+    error: Invalid, file: str, chunk: Sequence[tuple[int, str]], added: int
+) -> Invalid:
+    """The error with the line number in place of the index in the request."""
     head, bracket, rest = error.field.partition("jobs[")
     place, _, field_name = rest.partition("]")
     where = error.field
@@ -169,7 +171,7 @@ def faulty(error: Invalid, file: str, chunk: Sequence[tuple[int, str]], added: i
 
 
 @contextmanager
-def opened(file: str) -> Generator[TextIO]:
+def open_file(file: str) -> Generator[TextIO]:
     if file == "-":
         yield sys.stdin
         return
@@ -197,26 +199,26 @@ def opened(file: str) -> Generator[TextIO]:
 )
 @field("--cursor", metavar="CURSOR", help="Go on where the page before ended.")
 @json_option
-@connects
-def list_jobs(connection: Connection, *, as_json: bool, **values: Any) -> None:
+@with_client
+def list_jobs(connection: ConnectionOptions, *, as_json: bool, **values: Any) -> None:
     """List jobs, newest first."""
-    answer = connection.ask("job.list", values)
+    answer = connection.call("job.list", values)
     if as_json:
         show_json(answer)
         return
-    now = present()
+    now = local_now()
     rows = [
         (
-            plain(found["id"]),
-            styled(found["state"]),
-            plain(in_short(found["run_at"], now)),
-            target_words(found["target"]),
+            plain(result["id"]),
+            styled_state(result["state"]),
+            plain(in_short(result["run_at"], now)),
+            target_words(result["target"]),
         )
-        for found in answer["jobs"]
+        for result in answer["jobs"]
     ]
     show_table(("ID", "STATE", "DUE", "TARGET"), rows, empty="no jobs")
     if answer["cursor"]:
-        done(f"see more with --cursor {answer['cursor']}")
+        show_message(f"see more with --cursor {answer['cursor']}")
 
 
 def target_words(target: Mapping[str, Any]) -> str:
@@ -229,42 +231,42 @@ def target_words(target: Mapping[str, Any]) -> str:
 @job.command("show")
 @click.argument("id")
 @json_option
-@connects
-def show(connection: Connection, *, id: str, as_json: bool) -> None:
+@with_client
+def show(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
     """Show a job with its attempts and its history."""
-    answer = connection.ask("job.show", {"id": id})
+    answer = connection.call("job.show", {"id": id})
     if as_json:
         show_json(answer)
         return
-    now = present()
+    now = local_now()
     show_record(job_fields(answer, now))
     show_attempts(answer.get("attempts", []), now)
     show_history(answer.get("history", []), now)
 
 
-def job_fields(found: Mapping[str, Any], now: datetime) -> dict[str, str]:
+def job_fields(result: Mapping[str, Any], now: datetime) -> dict[str, str]:
     fields = {
-        "id": plain(found["id"]),
-        "state": styled(found["state"]),
-        "target": json_text(found["target"]),
-        "due": plain(in_full(found["run_at"], now)),
-        "attempt": plain(f"{found['attempt']} of {found['attempts_max']}"),
+        "id": plain(result["id"]),
+        "state": styled_state(result["state"]),
+        "target": json_text(result["target"]),
+        "due": plain(in_full(result["run_at"], now)),
+        "attempt": plain(f"{result['attempt']} of {result['attempts_max']}"),
     }
     fields |= {
-        name: plain(found[name]) for name in SHORT_FIELDS if found.get(name) not in (None, "")
+        name: plain(result[name]) for name in SHORT_FIELDS if result.get(name) not in (None, "")
     }
     fields |= {
-        name.removesuffix("_at"): plain(in_full(found[name], now))
+        name.removesuffix("_at"): plain(in_full(result[name], now))
         for name in TIMES
-        if found.get(name)
+        if result.get(name)
     }
-    if progress_of := found.get("progress"):
+    if progress_of := result.get("progress"):
         fields["progress"] = plain(f"{progress_of['done']} of {progress_of['total'] or '?'}")
     for name in ("result", "labels", "after"):
-        if found.get(name):
-            fields[name] = json_text(found[name])
-    if found.get("error"):
-        fields["error"] = plain(found["error"])
+        if result.get(name):
+            fields[name] = json_text(result[name])
+    if result.get("error"):
+        fields["error"] = plain(result["error"])
     return fields
 
 
@@ -289,7 +291,7 @@ def show_history(history: Sequence[Mapping[str, Any]], now: datetime) -> None:
         return
     heading("History")
     rows = [
-        (plain(in_full(step["at"], now)), styled(step["to"]), plain(step.get("cause")))
+        (plain(in_full(step["at"], now)), styled_state(step["to"]), plain(step.get("cause")))
         for step in history
     ]
     show_table(("AT", "TO", "CAUSE"), rows, empty="")
@@ -299,35 +301,35 @@ def show_history(history: Sequence[Mapping[str, Any]], now: datetime) -> None:
 @click.argument("id")
 @field("--reason", metavar="TEXT", help="Why, for the history.")
 @json_option
-@connects
-def cancel(connection: Connection, *, id: str, reason: str | None, as_json: bool) -> None:
+@with_client
+def cancel(connection: ConnectionOptions, *, id: str, reason: str | None, as_json: bool) -> None:
     """Cancel a waiting job, or ask a running one to stop."""
     body = {"reason": reason} if reason is not None else None
-    answer = connection.ask("job.cancel", {"id": id}, body)
-    asked = "asked to stop" if answer["state"] == "running" else answer["state"]
-    show_json(answer) if as_json else done(asked)
+    answer = connection.call("job.cancel", {"id": id}, body)
+    request = "asked to stop" if answer["state"] == "running" else answer["state"]
+    show_json(answer) if as_json else show_message(request)
 
 
 @job.command("retry")
 @click.argument("id")
 @json_option
-@connects
-def retry(connection: Connection, *, id: str, as_json: bool) -> None:
-    """Let a failed or cancelled job wait again, due now."""
-    answer = connection.ask("job.retry", {"id": id})
-    show_json(answer) if as_json else done(answer["state"])
+@with_client
+def retry(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
+    """Make a failed or cancelled job wait again, due now."""
+    answer = connection.call("job.retry", {"id": id})
+    show_json(answer) if as_json else show_message(answer["state"])
 
 
 @job.command("why")
 @click.argument("id")
 @json_option
-@connects
-def why(connection: Connection, *, id: str, as_json: bool) -> None:
-    """Say why a job does not run, what it waits for, and when it may run."""
-    answer = connection.ask("job.why", {"id": id})
+@with_client
+def why(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
+    """Explain why a job does not run, what it waits for, and when it may run."""
+    answer = connection.call("job.why", {"id": id})
     if as_json:
         show_json(answer)
         return
-    done(answer["explanation"])
+    show_message(answer["explanation"])
     if answer["may_run_at"]:
-        done(f"It may run at {in_full(answer['may_run_at'], present())}.")
+        show_message(f"It may run at {in_full(answer['may_run_at'], local_now())}.")

@@ -1,10 +1,10 @@
-"""`onbeat`: the commands by name."""
+"""`onbeat`: the table of commands."""
 
 from typing import Final
 
 import click
 
-from onbeat.cli.root import DEBUG, Lazy, LazyGroup, Root
+from onbeat.cli.lazy_group import DEBUG, LazyCommand, LazyGroup, Root
 
 EPILOG: Final = """\b
 Examples:
@@ -20,14 +20,14 @@ Exit codes: 0 ok, 1 the request failed, 2 bad usage or configuration,
 
 
 def version_text() -> str:
-    # Imported here: reading the installed packages takes longer than all the rest of a command.
+    # Imported here: reading the installed packages takes longer than the rest of a command.
     from importlib.metadata import version as version_of  # noqa: PLC0415
 
     return f"onbeat {version_of('onbeat')}"
 
 
 def print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:  # noqa: FBT001
-    """Called by click where `--version` stands."""
+    """The callback of `--version`."""
     if wanted:
         click.echo(version_text())
         ctx.exit()
@@ -38,22 +38,34 @@ def print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     lazy={
-        "up": Lazy("onbeat.cli.up:up", "Run the service: API, planner, workers."),
-        "schedule": Lazy("onbeat.cli.schedules:schedule", "Schedules: add, list, show, change."),
-        "job": Lazy("onbeat.cli.jobs:job", "Jobs: add, list, show, cancel, retry, why."),
-        "queue": Lazy("onbeat.cli.places:queue", "Queues: list, pause, resume, limit."),
-        "worker": Lazy("onbeat.cli.places:worker", "Workers: list."),
-        "dead": Lazy("onbeat.cli.letters:dead", "Dead letters: list, show, replay, delete."),
-        "stats": Lazy("onbeat.cli.places:stats", "Counts of jobs and schedules by state."),
-        "next": Lazy("onbeat.cli.rules:show_next", "When a rule fires next."),
-        "explain": Lazy("onbeat.cli.rules:explain", "What a rule says, in words."),
-        "forecast": Lazy("onbeat.cli.forecast:forecast", "How busy the coming hours will be."),
-        "migrate": Lazy("onbeat.cli.care:migrate", "Bring a store's schema up to date."),
-        "copy": Lazy("onbeat.cli.copying:copy", "Copy everything into another store."),
-        "doctor": Lazy("onbeat.cli.care:doctor", "Look for what is wrong."),
-        "openapi": Lazy("onbeat.cli.care:openapi", "Print the API's OpenAPI document."),
-        "version": Lazy("onbeat.cli.main:version", "Print the version."),
+        "up": LazyCommand("onbeat.cli.up:up", "Run the service: API, planner, workers."),
+        "schedule": LazyCommand(
+            "onbeat.cli.schedules:schedule", "Schedules: add, list, show, change."
+        ),
+        "job": LazyCommand("onbeat.cli.jobs:job", "Jobs: add, list, show, cancel, retry, why."),
+        "queue": LazyCommand("onbeat.cli.queues:queue", "Queues: list, pause, resume, limit."),
+        "worker": LazyCommand("onbeat.cli.workers:worker", "Workers: list."),
+        "dead-letter": LazyCommand(
+            "onbeat.cli.dead_letters:dead_letter", "Dead letters: list, show, replay, delete."
+        ),
+        "key": LazyCommand("onbeat.cli.access:key", "Keys of the API: make, list, revoke."),
+        "secrets": LazyCommand(
+            "onbeat.cli.secrets:secrets_group", "Encryption at rest: make keys, rotate them."
+        ),
+        "audit": LazyCommand("onbeat.cli.access:audit", "Who changed what."),
+        "stats": LazyCommand("onbeat.cli.stats:stats", "Counts of jobs and schedules by state."),
+        "next": LazyCommand("onbeat.cli.recurrence:show_next", "When a rule fires next."),
+        "explain": LazyCommand("onbeat.cli.recurrence:explain", "What a rule says, in words."),
+        "forecast": LazyCommand(
+            "onbeat.cli.forecast:forecast", "Forecast the number of fires per hour."
+        ),
+        "migrate": LazyCommand("onbeat.cli.migrate:migrate", "Bring a store's schema up to date."),
+        "copy": LazyCommand("onbeat.cli.copy:copy", "Copy everything into another store."),
+        "doctor": LazyCommand("onbeat.cli.doctor:doctor", "Check the installation."),
+        "openapi": LazyCommand("onbeat.cli.openapi:openapi", "Print the API's OpenAPI document."),
+        "version": LazyCommand("onbeat.cli.main:version", "Print the version."),
     },
+    renamed={"dead": "dead-letter"},
 )
 @click.option(
     "--version",
@@ -66,7 +78,7 @@ def print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def root(ctx: click.Context, *, debug: bool) -> None:
-    """Onbeat runs work on time, once it is due, and remembers."""
+    """Durable job queue and scheduler for Python."""
     ctx.ensure_object(dict)[DEBUG] = debug
 
 

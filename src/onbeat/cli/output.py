@@ -1,4 +1,4 @@
-"""What is printed: tables for people, JSON for programs, progress for those who wait."""
+"""Output: tables for people, JSON for programs, and progress bars."""
 
 import os
 import sys
@@ -40,7 +40,7 @@ def console(*, stderr: bool = False) -> Console:
         highlight=False,
         emoji=False,
         width=width,
-        # Rich would keep bold and dim where no colours are wanted; that means no styles here.
+        # Rich keeps bold and dim with NO_COLOR; here it disables all styles.
         color_system=None if os.environ.get("NO_COLOR") else "auto",
     )
 
@@ -50,13 +50,13 @@ def show_json(answer: object) -> None:
 
 
 def plain(value: object) -> str:
-    """A value for a cell: nothing in it moves the cursor or is taken for a style."""
+    """A value for a cell, without control characters and markup."""
     if value is None or value == "":
         return "-"
     return escape(escape_controls(str(value)))
 
 
-def styled(state: str) -> str:
+def styled_state(state: str) -> str:
     style = STATE_STYLES.get(state)
     return f"[{style}]{plain(state)}[/]" if style else plain(state)
 
@@ -69,7 +69,7 @@ def show_table(
     right: Sequence[str] = (),
     whole: Sequence[str] = WHOLE,
 ) -> None:
-    """Cells are markup. `right` are numbers; `whole` are columns that are never broken."""
+    """Print a table. Cells are markup, `right` are aligned right, `whole` never wrap."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(
@@ -81,23 +81,23 @@ def show_table(
     for row in rows:
         table.add_row(*row)
     if table.row_count:
-        printed(table)
+        print_table(table)
     else:
         click.echo(empty)
 
 
 def show_record(fields: Mapping[str, str]) -> None:
-    """Names and values, one to a line."""
+    """Print names and values, one pair per line."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in fields.items():
         table.add_row(name, value)
-    printed(table)
+    print_table(table)
 
 
-def printed(table: Table) -> None:
-    """The table without the blanks that it puts at the end of its lines."""
+def print_table(table: Table) -> None:
+    """Print the table without trailing spaces."""
     target = console()
     with target.capture() as captured:
         target.print(table)
@@ -108,7 +108,7 @@ def heading(text: str) -> None:
     console().print(f"\n[bold]{plain(text)}[/]")
 
 
-def done(message: str) -> None:
+def show_message(message: str) -> None:
     click.echo(escape_controls(message))
 
 
@@ -118,7 +118,7 @@ def json_text(value: object) -> str:
 
 @contextmanager
 def progress(what: str, total: int | None) -> Generator[Callable[[int], None]]:
-    """Calls say how much more is done. Drawn on a terminal only, beside what is printed."""
+    """A progress bar on standard error, on a terminal only. Calls add to its count."""
     drawn = console(stderr=True)
     columns: list[Any] = [
         TextColumn(what),

@@ -1,4 +1,4 @@
-"""The reference page of the command line, written from the commands themselves."""
+"""The reference page of the command line, generated from the commands."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -28,13 +28,18 @@ Tables fit 80 columns. Colours and progress appear on a terminal only, and `NO_C
 | 3 | the store or the service cannot be reached |
 | 130 | interrupted |
 
+Requests to a service of another machine go through the proxy that `HTTP_PROXY` or `HTTPS_PROXY`
+names, unless `NO_PROXY` names the service. A proxy for `http://` sees the key: use `https://`. A
+service of this machine (`localhost` or a loopback address) is asked directly, whatever these say.
+`.netrc` is not read. An `Onbeat("http://…")` in a program does the same.
+
 An error is one line on standard error: what, which field, what to do. `onbeat --debug …` adds the
 traceback.
 """
 
 
 def commands(group: click.Group, path: str = "onbeat") -> Iterator[tuple[str, click.Command]]:
-    """Every command and group below, by what is typed to reach it."""
+    """Every command and group below, by its full name."""
     with click.Context(group) as ctx:
         for name in group.list_commands(ctx):
             command = group.get_command(ctx, name)
@@ -50,7 +55,7 @@ def reference_page() -> str:
 
 
 def section(path: str, command: click.Command) -> str:
-    # A fixed width, so that the page does not depend on the terminal that it was written in.
+    # A fixed width, so that the page does not depend on the terminal.
     with click.Context(command, info_name=path, terminal_width=WIDTH) as ctx:
         ctx.help_option_names = ["-h", "--help"]
         return f"\n## {path}\n\n```text\n{command.get_help(ctx)}\n```\n"

@@ -1,40 +1,55 @@
-"""Asks a service over HTTP: each request is spelled from the operations' own table."""
+"""A client of a service over HTTP, with requests from the table of operations."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any
 
 import msgspec
 
-from onbeat.app.link import Link, path_of
+from onbeat.app.service_client import RetryPermission, ServiceClient, fresh_key, path_of
 from onbeat.model.errors import Misconfigured
-from onbeat.operations.table import OPERATIONS_BY_NAME
+from onbeat.operations.table import OPERATIONS_BY_NAME, Operation
 
 
-class RemoteCaller:
-    """Answers with plain values, as commands print them."""
+class RemoteClient:
+    """Returns plain values, which commands print."""
 
-    def __init__(self, link: Link) -> None:
-        self.link = link
+    def __init__(self, link: ServiceClient) -> None:
+        self.client = link
+        self.run = fresh_key()
+        self.places = count(1)
 
     async def call(
         self, operation: str, named: Mapping[str, object], body: object | None = None
     ) -> Any:
-        asked = OPERATIONS_BY_NAME[operation]
+        request = OPERATIONS_BY_NAME[operation]
         texts = {name: str(value) for name, value in named.items() if value is not None}
-        query = {name: text for name, text in texts.items() if f"{{{name}}}" not in asked.path}
+        query = {name: text for name, text in texts.items() if f"{{{name}}}" not in request.path}
         data = None if body is None else msgspec.json.encode(body)
-        content = await self.link.send(asked.method, path_of(asked.path, texts), query, data)
+        content = await self.client.send(
+            request.method,
+            path_of(request.path, texts),
+            query,
+            data,
+            repeat=self.retry_permission(request),
+        )
         try:
             return msgspec.json.decode(content)
         except msgspec.DecodeError:
-            raise self.link.strange() from None
+            raise self.client.unreadable_answer() from None
+
+    def retry_permission(self, operation: Operation[Any, Any]) -> RetryPermission | None:
+        """One key for a run of the command, numbered for several requests."""
+        if operation.takes_key:
+            return RetryPermission(key=f"{self.run}/{next(self.places)}")
+        return RetryPermission() if operation.method == "PUT" else None
 
 
 @asynccontextmanager
-async def remote_caller(server: str, api_key: str | None) -> AsyncGenerator[RemoteCaller]:
+async def remote_client(server: str, api_key: str | None) -> AsyncGenerator[RemoteClient]:
     try:
-        link = Link(server, api_key)
+        link = ServiceClient(server, api_key)
     except Misconfigured as error:
         raise Misconfigured(f"--server: {error}", error.key) from None
-    yield RemoteCaller(link)
+    yield RemoteClient(link)

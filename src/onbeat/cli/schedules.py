@@ -6,10 +6,12 @@ from typing import Any, Final
 
 import click
 
-from onbeat.cli.bodies import (
+from onbeat.cli.client import Client, ConnectionOptions, json_option, with_client
+from onbeat.cli.examples import examples
+from onbeat.cli.options import (
     common_body,
     field,
-    given,
+    given_options,
     instants,
     job_options,
     options,
@@ -19,19 +21,17 @@ from onbeat.cli.bodies import (
     target_body,
     target_options,
 )
-from onbeat.cli.connection import Caller, Connection, connects, json_option
-from onbeat.cli.examples import examples
 from onbeat.cli.output import (
-    done,
     json_text,
     plain,
     progress,
     show_json,
+    show_message,
     show_record,
     show_table,
-    styled,
+    styled_state,
 )
-from onbeat.cli.times import from_wire, in_full, in_short, present, read_instant, utc_text
+from onbeat.cli.times import from_wire, in_full, in_short, local_now, read_instant, utc_text
 
 BACKFILL_STEP: Final = 1_000
 
@@ -94,8 +94,8 @@ Examples:
     "--replace", is_flag=True, help="Make the schedule with this --key as described here."
 )
 @json_option
-@connects
-def add(connection: Connection, *, replace: bool, as_json: bool, **values: Any) -> None:
+@with_client
+def add(connection: ConnectionOptions, *, replace: bool, as_json: bool, **values: Any) -> None:
     """Add a schedule: NAME, one rule, one target.
 
     Instants without an offset are in --tz, else in this machine's zone.
@@ -109,10 +109,10 @@ def add(connection: Connection, *, replace: bool, as_json: bool, **values: Any) 
         raise click.UsageError("--replace needs a --key")
     if replace:
         key = body.pop("key")
-        answer = connection.ask("schedule.put", {"key": key}, body)
+        answer = connection.call("schedule.put", {"key": key}, body)
     else:
-        answer = connection.ask("schedule.create", body=body)
-    show_json(answer) if as_json else done(answer["id"])
+        answer = connection.call("schedule.create", body=body)
+    show_json(answer) if as_json else show_message(answer["id"])
 
 
 @schedule.command(
@@ -134,21 +134,21 @@ def add(connection: Connection, *, replace: bool, as_json: bool, **values: Any) 
     help="Take a field back to its default. Repeat for several.",
 )
 @json_option
-@connects
+@with_client
 def update(
-    connection: Connection, *, id: str, clear: tuple[str, ...], as_json: bool, **values: Any
+    connection: ConnectionOptions, *, id: str, clear: tuple[str, ...], as_json: bool, **values: Any
 ) -> None:
     """Change the given fields of a schedule; waiting jobs follow the new rule at once."""
     body = schedule_body(values) | {name.replace("-", "_"): None for name in clear}
     if not body:
         raise click.UsageError("nothing to change; name at least one field")
-    answer = connection.ask("schedule.update", {"id": id}, body)
-    show_json(answer) if as_json else done(answer["message"])
+    answer = connection.call("schedule.update", {"id": id}, body)
+    show_json(answer) if as_json else show_message(answer["message"])
 
 
 def schedule_body(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        **given(values, "name", *PLAIN_FIELDS),
+        **given_options(values, "name", *PLAIN_FIELDS),
         **rule_body(values),
         **instants(values, "starts_at", "ends_at"),
         **target_body(values),
@@ -164,65 +164,65 @@ def schedule_body(values: Mapping[str, Any]) -> dict[str, Any]:
 )
 @click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="From 1.")
 @json_option
-@connects
-def list_schedules(connection: Connection, *, as_json: bool, **values: Any) -> None:
+@with_client
+def list_schedules(connection: ConnectionOptions, *, as_json: bool, **values: Any) -> None:
     """List schedules, newest first."""
-    answer = connection.ask("schedule.list", values)
+    answer = connection.call("schedule.list", values)
     if as_json:
         show_json(answer)
         return
-    now = present()
+    now = local_now()
     rows = [
         (
-            plain(found["id"]),
-            styled(found["status"]),
-            plain(in_short(found["next_at"], now)),
-            plain(found["name"]),
+            plain(result["id"]),
+            styled_state(result["status"]),
+            plain(in_short(result["next_at"], now)),
+            plain(result["name"]),
         )
-        for found in answer["schedules"]
+        for result in answer["schedules"]
     ]
     show_table(("ID", "STATUS", "NEXT", "NAME"), rows, empty="no schedules")
     shown = (answer["page"] - 1) * answer["limit"] + len(rows)
     if rows and shown < answer["total"]:
-        done(f"{shown} of {answer['total']}; see more with --page {answer['page'] + 1}")
+        show_message(f"{shown} of {answer['total']}; see more with --page {answer['page'] + 1}")
 
 
 @schedule.command("show")
 @click.argument("id")
 @json_option
-@connects
-def show(connection: Connection, *, id: str, as_json: bool) -> None:
+@with_client
+def show(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
     """Show a schedule, with its next occurrence."""
-    answer = connection.ask("schedule.show", {"id": id})
+    answer = connection.call("schedule.show", {"id": id})
     if as_json:
         show_json(answer)
     else:
-        show_record(schedule_fields(answer, present()))
+        show_record(schedule_fields(answer, local_now()))
 
 
-def schedule_fields(found: Mapping[str, Any], now: datetime) -> dict[str, str]:
-    """What is known of a schedule, in the order in which people ask."""
-    rule = next((kind for kind in ("rrule", "cron", "every", "at") if kind in found), "rule")
+def schedule_fields(result: Mapping[str, Any], now: datetime) -> dict[str, str]:
+    """The fields of a schedule, most wanted first."""
+    rule = next((kind for kind in ("rrule", "cron", "every", "at") if kind in result), "rule")
     fields = {
-        "id": plain(found["id"]),
-        "name": plain(found["name"]),
-        "status": styled(found["status"]),
-        "next": plain(in_full(found["next_at"], now)),
-        rule: plain(found.get(rule)),
-        "timezone": plain(found.get("timezone")),
-        "target": json_text(found["target"]),
+        "id": plain(result["id"]),
+        "name": plain(result["name"]),
+        "status": styled_state(result["status"]),
+        "next": plain(in_full(result["next_at"], now)),
+        rule: plain(result.get(rule)),
+        "timezone": plain(result.get("timezone")),
+        "target": json_text(result["target"]),
     }
     for name in ("starts_at", "ends_at", "anchor"):
-        if name in found:
-            fields[name] = plain(found[name])
+        if name in result:
+            fields[name] = plain(result[name])
     for name in ("catch_up", "grace", "overlap", "jitter", "dst_gap", "dst_fold", "timeout",
                  "queue", "priority", "expires_after", "key"):  # fmt: skip
-        if name in found:
-            fields[name] = plain(found[name])
-    fields["retry"] = retry_words(found["retry"])
-    if found["labels"]:
-        fields["labels"] = plain(", ".join(f"{k}={v}" for k, v in found["labels"].items()))
-    fields["created"] = plain(in_full(found["created_at"], now))
+        if name in result:
+            fields[name] = plain(result[name])
+    fields["retry"] = retry_words(result["retry"])
+    if result["labels"]:
+        fields["labels"] = plain(", ".join(f"{k}={v}" for k, v in result["labels"].items()))
+    fields["created"] = plain(in_full(result["created_at"], now))
     return fields
 
 
@@ -242,25 +242,25 @@ def retry_words(retry: Mapping[str, Any]) -> str:
 )
 @click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="From 1.")
 @json_option
-@connects
+@with_client
 def events(
-    connection: Connection, *, id: str, history: bool, limit: int, page: int, as_json: bool
+    connection: ConnectionOptions, *, id: str, history: bool, limit: int, page: int, as_json: bool
 ) -> None:
     """List a schedule's occurrences: those that have not ended, or with --history the others."""
     operation = "schedule.events_history" if history else "schedule.events_pending"
-    answer = connection.ask(operation, {"id": id, "limit": limit, "page": page})
+    answer = connection.call(operation, {"id": id, "limit": limit, "page": page})
     if as_json:
         show_json(answer)
         return
-    now = present()
+    now = local_now()
     rows = [
-        (plain(event["_id"]), plain(in_short(event["run_time"], now)), last_word(event))
+        (plain(event["_id"]), plain(in_short(event["run_time"], now)), last_status(event))
         for event in answer["events"]
     ]
     show_table(("ID", "TIME", "STATUS"), rows, empty="no occurrences", whole=("ID", "TIME"))
 
 
-def last_word(event: Mapping[str, Any]) -> str:
+def last_status(event: Mapping[str, Any]) -> str:
     status: dict[str, Any] = event["status"][-1] if event["status"] else {}
     return plain(status.get("message") or status.get("status"))
 
@@ -268,17 +268,17 @@ def last_word(event: Mapping[str, Any]) -> str:
 @schedule.command("pause")
 @click.argument("id")
 @json_option
-@connects
-def pause(connection: Connection, *, id: str, as_json: bool) -> None:
-    """Pause a schedule: its waiting jobs go, nothing new comes."""
+@with_client
+def pause(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
+    """Pause a schedule: its waiting jobs are removed, and no new ones planned."""
     change(connection, "schedule.pause", id, as_json=as_json)
 
 
 @schedule.command("resume")
 @click.argument("id")
 @json_option
-@connects
-def resume(connection: Connection, *, id: str, as_json: bool) -> None:
+@with_client
+def resume(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
     """Resume a paused schedule from now on."""
     change(connection, "schedule.resume", id, as_json=as_json)
 
@@ -286,25 +286,25 @@ def resume(connection: Connection, *, id: str, as_json: bool) -> None:
 @schedule.command("delete")
 @click.argument("id")
 @json_option
-@connects
-def delete(connection: Connection, *, id: str, as_json: bool) -> None:
+@with_client
+def delete(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
     """Delete a schedule and cancel its waiting jobs; its history stays readable."""
     change(connection, "schedule.delete", id, as_json=as_json)
 
 
-def change(connection: Connection, operation: str, id: str, *, as_json: bool) -> None:
-    answer = connection.ask(operation, {"id": id})
-    show_json(answer) if as_json else done(answer["message"])
+def change(connection: ConnectionOptions, operation: str, id: str, *, as_json: bool) -> None:
+    answer = connection.call(operation, {"id": id})
+    show_json(answer) if as_json else show_message(answer["message"])
 
 
 @schedule.command("trigger")
 @click.argument("id")
 @json_option
-@connects
-def trigger(connection: Connection, *, id: str, as_json: bool) -> None:
-    """Run a schedule's target once now, beside its calendar. Prints the job's id."""
-    answer = connection.ask("schedule.trigger", {"id": id})
-    show_json(answer) if as_json else done(answer["job_id"])
+@with_client
+def trigger(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
+    """Run a schedule's target once now, independent of its rule. Prints the job's id."""
+    answer = connection.call("schedule.trigger", {"id": id})
+    show_json(answer) if as_json else show_message(answer["job_id"])
 
 
 @schedule.command(
@@ -315,9 +315,9 @@ def trigger(connection: Connection, *, id: str, as_json: bool) -> None:
 @click.option("--to", "last", metavar="INSTANT", help="To here, included.  [default: now]")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many occurrences.")
 @json_option
-@connects
+@with_client
 def backfill(
-    connection: Connection,
+    connection: ConnectionOptions,
     *,
     id: str,
     first: str,
@@ -326,22 +326,22 @@ def backfill(
     as_json: bool,
 ) -> None:
     """Run past occurrences that had no job. Repeating it adds nothing."""
-    span = read_instant(first, "--from"), read_instant(last, "--to") if last else present()
-    jobs = connection.run(lambda caller: backfilled(caller, id, span, limit))
-    show_json({"jobs": jobs}) if as_json else done(f"{jobs} jobs added")
+    span = read_instant(first, "--from"), read_instant(last, "--to") if last else local_now()
+    jobs = connection.run(lambda client: backfill_in_steps(client, id, span, limit))
+    show_json({"jobs": jobs}) if as_json else show_message(f"{jobs} jobs added")
 
 
-async def backfilled(
-    caller: Caller, id: str, span: tuple[datetime, datetime], limit: int | None
+async def backfill_in_steps(
+    client: Client, id: str, span: tuple[datetime, datetime], limit: int | None
 ) -> int:
-    """Step by step, since a long span may hold more than one request may ask for."""
+    """In several requests, because a long span may exceed the limit of one."""
     first, last = span
     jobs, left = 0, limit
     with progress("occurrences", left) as advance:
         while first <= last and left != 0:
             step = BACKFILL_STEP if left is None else min(left, BACKFILL_STEP)
             body = {"from": utc_text(first), "to": utc_text(last), "limit": step}
-            answer = await caller.call("schedule.backfill", {"id": id}, body)
+            answer = await client.call("schedule.backfill", {"id": id}, body)
             jobs += answer["jobs"]
             advance(step if "through" in answer else answer["jobs"])
             if "through" not in answer:

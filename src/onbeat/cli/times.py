@@ -1,4 +1,4 @@
-"""Instants as people at a terminal read and write them: their own time, with its zone."""
+"""Instants at a terminal: in local time, with the zone."""
 
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
@@ -18,25 +18,29 @@ STEPS: Final = (
 )
 
 
-def present() -> datetime:
+def local_now() -> datetime:
     return datetime.now(UTC)
 
 
 def read_instant(text: str, option: str, zone: tzinfo | None = None) -> datetime:
     """An ISO 8601 instant; without an offset it is in `zone`, or in this machine's own zone."""
     try:
-        found = datetime.fromisoformat(text.strip())
-    except ValueError:
+        return in_utc(datetime.fromisoformat(text.strip()), zone)
+    except (ValueError, OverflowError):
         raise click.UsageError(
-            f"{option}: {text!r} is not an instant like 2026-01-31T09:00 or 2026-01-31T09:00:00Z"
+            f"{option}: {text[:50]!r} is not an instant like 2026-01-31T09:00 or"
+            " 2026-01-31T09:00:00Z"
         ) from None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=zone) if zone else found.astimezone()
-    return found.astimezone(UTC)
+
+
+def in_utc(result: datetime, zone: tzinfo | None) -> datetime:
+    if result.tzinfo is None:
+        result = result.replace(tzinfo=zone) if zone else result.astimezone()
+    return result.astimezone(UTC)
 
 
 def zone_of(name: str | None) -> tzinfo | None:
-    """The IANA zone of that name; unknown ones are left for the rule's reader to refuse."""
+    """The IANA zone of that name; None for an unknown one, which the rule's parser refuses."""
     try:
         return ZoneInfo(name) if name else None
     except (ValueError, OSError, KeyError):
@@ -75,7 +79,7 @@ def in_full(text: str | None, now: datetime) -> str:
 
 
 def in_short(text: str | None, now: datetime) -> str:
-    """For a column: the time of day when it is near, else the date; and how far away it is."""
+    """For a column: the time of day if it is near, else the date; with the distance from now."""
     if text is None:
         return "-"
     instant = from_wire(text)

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import click
 
-from onbeat.cli.connection import config_option
-from onbeat.cli.loading import load_app
-from onbeat.model.errors import Misconfigured, Unavailable
+from onbeat.app import event_loop
+from onbeat.cli.app_loader import load_app
+from onbeat.cli.client import config_option
 from onbeat.settings import Settings, load
-from onbeat.settings.keys import Setting
+from onbeat.settings.setting import Setting
 from onbeat.settings.table import TABLE
 from onbeat.telemetry.log import configure_logging
 
@@ -37,7 +37,7 @@ def parameter_of(path: str) -> str:
 
 
 def setting_option(setting: Setting) -> Callable[..., Any]:
-    """The flag of a setting; what it may be is judged where all settings are."""
+    """The flag of a setting; its value is validated with all settings."""
     flag = setting.flag or ""
     help_text = f"{setting.key.meaning[0].upper()}{setting.key.meaning[1:]}.".replace("`", "")
     shown = f"{help_text}  [default: {'all' if setting.path == 'roles' else setting.default_text}]"
@@ -62,32 +62,27 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def up(place: str | None, config: Path | None, **flags: Any) -> int:
     """Run the service: all roles, or those named with --roles.
 
-    With the Onbeat found in FILE.py or MODULE, or a plain service without one.
+    Uses the Onbeat in FILE.py or MODULE; without one it is a plain service.
     """
     if place and flags["app"]:
         raise click.UsageError("give the program once: as an argument or as --app")
     flags["app"] = place or flags["app"]
     given = {setting.path: flags.get(parameter_of(setting.path)) for setting in TABLE.values()}
     settings = load(given, config=config)
-    configure_logging(settings.log, secrets=settings.secrets)
+    configure_logging(settings.log, secrets=settings.secret_values)
     return run(settings)
 
 
 def run(settings: Settings) -> int:
-    # Imported here: help and wrong settings need nothing of the server.
-    from onbeat.serving import serve  # noqa: PLC0415
+    # Imported here: help and invalid settings do not need the server.
+    from onbeat.service import serve  # noqa: PLC0415
 
     beat = load_app(settings.app) if settings.app else None
-    try:
-        with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-            return runner.run(serve(settings, beat, sys.argv[1:]))
-    except Unavailable as error:
-        # Who starts a service named its store: that it is not there is a matter of settings.
-        raise Misconfigured(str(error), "store") from error
+    return event_loop.run(serve(settings, beat, sys.argv[1:]), loop_factory())
 
 
-def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, where there is one."""
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, where it is installed."""
     with contextlib.suppress(ImportError):
         made: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop
         return made

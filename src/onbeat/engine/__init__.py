@@ -1,1 +1,1 @@
-"""The loops: each reads from the store, asks a rule and writes back once."""
+"""The loops of the engine: each step reads from the store, applies a rule and writes once."""

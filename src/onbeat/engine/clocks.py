@@ -1,4 +1,4 @@
-"""One clock for all who share a store: the store's own, where it has one."""
+"""A common clock for all processes that share a store: the store's own clock, if it has one."""
 
 import threading
 from datetime import datetime, timedelta
@@ -12,125 +12,125 @@ from onbeat.ports.store import OperationsStore
 from onbeat.ports.telemetry import Telemetry
 
 FOLLOW_PERIOD: Final = 3.0
-"""Seconds between two readings: between them a clock's rate moves the estimate by 1.5 ms."""
+"""Seconds between two readings; in that time, clock drift adds an error of 1.5 ms."""
 
 STEP_MIN: Final = 1.0
-"""Seconds. What differs by less is a slow answer or a clock that is being slewed."""
+"""Seconds. A smaller difference may be a slow answer or a clock that is being slewed."""
 
 DRIFT: Final = 0.0005
-"""How far the rates of two clocks may differ: as fast as a kernel slews one, 0.5 ms a second."""
+"""How far the rates of two clocks may differ: 0.5 ms per second, the slew rate of kernels."""
 
 
-class Line(msgspec.Struct, frozen=True):
-    """Where a clock stood at the latest at `read_at` on the monotonic clock.
+class ClockFit(msgspec.Struct, frozen=True):
+    """A lower bound of a clock's time, taken at `read_at` on the monotonic clock.
 
-    `way` is how long the answer was under way in all: by so much the clock may be ahead of it.
+    The clock may be ahead of `at` by up to `round_trip`, the duration of the reading.
     """
 
     at: datetime
     read_at: float
-    way: float
+    round_trip: float
 
-    def present(self, monotonic: float) -> datetime:
-        """A little slower than the clock that it stands for, so that it is never ahead of it."""
+    def estimate(self, monotonic: float) -> datetime:
+        """The clock's time, rounded down by the possible drift so that it is never ahead."""
         return self.at + timedelta(seconds=(monotonic - self.read_at) * (1 - DRIFT))
 
     def slack(self, monotonic: float) -> float:
-        """Seconds by which the clock may be ahead of `present` without having been set."""
-        return self.way + (monotonic - self.read_at) * 2 * DRIFT
+        """Seconds by which the clock may be ahead of `estimate` without a step."""
+        return self.round_trip + (monotonic - self.read_at) * 2 * DRIFT
 
 
-class Reading(msgspec.Struct, frozen=True):
-    """What a clock said at some moment between the question and the answer."""
+class ClockReading(msgspec.Struct, frozen=True):
+    """The clock's time at some moment between the request and the answer."""
 
     at: datetime
-    asked_at: float
-    answered_at: float
+    sent_at: float
+    received_at: float
 
-    def step_from(self, line: Line) -> float:
-        """Seconds by which the clock was set since: 0 where it may just have gone on."""
-        early = line.present(self.asked_at)
+    def step_from(self, line: ClockFit) -> float:
+        """Seconds by which the clock was stepped; 0 if the reading agrees with the fit."""
+        early = line.estimate(self.sent_at)
         if self.at < early:
             return (self.at - early).total_seconds()
-        late = line.present(self.answered_at) + timedelta(seconds=line.slack(self.answered_at))
+        late = line.estimate(self.received_at) + timedelta(seconds=line.slack(self.received_at))
         return max(0.0, (self.at - late).total_seconds())
 
     @property
-    def line(self) -> Line:
-        return Line(self.at, self.answered_at, self.answered_at - self.asked_at)
+    def fit(self) -> ClockFit:
+        return ClockFit(self.at, self.received_at, self.received_at - self.sent_at)
 
-    def corrects(self, line: Line) -> bool:
-        """Whether it tells more than the line: the clock is further on, or certainly not so far."""
-        return self.at >= line.present(self.answered_at) or self.at < line.present(self.asked_at)
+    def corrects(self, line: ClockFit) -> bool:
+        """Whether the reading improves the fit: the clock is ahead of it or was stepped back."""
+        return self.at >= line.estimate(self.received_at) or self.at < line.estimate(self.sent_at)
 
 
 class StoreClock:
-    """A `Clock` that shows the store's time, once it was read; until then its own machine's.
+    """A `Clock` that shows the store's time after the first reading; before that, local time.
 
-    It never runs ahead of the store's clock, and lags by at most the way of an answer. It goes
-    back only where the store's clock did. Without a store's clock it is the machine's own, and
-    what `follow` tells are the steps of that one.
+    It never runs ahead of the store's clock, and lags by at most one round trip. It goes back only
+    if the store's clock did. If the store has no clock, it shows local time, and `follow` returns
+    the steps of the local clock.
     """
 
     def __init__(self, own: Clock) -> None:
         self.own = own
-        self.line: Line | None = None
+        self.fit: ClockFit | None = None
         self.leads_by_store = False
         self.followed_at: float | None = None
         self.lock = threading.Lock()
 
     def now(self) -> datetime:
-        line = self.line if self.leads_by_store else None
-        return self.own.now() if line is None else line.present(self.own.monotonic())
+        line = self.fit if self.leads_by_store else None
+        return self.own.now() if line is None else line.estimate(self.own.monotonic())
 
     def monotonic(self) -> float:
         return self.own.monotonic()
 
     @property
     def is_stale(self) -> bool:
-        """Whether the last reading is older than a keeper would let it become."""
+        """Whether the last reading is older than the period of `ClockKeeper`."""
         at = self.followed_at
         return at is None or self.own.monotonic() - at > 2 * FOLLOW_PERIOD
 
     async def follow(self, store: OperationsStore) -> float:
-        """Read the store's clock. Answers with the seconds by which it was set, mostly 0.
+        """Read the store's clock. Returns the seconds by which it was stepped, usually 0.
 
-        Raises `Unavailable`; the clock then goes on with what it has.
+        Raises `Unavailable`; the clock then continues from its last reading.
         """
-        asked_at = self.own.monotonic()
+        sent_at = self.own.monotonic()
         theirs = await store.now()
         at = self.own.now() if theirs is None else theirs
         self.leads_by_store = theirs is not None
-        return self.learn(Reading(at, asked_at, self.own.monotonic()))
+        return self.learn(ClockReading(at, sent_at, self.own.monotonic()))
 
-    def learn(self, reading: Reading) -> float:
+    def learn(self, reading: ClockReading) -> float:
         with self.lock:
-            line, self.followed_at = self.line, reading.answered_at
+            line, self.followed_at = self.fit, reading.received_at
             if line is None or reading.corrects(line):
-                self.line = reading.line
+                self.fit = reading.fit
             return 0.0 if line is None else reading.step_from(line)
 
 
 class ClockKeeper:
-    """Keeps a clock with its store's, and tells of steps."""
+    """Keeps a clock in step with the store's, and reports steps."""
 
     def __init__(self, clock: Clock, store: OperationsStore, telemetry: Telemetry) -> None:
-        # A clock that follows nothing is watched all the same.
+        # Steps of a local clock are watched as well.
         self.clock = clock if isinstance(clock, StoreClock) else StoreClock(clock)
         self.store = store
         self.telemetry = telemetry
 
     async def step(self) -> float:
-        """One reading; answers in how many seconds the next is wanted. Raises `Unavailable`."""
+        """One reading; returns the seconds until the next. Raises `Unavailable`."""
         seconds = await self.clock.follow(self.store)
         if abs(seconds) > STEP_MIN:
             self.telemetry.clock_stepped(seconds)
         return FOLLOW_PERIOD
 
     async def refresh(self) -> None:
-        """A reading where the last is old, for programs without loops.
+        """Read the clock if the last reading is old, for programs without loops.
 
-        A store that is away changes nothing here: whoever asks it something next is told.
+        Ignores a store that is unavailable: the caller's next query will raise.
         """
         if self.clock.is_stale:
             try:

@@ -10,8 +10,7 @@ from onbeat.ports.store import ClaimRequest, DispatcherStore
 from onbeat.ports.target import Lanes
 from onbeat.ports.transport import Transport
 
-# A sleep until a wall-clock instant is cut into pieces, so that a clock that is set, or a machine
-# that was suspended, is noticed within one.
+# A long sleep is split, so that a clock step or a suspended machine is noticed within one piece.
 LOOK_AGAIN_MAX = 1.0
 
 
@@ -36,10 +35,10 @@ class Dispatcher:
     async def dispatch_due(self) -> tuple[int, datetime | None]:
         """Claim and send. Returns how many, and when the next job could be due."""
         async with self.claiming:
-            return await self.claim_and_send()
+            return await self.claim_and_start()
 
-    async def claim_and_send(self) -> tuple[int, datetime | None]:
-        room = min(self.transport.room(), CLAIM_MAX)
+    async def claim_and_start(self) -> tuple[int, datetime | None]:
+        room = min(self.transport.free_slots(), CLAIM_MAX)
         if room == 0:
             return 0, None
         claimed = await self.store.claim(
@@ -56,15 +55,15 @@ class Dispatcher:
         return len(claimed.jobs), claimed.next_due_at
 
     async def step(self) -> float:
-        """One round; the answer is the seconds until something may be due."""
+        """One round; returns the seconds until a job may be due."""
         count, next_due_at = await self.dispatch_due()
-        if count > 0 and self.transport.room() > 0:
+        if count > 0 and self.transport.free_slots() > 0:
             return 0.0
         return seconds_until(next_due_at, self.clock)
 
 
 def seconds_until(due_at: datetime | None, clock: Clock, most: float = LOOK_AGAIN_MAX) -> float:
-    """How long a loop may rest that has nothing to do before then; never longer than `most`."""
+    """Seconds that an idle loop may sleep until `due_at`, at most `most`."""
     if due_at is None:
         return most
     return min(most, max(0.0, (due_at - clock.now()).total_seconds()))

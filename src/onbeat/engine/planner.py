@@ -1,22 +1,28 @@
-"""Turns due schedules into jobs, and judges jobs that could not start in time."""
+"""Turns due schedules into jobs, and decides on jobs that could not start in time."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from onbeat.model.errors import TooCostly
 from onbeat.model.ids import ScheduleId
 from onbeat.model.job import Job
-from onbeat.model.limits import LAPSED_MAX, PLAN_SCHEDULES_MAX
+from onbeat.model.limits import LAPSED_MAX, LOOP_STEPS_MAX, PLAN_SCHEDULES_MAX
 from onbeat.model.plan import Plan
 from onbeat.model.schedule import Schedule
-from onbeat.ports.chance import Chance
 from onbeat.ports.clock import Clock
+from onbeat.ports.computation import compute, compute_aside
+from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import PlannerStore
 from onbeat.ports.telemetry import Telemetry
-from onbeat.rules.lapsing import EXPIRED, judge_lapsed
-from onbeat.rules.planning import Read, plan, schedule_ids
+from onbeat.recurrence import Budget
+from onbeat.rules.expiry import EXPIRED, judge_overdue
+from onbeat.rules.plans import Compile, plan, schedule_ids, with_budget
 
 UNREADABLE_PAUSE = timedelta(seconds=10)
+
+TOO_COSTLY_PAUSE = timedelta(minutes=10)
+"""A rule that takes too long to compute is retried rarely."""
 
 
 class Planner:
@@ -24,77 +30,124 @@ class Planner:
         self,
         store: PlannerStore,
         clock: Clock,
-        chance: Chance,
+        randomness: Randomness,
         telemetry: Telemetry,
         horizon: timedelta,
-        read: Read,
+        compile: Compile,
     ) -> None:
         self.store = store
         self.clock = clock
-        self.chance = chance
+        self.randomness = randomness
         self.telemetry = telemetry
         self.horizon = horizon
-        self.read = read
+        self.compile = compile
 
     async def plan_due(self) -> int:
-        """Give every schedule that is due for it its next jobs. Returns how many were due."""
+        """Plan the next jobs of every schedule due for planning. Returns how many were due."""
         now = self.clock.now()
         schedules = await self.store.due_schedules(now, PLAN_SCHEDULES_MAX)
-        plans = [self.made(schedule, now) for schedule in schedules]
+        plans: list[Plan] = []
+        costly: list[Schedule] = []
+        for schedule in schedules:
+            try:
+                plans.append(self.plan_or_postpone(schedule, now, Budget(LOOP_STEPS_MAX)))
+            except TooCostly:
+                costly.append(schedule)
+        await self.apply(plans)
+        # Costly schedules come last, one by one, so that they delay no others.
+        for schedule in costly:
+            await self.apply([await self.plan_in_thread(schedule, now)])
+        return len(schedules)
+
+    async def apply(self, plans: Sequence[Plan]) -> None:
         stored = await self.store.apply_plans(plans)
         kept = [made for made, was_stored in zip(plans, stored, strict=True) if was_stored]
         self.telemetry.planned(
             jobs=sum(len(made.jobs) for made in kept),
             skipped=sum(len(made.skips) for made in kept),
         )
-        return len(plans)
 
-    def made(self, schedule: Schedule, now: datetime) -> Plan:
-        """The plan; where the rule cannot be read here, one that looks again a little later.
-
-        Putting it off keeps rules that only another process knows (functions of time), or that
-        raise, out of the way of all others.
-        """
+    async def plan_in_thread(self, schedule: Schedule, now: datetime) -> Plan:
         try:
-            return plan(schedule, now, self.horizon, self.chance.ids, self.read)
-        except Exception as error:  # noqa: BLE001  a user's own function of time may raise anything
-            self.telemetry.unplannable(schedule, error)
-            return Plan(
-                schedule_id=schedule.id,
-                version=schedule.version,
-                planned_through=schedule.planned_through,
-                plan_at=now + UNREADABLE_PAUSE,
-            )
+            return await compute_aside(lambda budget: self.plan_or_postpone(schedule, now, budget))
+        except TooCostly as error:
+            return self.postpone(schedule, error, now + TOO_COSTLY_PAUSE)
 
-    async def judge_lapsed(self) -> int:
-        """Decide on waiting jobs whose time to start has passed. Returns how many there were."""
+    def plan_or_postpone(self, schedule: Schedule, now: datetime, budget: Budget) -> Plan:
+        """The plan; if the rule cannot be read here, an empty plan that is retried a little later.
+
+        The retry keeps a rule that raises, or that only another process knows (a function of time),
+        from blocking others. Raises `TooCostly` when the budget is not enough.
+        """
+        read = with_budget(self.compile, budget)
+        try:
+            return plan(schedule, now, self.horizon, self.randomness.ids, read)
+        except TooCostly:
+            raise
+        except BaseException as error:  # noqa: BLE001  a user's own function of time may raise anything
+            return self.postpone(schedule, error, now + UNREADABLE_PAUSE)
+
+    def postpone(self, schedule: Schedule, error: BaseException, until: datetime) -> Plan:
+        self.telemetry.unplannable(schedule, error)
+        return Plan(
+            schedule_id=schedule.id,
+            version=schedule.version,
+            planned_through=schedule.planned_through,
+            plan_at=until,
+        )
+
+    async def judge_overdue(self) -> int:
+        """Decide on waiting jobs that could not start in time. Returns how many there were."""
         now = self.clock.now()
-        jobs = await self.store.lapsed(now, LAPSED_MAX)
-        by_schedule = grouped(jobs)
+        jobs = await self.store.overdue_jobs(now, LAPSED_MAX)
+        by_schedule = group_by_schedule(jobs)
         schedules = await self.store.schedules_by_id(schedule_ids(jobs))
-        plans = [self.judged(schedule, by_schedule.pop(schedule.id), now) for schedule in schedules]
+        plans = [
+            await self.judge_within_budget(schedule, by_schedule.pop(schedule.id), now)
+            for schedule in schedules
+        ]
         await self.store.apply_plans(plans)
         orphans = [job.id for left in by_schedule.values() for job in left]
-        await self.store.cancel_lapsed(orphans, EXPIRED, now)
+        await self.store.cancel_overdue(orphans, EXPIRED, now)
         self.telemetry.planned(jobs=0, skipped=sum(len(made.dropped) for made in plans))
         return len(jobs)
 
-    def judged(self, schedule: Schedule, jobs: Sequence[Job], now: datetime) -> Plan:
-        """What becomes of them. Where the rule cannot be read here, they run: late beats never."""
+    async def continue_cascades(self) -> int:
+        """Free or cancel dependents that were too many for the transaction that ended their job."""
+        return await self.store.continue_cascades(self.clock.now())
+
+    async def judge_within_budget(
+        self, schedule: Schedule, jobs: Sequence[Job], now: datetime
+    ) -> Plan:
         try:
-            return judge_lapsed(schedule, jobs, now, self.read)
-        except Exception as error:  # noqa: BLE001  a user's own function of time may raise anything
-            self.telemetry.unplannable(schedule, error)
-            return Plan(
-                schedule_id=schedule.id,
-                version=schedule.version,
-                planned_through=schedule.planned_through,
-                plan_at=schedule.plan_at,
-                excused=tuple(job.id for job in jobs),
-            )
+            return await compute(lambda budget: self.judge_or_allow(schedule, jobs, now, budget))
+        except TooCostly as error:
+            return self.allow_late(schedule, jobs, error)
+
+    def judge_or_allow(
+        self, schedule: Schedule, jobs: Sequence[Job], now: datetime, budget: Budget
+    ) -> Plan:
+        """The decision on these jobs. If the rule cannot be read here, they run late."""
+        read = with_budget(self.compile, budget)
+        try:
+            return judge_overdue(schedule, jobs, now, read)
+        except TooCostly:
+            raise
+        except BaseException as error:  # noqa: BLE001  a user's own function of time may raise anything
+            return self.allow_late(schedule, jobs, error)
+
+    def allow_late(self, schedule: Schedule, jobs: Sequence[Job], error: BaseException) -> Plan:
+        self.telemetry.unplannable(schedule, error)
+        return Plan(
+            schedule_id=schedule.id,
+            version=schedule.version,
+            planned_through=schedule.planned_through,
+            plan_at=schedule.plan_at,
+            allowed_late=tuple(job.id for job in jobs),
+        )
 
 
-def grouped(jobs: Sequence[Job]) -> dict[ScheduleId | None, list[Job]]:
+def group_by_schedule(jobs: Sequence[Job]) -> dict[ScheduleId | None, list[Job]]:
     groups: dict[ScheduleId | None, list[Job]] = defaultdict(list)
     for job in jobs:
         groups[job.schedule_id].append(job)

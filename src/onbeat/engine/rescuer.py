@@ -1,55 +1,35 @@
 """Takes back jobs whose worker has died, or whose timed lease has run out."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Final
+
+from msgspec.structs import replace
 
 from onbeat.model.ids import WorkerId
-from onbeat.model.job import Job
+from onbeat.model.job import Job, JobState
 from onbeat.model.limits import RESCUE_MAX
-from onbeat.model.outcome import Lost, Outcome, Released
-from onbeat.model.worker import Worker, is_carried
-from onbeat.ports.chance import Chance
+from onbeat.model.outcome import Evidence, Lost, Outcome, Released
+from onbeat.model.worker import WorkerRecord, is_carried
 from onbeat.ports.clock import Clock
 from onbeat.ports.liveness import Liveness
+from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import RescuerStore, Settlement, WorkerStore
 from onbeat.ports.telemetry import Telemetry
-from onbeat.rules.settling import attempt_of, settle
+from onbeat.rules.liveness import (
+    UNWATCHED,
+    in_doubt,
+    is_proof,
+    may_end_timed,
+    observe,
+    verdicts,
+    wants_proof,
+)
+from onbeat.rules.settlement import attempt_of, settle
+from onbeat.rules.suspicion import returned_after
 
-GAP_MAX = 5.0
-"""Seconds between two readings that count as silence; a longer gap proves nothing beyond it."""
-
-
-class Watch:
-    """Which workers are dead, by this watcher's own monotonic clock alone.
-
-    A worker is dead when its beat has not risen for its lease's length while the store could be
-    read all that time: no clocks of two machines are compared, and an outage of the store, which
-    silences all workers at once, makes none of them dead. A fresh watcher waits one whole lease.
-    A machine that was suspended as a whole finds all beats old when it wakes; as the watcher slept
-    too, that long gap between its readings counts for little.
-    """
-
-    def __init__(self) -> None:
-        self.seen: dict[WorkerId, tuple[int, float]] = {}
-        self.read_at: float | None = None
-
-    def restart(self) -> None:
-        """A reading failed: what was seen before it proves nothing any more."""
-        self.seen.clear()
-        self.read_at = None
-
-    def silent(self, workers: Sequence[Worker], monotonic: float) -> set[WorkerId]:
-        """Note this reading; the answer is who has been silent for too long."""
-        gap = 0.0 if self.read_at is None else min(monotonic - self.read_at, GAP_MAX)
-        before, self.seen, self.read_at = self.seen, {}, monotonic
-        dead: set[WorkerId] = set()
-        for worker in workers:
-            beat, silence = before.get(worker.id, (None, 0.0))
-            silence = silence + gap if beat == worker.beat else 0.0
-            self.seen[worker.id] = (worker.beat, silence)
-            if silence > worker.lease_seconds:
-                dead.add(worker.id)
-        return dead
+Verdicts = Mapping[WorkerId, Evidence]
 
 
 class Rescuer:
@@ -58,54 +38,140 @@ class Rescuer:
         store: RescuerStore,
         settler: WorkerStore,
         clock: Clock,
-        chance: Chance,
+        randomness: Randomness,
         liveness: Liveness,
         telemetry: Telemetry,
     ) -> None:
         self.store = store
         self.settler = settler
         self.clock = clock
-        self.chance = chance
+        self.randomness = randomness
         self.liveness = liveness
         self.telemetry = telemetry
-        self.watch = Watch()
+        self.watch = UNWATCHED
+        self.workers: Sequence[WorkerRecord] = ()
+        self.loss_outcomes = LossOutcomes()
 
     async def rescue_expired(self) -> int:
-        """Settle every job whose lease has run out. Returns how many there were."""
+        """Settle every job whose lease has run out. Returns how many there were.
+
+        Any failure restarts the watch, since earlier silence of a worker then proves nothing.
+        """
         try:
-            workers = await self.store.workers()
-            dead = self.dead_among(workers)
-            jobs = await self.store.abandoned(dead, self.clock.now(), RESCUE_MAX)
+            return await self.rescue_round()
         except BaseException:
-            self.watch.restart()
+            self.watch = UNWATCHED
             raise
-        await self.settle_abandoned(jobs)
+
+    async def rescue_round(self) -> int:
+        dead = await self.watch_workers()
+        jobs = await self.store.abandoned_jobs(dead.keys(), self.clock.now(), RESCUE_MAX)
+        lost = self.confirm_lost(jobs)
+        await self.settle_abandoned(lost, dead)
         if dead and len(jobs) < RESCUE_MAX:
-            await self.store.forget_workers(dead)
-        return len(jobs)
+            await self.store.forget_workers(dead.keys())
+        return len(lost)
 
-    def dead_among(self, workers: Sequence[Worker]) -> Collection[WorkerId]:
-        gone = {worker.id for worker in workers if self.liveness.is_gone(worker)}
-        return gone | self.watch.silent(workers, self.clock.monotonic())
+    async def watch_workers(self) -> Verdicts:
+        """One round of the watch: a write if proof is wanted, then a read of the workers."""
+        proven = wants_proof(self.watch, self.clock.monotonic()) and await self.has_written()
+        self.workers = await self.store.workers()
+        self.watch = observe(self.watch, self.workers, self.clock.monotonic(), proven=proven)
+        return verdicts(self.watch, self.find_gone(self.workers))
 
-    async def settle_abandoned(self, jobs: Sequence[Job]) -> None:
+    async def has_written(self) -> bool:
+        """Write as the workers in doubt would. Raises `Unavailable` if the store refuses it.
+
+        Writes to their own rows: a full disk may have room in one table and none in another.
+        """
+        began = self.clock.monotonic()
+        doubted = in_doubt(self.watch, began)
+        if not doubted:
+            await self.store.ping()
+        elif not await self.store.rewrite_workers(doubted):
+            return False
+        return is_proof(self.clock.monotonic() - began)
+
+    def find_gone(self, workers: Sequence[WorkerRecord]) -> Sequence[WorkerId]:
+        return [worker.id for worker in workers if self.liveness.is_gone(worker)]
+
+    def confirm_lost(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """The jobs that are lost; a timed lease also needs proof that the store took writes."""
+        is_overdue = any(job.lease_until is not None for job in jobs)
+        self.watch = replace(self.watch, is_overdue=is_overdue)
+        if may_end_timed(self.watch):
+            return jobs
+        return [job for job in jobs if job.lease_until is None]
+
+    async def settle_abandoned(self, jobs: Sequence[Job], dead: Verdicts) -> None:
+        if not jobs:
+            return
         now = self.clock.now()
-        settlements = [self.abandoned(job, now) for job in jobs]
+        outcomes = self.loss_outcomes.of(jobs, dead)
+        settlements = [
+            await self.lost_settlement(job, outcome, now)
+            for job, outcome in zip(jobs, outcomes, strict=True)
+        ]
         settled = await self.settler.settle(settlements)
         for job, settlement, was_ours in zip(jobs, settlements, settled, strict=True):
             if was_ours and job.worker is not None:
                 self.telemetry.rescued(settlement.job, job.worker)
 
-    def abandoned(self, job: Job, now: datetime) -> Settlement:
-        outcome = outcome_of(job)
-        settled = settle(job, outcome, now, self.chance.fraction())
+    async def lost_settlement(self, job: Job, outcome: Outcome, now: datetime) -> Settlement:
+        """Before a job fails permanently, discount its losses whose worker has returned."""
+        chance = self.randomness.fraction()
+        settled = settle(job, outcome, now, chance)
+        if isinstance(outcome, Lost) and settled.state is JobState.FAILED:
+            attempts = await self.store.attempts(job.id)
+            outcome = replace(outcome, returned=returned_after(attempts, self.workers))
+            settled = settle(job, outcome, now, chance)
         return Settlement(job=settled, attempt=attempt_of(job, outcome, now))
 
 
-def outcome_of(job: Job) -> Outcome:
-    """What an attempt came to whose lease has run out; one only on its way had not begun."""
+REASONS: Final = {
+    Evidence.ENDED: "worker {} ended: its process is gone",
+    Evidence.SILENT: (
+        "no heartbeat from worker {} for its whole lease, although the store accepted writes"
+    ),
+    Evidence.EXPIRED: "worker {} did not renew its lease in time",
+    Evidence.ROWLESS: "worker {} is not known to the store",
+}
+
+
+class LossOutcomes:
+    """The outcomes of attempts whose leases have run out, with the size of their company.
+
+    Jobs of a dead worker that do not fit in one round are settled in several. No round sees them
+    all, so their company counts as `RESCUE_MAX`.
+    """
+
+    def __init__(self) -> None:
+        self.cut: set[WorkerId] = set()
+
+    def of(self, jobs: Sequence[Job], dead: Verdicts) -> list[Outcome]:
+        companies = Counter(job.worker for job in jobs if job.worker is not None)
+        is_cut = len(jobs) >= RESCUE_MAX
+        self.cut = self.cut | set(companies) if is_cut else self.cut & set(companies)
+        companies |= Counter(dict.fromkeys(self.cut, RESCUE_MAX))
+        died = [worker for worker in companies if worker in dead and not is_carried(worker)]
+        is_shared = len(died) > 1
+        return [outcome_of(job, dead, companies, is_shared=is_shared) for job in jobs]
+
+
+def outcome_of(
+    job: Job, dead: Verdicts, companies: Mapping[WorkerId, int], *, is_shared: bool
+) -> Outcome:
+    """The outcome of an attempt whose lease has run out; `Released` if a carrier still held it."""
+    assert job.worker is not None, "a running job has a worker"
     if is_carried(job.worker):
         return Released()
     if job.lease_until is not None:
-        return Lost(f"worker {job.worker} did not renew its lease in time")
-    return Lost(f"worker {job.worker} died or was not heard of")
+        evidence = Evidence.EXPIRED
+    else:
+        evidence = dead.get(job.worker, Evidence.ROWLESS)
+    return Lost(
+        REASONS[evidence].format(job.worker),
+        evidence,
+        company=companies[job.worker],
+        is_shared=is_shared,
+    )

@@ -1,4 +1,4 @@
-"""The loops of one process: opens with them all, drains on the way out."""
+"""Starts all loops of one process, and drains them at shutdown."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,36 +6,39 @@ from datetime import timedelta
 
 import msgspec
 
-from onbeat.engine.brokered import Brokerage, Brokered, Surroundings, cancelled
+from onbeat.engine.broker.runtime import BrokerDependencies, BrokerRuntime, BrokerSetup, cancel_all
 from onbeat.engine.clocks import ClockKeeper
 from onbeat.engine.dispatcher import Dispatcher
-from onbeat.engine.keeper import Alarm, Step, keep
+from onbeat.engine.heartbeat import Heartbeat, HeartbeatThread
+from onbeat.engine.lease_guard import LeaseGuard
+from onbeat.engine.loop import PAUSE_MAX, Step, Wakeup, run_loop
 from onbeat.engine.planner import Planner
 from onbeat.engine.pruner import Pruner
-from onbeat.engine.renewer import Renewer, RenewerThread
 from onbeat.engine.replanner import Replanner
 from onbeat.engine.rescuer import Rescuer
-from onbeat.engine.worker import Runners, Worker
+from onbeat.engine.worker import JobRunner, Runners
 from onbeat.model.errors import Unavailable
 from onbeat.model.role import Role
-from onbeat.model.worker import Worker as WorkerRow
-from onbeat.ports.chance import Chance
+from onbeat.model.worker import WorkerRecord
 from onbeat.ports.clock import Clock
 from onbeat.ports.liveness import Liveness
+from onbeat.ports.randomness import Randomness
+from onbeat.ports.sidecar import NO_SIDECAR, Sidecar
 from onbeat.ports.store import Hint, Store
 from onbeat.ports.target import Lanes
 from onbeat.ports.telemetry import Telemetry
 from onbeat.ports.transport import Transport
-from onbeat.rules.planning import Read
+from onbeat.rules.liveness import GAP_SHARE
+from onbeat.rules.plans import Compile
 
 LAPSE_PERIOD = 1.0
-RESCUE_PERIOD = 1.0
+RESCUE_PERIOD = 1.0  # also the longest pause after a failed round: lost jobs wait for it
 PLAN_PAUSE = 0.25
 BEATS_PER_LEASE = 4
 
 
 class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How the loops of one process behave."""
+    """Options of the loops of one process."""
 
     roles: frozenset[Role] = frozenset(Role)
     concurrency: int = 100
@@ -46,153 +49,204 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     horizon: timedelta = timedelta(minutes=10)
     keep: timedelta = timedelta(days=7)
     keep_failed: timedelta = timedelta(days=30)
+    keep_audit: timedelta = timedelta(days=365)
+    keep_keys: timedelta = timedelta(days=1)
 
 
-class World(msgspec.Struct, frozen=True, kw_only=True):
-    """What the loops are given of the world outside.
+class RuntimeDependencies(msgspec.Struct, frozen=True, kw_only=True):
+    """Dependencies of the loops.
 
-    With a `brokerage` jobs go over its broker to workers anywhere, else over `transport`.
+    With a `broker_setup` jobs go over its broker to workers anywhere, else over `transport`.
     """
 
     store: Store
     clock: Clock
-    chance: Chance
+    randomness: Randomness
     liveness: Liveness
     telemetry: Telemetry
     runners: Runners
     lanes: Lanes
-    identity: WorkerRow
-    read: Read
+    identity: WorkerRecord
+    compile: Compile
     transport: Callable[[Callable[[], int]], Transport]
-    brokerage: Brokerage | None = None
+    broker_setup: BrokerSetup | None = None
+    sidecar: Sidecar = NO_SIDECAR
 
 
 class Runtime:
-    """`start`, and later `drain` and `stop`, each in the same event loop."""
+    """Call `start`, later `drain` and `stop`, each in the same event loop."""
 
-    def __init__(self, world: World, options: RuntimeOptions) -> None:
-        self.world = world
+    def __init__(self, dependencies: RuntimeDependencies, options: RuntimeOptions) -> None:
+        self.dependencies = dependencies
         self.options = options
+        self.guard = LeaseGuard(dependencies.clock, options.lease.total_seconds())
         self.planner = Planner(
-            world.store,
-            world.clock,
-            world.chance,
-            world.telemetry,
+            dependencies.store,
+            dependencies.clock,
+            dependencies.randomness,
+            dependencies.telemetry,
             options.horizon,
-            world.read,
+            dependencies.compile,
         )
         self.replanner = Replanner(
-            world.store,
-            world.clock,
-            world.chance,
-            world.telemetry,
+            dependencies.store,
+            dependencies.clock,
+            dependencies.randomness,
+            dependencies.telemetry,
             options.horizon,
-            world.read,
+            dependencies.compile,
         )
-        self.worker = Worker(
-            world.store,
-            world.runners,
-            world.clock,
-            world.chance,
-            world.telemetry,
+        self.worker = JobRunner(
+            dependencies.store,
+            dependencies.runners,
+            dependencies.clock,
+            dependencies.randomness,
+            dependencies.telemetry,
+            self.guard,
             concurrency=options.concurrency,
             prefetch=options.prefetch,
         )
-        self.transport = world.transport(self.worker.capacity)
+        self.transport = dependencies.transport(self.worker.capacity)
         self.dispatcher = Dispatcher(
-            world.store,
+            dependencies.store,
             self.transport,
-            world.clock,
-            world.identity.id,
-            world.lanes,
+            dependencies.clock,
+            dependencies.identity.id,
+            dependencies.lanes,
             options.queues,
         )
         self.rescuer = Rescuer(
-            world.store, world.store, world.clock, world.chance, world.liveness, world.telemetry
+            dependencies.store,
+            dependencies.store,
+            dependencies.clock,
+            dependencies.randomness,
+            dependencies.liveness,
+            dependencies.telemetry,
         )
         self.pruner = Pruner(
-            world.store,
-            world.clock,
-            world.telemetry,
+            dependencies.store,
+            dependencies.clock,
+            dependencies.telemetry,
             keep=options.keep,
             keep_failed=options.keep_failed,
+            keep_audit=options.keep_audit,
+            keep_keys=options.keep_keys,
         )
-        self.renewer = Renewer(world.store, world.store, world.clock, self.row, self.worker)
-        self.clocks = ClockKeeper(world.clock, world.store, world.telemetry)
-        self.beats: RenewerThread | None = None
+        self.heartbeat = Heartbeat(
+            dependencies.store,
+            dependencies.store,
+            dependencies.clock,
+            self.row,
+            self.worker,
+            self.guard,
+        )
+        self.clocks = ClockKeeper(dependencies.clock, dependencies.store, dependencies.telemetry)
+        self.heartbeat_thread: HeartbeatThread | None = None
         self.tasks: list[asyncio.Task[None]] = []
         self.claiming: asyncio.Task[None] | None = None
         self.unlisten: Callable[[], None] = lambda: None
-        self.brokered = None if world.brokerage is None else self.over(world.brokerage)
+        self.broker_runtime = (
+            None
+            if dependencies.broker_setup is None
+            else self.build_broker_runtime(dependencies.broker_setup)
+        )
 
-    def over(self, brokerage: Brokerage) -> Brokered:
-        world, options = self.world, self.options
-        around = Surroundings(
-            store=world.store,
-            clock=world.clock,
-            chance=world.chance,
-            telemetry=world.telemetry,
-            lanes=world.lanes,
-            identity=world.identity,
+    def build_broker_runtime(self, setup: BrokerSetup) -> BrokerRuntime:
+        dependencies, options = self.dependencies, self.options
+        around = BrokerDependencies(
+            store=dependencies.store,
+            clock=dependencies.clock,
+            randomness=dependencies.randomness,
+            telemetry=dependencies.telemetry,
+            lanes=dependencies.lanes,
+            identity=dependencies.identity,
             roles=options.roles,
             queues=options.queues,
-            beat_period=self.beat_period,
-            keep=self.keep,
+            heartbeat_period=self.heartbeat_period,
+            lease_seconds=options.lease.total_seconds(),
+            sidecar=dependencies.sidecar,
+            start_loop=self.start_loop,
         )
-        return Brokered(brokerage, around, self.worker, self.dispatcher)
+        return BrokerRuntime(setup, around, self.worker, self.dispatcher)
 
     @property
-    def beat_period(self) -> float:
-        """Seconds between two beats."""
+    def heartbeat_period(self) -> float:
+        """Seconds between two heartbeats."""
         return self.options.lease.total_seconds() / BEATS_PER_LEASE
 
-    def row(self) -> WorkerRow:
-        """This process as others see it."""
+    @property
+    def rescue_period(self) -> float:
+        """Seconds between two checks for dead workers; shorter for short leases."""
+        return min(RESCUE_PERIOD, self.options.lease.total_seconds() * GAP_SHARE)
+
+    def row(self) -> WorkerRecord:
+        """The row of this process in the store."""
         return msgspec.structs.replace(
-            self.world.identity,
+            self.dependencies.identity,
             concurrency=self.options.concurrency,
             queues=self.options.queues,
-            lanes=tuple(sorted(self.world.lanes())),
+            lanes=tuple(sorted(self.dependencies.lanes())),
             lease_seconds=self.options.lease.total_seconds(),
             running=len(self.worker.running),
         )
 
     async def start(self) -> None:
-        """Begin all loops of the process's roles. The store must be open."""
-        self.plan_alarm, self.claim_alarm, self.rescue_alarm = Alarm(), Alarm(), Alarm()
-        self.unlisten = self.world.store.listen(self.heard)
-        self.keep("clock", self.clocks.step, Alarm())
+        """Start all loops of the process's roles. The store must be open."""
+        self.plan_wakeup, self.claim_wakeup, self.rescue_alarm = Wakeup(), Wakeup(), Wakeup()
+        self.unlisten = self.dependencies.store.listen(self.on_hint)
+        self.start_loop("clock", self.clocks.step, Wakeup())
         roles = self.options.roles
         if Role.PLANNER in roles:
-            self.keep("planner", self.plan_step, self.plan_alarm)
-            self.keep("replanner", self.replanner.step, Alarm())
-            self.keep("lapser", self.lapse_step, Alarm())
-        if Role.SUPERVISOR in roles:
-            self.keep("rescuer", self.rescue_step, self.rescue_alarm)
-            self.keep("pruner", self.pruner.step, Alarm())
-        if self.brokered is not None:
+            self.start_loop("planner", self.plan_step, self.plan_wakeup)
+            self.start_loop("replanner", self.replanner.step, Wakeup())
+            self.start_loop("expirer", self.expire_step, Wakeup())
+        if Role.MAINTENANCE in roles:
+            self.start_loop("rescuer", self.rescue_step, self.rescue_alarm, RESCUE_PERIOD)
+            self.start_loop("pruner", self.pruner.step, Wakeup())
+        if self.broker_runtime is not None:
             if Role.WORKER in roles:
                 await self.register()
                 self.tasks.append(asyncio.create_task(self.consume()))
-            await self.brokered.start()
+            await self.broker_runtime.start()
         elif {Role.DISPATCHER, Role.WORKER} <= roles:
             await self.register()
             self.start_work()
 
     async def register(self) -> None:
-        """Before the first claim: a lease whose worker has no row counts as abandoned."""
-        await self.renewer.renew_held()
-        self.beats = RenewerThread(self.renewer, self.beat_period, self.world.telemetry)
-        self.beats.start()
+        """Register before the first claim: a lease without a worker row counts as abandoned."""
+        self.guard.on_regained = self.on_lease_regained
+        await self.heartbeat.renew_leases()
+        self.heartbeat_thread = HeartbeatThread(
+            self.heartbeat,
+            self.heartbeat_period,
+            self.dependencies.telemetry,
+            self.dependencies.sidecar,
+        )
+        self.heartbeat_thread.start()
+
+    def on_lease_regained(self) -> None:
+        """Claim due jobs that waited while the store refused heartbeats."""
+        self.worker.on_slot_free()
 
     def start_work(self) -> None:
-        self.worker.freed = self.claim_alarm.ring
-        self.claiming = self.keep("dispatcher", self.dispatcher.step, self.claim_alarm)
+        self.worker.on_slot_free = self.claim_wakeup.wake
+        self.claiming = self.start_loop("dispatcher", self.dispatcher.step, self.claim_wakeup)
         self.tasks.append(asyncio.create_task(self.consume()))
 
-    def keep(self, name: str, step: Step, alarm: Alarm) -> asyncio.Task[None]:
-        world = self.world
-        task = asyncio.create_task(keep(name, step, alarm, world.chance, world.telemetry))
+    def start_loop(
+        self, name: str, step: Step, wakeup: Wakeup, pause_max: float = PAUSE_MAX
+    ) -> asyncio.Task[None]:
+        dependencies = self.dependencies
+        task = asyncio.create_task(
+            run_loop(
+                name,
+                step,
+                wakeup,
+                dependencies.randomness,
+                dependencies.telemetry,
+                pause_max=pause_max,
+            )
+        )
         self.tasks.append(task)
         return task
 
@@ -200,76 +254,86 @@ class Runtime:
         while True:
             self.worker.accept(await self.transport.receive())
 
-    def heard(self, hint: Hint) -> None:
-        """A hint from the store, in whatever thread it comes."""
+    def on_hint(self, hint: Hint) -> None:
+        """Handle a hint from the store, in any thread."""
         match hint:
             case Hint.JOBS:
-                self.claim_alarm.ring_from_anywhere()
-                if self.brokered is not None:
-                    self.brokered.jobs_may_be_due()
+                self.claim_wakeup.wake_threadsafe()
+                if self.broker_runtime is not None:
+                    self.broker_runtime.on_jobs_due()
             case Hint.SCHEDULES:
-                self.plan_alarm.ring_from_anywhere()
+                self.plan_wakeup.wake_threadsafe()
             case Hint.CANCELS:
-                if self.beats is not None:
-                    self.beats.beat_soon()
+                if self.heartbeat_thread is not None:
+                    self.heartbeat_thread.beat_now()
             case Hint.ENDED:
                 return
 
     async def plan_step(self) -> float:
-        """One round; the next comes when a schedule needs it, at the latest after the interval.
+        """One round; the next follows when a schedule needs it, or after the interval.
 
-        Many schedules that need planning at almost the same time are taken together.
+        Schedules that need planning at almost the same time are planned together.
         """
         if await self.planner.plan_due() > 0:
             return 0.0
-        at = await self.world.store.next_plan_at()
-        now = self.world.clock.now()
+        at = await self.dependencies.store.next_plan_at()
+        now = self.dependencies.clock.now()
         wait = self.options.planner_interval if at is None else at - now
         return min(
             self.options.planner_interval.total_seconds(), max(PLAN_PAUSE, wait.total_seconds())
         )
 
-    async def lapse_step(self) -> float:
-        return 0.0 if await self.planner.judge_lapsed() > 0 else LAPSE_PERIOD
+    async def expire_step(self) -> float:
+        """Runs again at once while it finds work, which may take many transactions."""
+        judged = await self.planner.judge_overdue()
+        continued = await self.planner.continue_cascades()
+        return 0.0 if judged or continued else LAPSE_PERIOD
 
     async def rescue_step(self) -> float:
-        return 0.0 if await self.rescuer.rescue_expired() > 0 else RESCUE_PERIOD
+        return 0.0 if await self.rescuer.rescue_expired() > 0 else self.rescue_period
 
     async def drain(self, grace: timedelta) -> int:
-        """Claim nothing more; running work may finish for `grace`, then it is handed back.
+        """Claim nothing more, let running attempts finish within `grace`, then release the others.
 
-        Returns how many attempts had to be stopped. Beats go on until the end.
+        Returns how many attempts had to be stopped. Heartbeats continue until the end.
         """
         self.worker.is_draining = True
         await self.stop_claiming()
         stopped = await self.worker.drain(grace)
-        if self.beats is not None:
-            await self.beats.stop()
-        await self.forget()
+        await self.stop_heartbeat()
+        await self.unregister()
         return stopped
 
-    async def stop_claiming(self) -> None:
-        if self.brokered is not None:
-            await self.brokered.stop_claiming()
-        elif self.claiming is not None:
-            # A claim cut off half-way would leave leases that nobody here knows of.
-            async with self.dispatcher.claiming:
-                await cancelled([self.claiming])
+    async def stop_heartbeat(self) -> None:
+        if self.heartbeat_thread is not None:
+            await self.heartbeat_thread.stop()
+        await asyncio.to_thread(self.dependencies.sidecar.close)
 
-    async def forget(self) -> None:
-        """Take this worker's row away; a store that is away learns by its silence."""
-        holder = None if self.brokered is None else self.brokered.holder
-        ids = [self.world.identity.id] if holder is None else [self.world.identity.id, holder]
+    async def stop_claiming(self) -> None:
+        if self.broker_runtime is not None:
+            await self.broker_runtime.stop_claiming()
+        elif self.claiming is not None:
+            # An interrupted claim could leave leases that this process does not know of.
+            async with self.dispatcher.claiming:
+                await cancel_all([self.claiming])
+
+    async def unregister(self) -> None:
+        """Delete this worker's row; if the store is unavailable, the row expires by its silence."""
+        holder = None if self.broker_runtime is None else self.broker_runtime.holder_id
+        ids = (
+            [self.dependencies.identity.id]
+            if holder is None
+            else [self.dependencies.identity.id, holder]
+        )
         try:
-            await self.world.store.forget_workers(ids)
+            await self.dependencies.store.forget_workers(ids)
         except Unavailable as error:
-            self.world.telemetry.loop_failed("drain", error)
+            self.dependencies.telemetry.loop_failed("drain", error)
 
     async def stop(self) -> None:
-        """End every loop. What was not drained counts as lost when the lease runs out."""
+        """End every loop. Attempts that were not drained count as lost when the lease runs out."""
         self.unlisten()
-        if self.brokered is not None:
-            await self.brokered.stop()
-        await cancelled(self.tasks)
-        if self.beats is not None:
-            await self.beats.stop()
+        if self.broker_runtime is not None:
+            await self.broker_runtime.stop()
+        await cancel_all(self.tasks)
+        await self.stop_heartbeat()

@@ -1,4 +1,4 @@
-"""Records what attempts came to: all that have ended meanwhile in one go."""
+"""Records the outcomes of attempts in batches."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -7,92 +7,92 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from onbeat.engine.keeper import pause_after
-from onbeat.engine.running import Running
+from onbeat.engine.loop import pause_after
+from onbeat.engine.running_attempt import RunningAttempt
 from onbeat.model.errors import Unavailable
 from onbeat.model.job import Job
 from onbeat.model.outcome import Outcome
-from onbeat.ports.chance import Chance
 from onbeat.ports.clock import Clock
+from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import Settlement, WorkerStore
 from onbeat.ports.telemetry import Telemetry
-from onbeat.rules.settling import attempt_of, settle
+from onbeat.rules.settlement import attempt_of, settle
 
 Answer = TypeVar("Answer")
 
 BATCH_MAX: Final = 1_000
-FLIGHTS_MAX: Final = 2  # one is made ready while the store works at the other
+FLIGHTS_MAX: Final = 2  # one batch is prepared while the store writes the other
 
 
-class Ended(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """An attempt that has ended, and whoever waits for that to be stored."""
+class EndedAttempt(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """An attempt that has ended, and the future of a caller that waits for it to be stored."""
 
     job: Job
     outcome: Outcome
     duration: timedelta
     settlement: Settlement
-    running: Running | None
-    done: "asyncio.Future[None] | None"
+    running: RunningAttempt | None
+    stored: "asyncio.Future[None] | None"
 
 
 class Settler:
-    """`let_go` is called with running attempts whose outcomes are stored, or given up."""
+    """Calls `on_released` with attempts whose outcome was stored or could not be."""
 
     def __init__(
-        self, store: WorkerStore, clock: Clock, chance: Chance, telemetry: Telemetry
+        self, store: WorkerStore, clock: Clock, randomness: Randomness, telemetry: Telemetry
     ) -> None:
         self.store = store
         self.clock = clock
-        self.chance = chance
+        self.randomness = randomness
         self.telemetry = telemetry
         self.is_out_of_time = False
-        self.let_go: Callable[[Sequence[Running]], None] = lambda _running: None
-        self.waiting: list[Ended] = []
-        self.flying = 0
-        self.flights: set[asyncio.Task[None]] = set()
+        self.on_released: Callable[[Sequence[RunningAttempt]], None] = lambda _running: None
+        self.pending: list[EndedAttempt] = []
+        self.is_flushing = 0
+        self.in_flight: set[asyncio.Task[None]] = set()
 
-    def put(
+    def submit(
         self,
         job: Job,
         outcome: Outcome,
         duration: timedelta,
-        running: Running | None = None,
+        running: RunningAttempt | None = None,
         done: "asyncio.Future[None] | None" = None,
     ) -> None:
         """Store the outcome soon; the attempt keeps its slot until then."""
         now = self.clock.now()
         settlement = Settlement(
-            job=settle(job, outcome, now, self.chance.fraction()),
+            job=settle(job, outcome, now, self.randomness.fraction()),
             attempt=attempt_of(job, outcome, now),
         )
-        self.waiting.append(Ended(job, outcome, duration, settlement, running, done))
-        if self.flying < FLIGHTS_MAX:
-            self.flying += 1
-            flight = asyncio.create_task(self.fly())
-            self.flights.add(flight)
-            flight.add_done_callback(self.flights.discard)
+        self.pending.append(EndedAttempt(job, outcome, duration, settlement, running, done))
+        if self.is_flushing < FLIGHTS_MAX:
+            self.is_flushing += 1
+            flight = asyncio.create_task(self.flush())
+            self.in_flight.add(flight)
+            flight.add_done_callback(self.in_flight.discard)
 
     async def record(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
-        """The same, and wait for it."""
+        """Store the outcome, and wait for it."""
         done = asyncio.get_running_loop().create_future()
-        self.put(job, outcome, duration, done=done)
+        self.submit(job, outcome, duration, done=done)
         await done
 
-    async def fly(self) -> None:
-        """Nothing comes between finding nobody waiting and no longer being counted."""
+    async def flush(self) -> None:
+        """Must not await between finding `pending` empty and lowering `is_flushing`."""
         try:
-            while self.waiting:
-                batch, self.waiting = self.waiting[:BATCH_MAX], self.waiting[BATCH_MAX:]
+            while self.pending:
+                batch, self.pending = self.pending[:BATCH_MAX], self.pending[BATCH_MAX:]
                 await self.write(batch)
         finally:
-            self.flying -= 1
+            self.is_flushing -= 1
 
-    async def write(self, batch: Sequence[Ended]) -> None:
-        """One that the store refuses keeps no other from being stored."""
+    async def write(self, batch: Sequence[EndedAttempt]) -> None:
+        """Store a batch. If the store refuses it, each outcome is written alone."""
         settlements = [one.settlement for one in batch]
         try:
-            answers = await self.insist(lambda: self.store.settle(settlements))
-        except Exception as error:  # noqa: BLE001  the beat finds what could not be stored
+            answers = await self.retry_until_stored(lambda: self.store.settle(settlements))
+        except Exception as error:  # noqa: BLE001  a later heartbeat finds these leases
             if len(batch) > 1 and not isinstance(error, Unavailable):
                 for one in batch:
                     await self.write([one])
@@ -107,17 +107,17 @@ class Settler:
                 self.telemetry.lease_lost(one.job)
         self.release(batch)
 
-    def release(self, batch: Sequence[Ended]) -> None:
-        self.let_go([one.running for one in batch if one.running is not None])
+    def release(self, batch: Sequence[EndedAttempt]) -> None:
+        self.on_released([one.running for one in batch if one.running is not None])
         for one in batch:
-            if one.done is not None and not one.done.done():
-                one.done.set_result(None)
+            if one.stored is not None and not one.stored.done():
+                one.stored.set_result(None)
 
-    async def insist(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Ask the store for as long as it takes; repeating is harmless.
+    async def retry_until_stored(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Retry until the store answers; repeating the query is harmless.
 
-        So a store that is away holds back new work instead of losing what was done. Only a shutdown
-        that has waited long enough gives up; the jobs then count as lost.
+        New work thus waits for an unavailable store, and no outcome is lost. Only a shutdown whose
+        grace is over stops the retries; the jobs then count as lost.
         """
         failures = 0
         while True:
@@ -127,5 +127,5 @@ class Settler:
                 self.telemetry.loop_failed("settle", error)
                 if self.is_out_of_time:
                     raise
-                await asyncio.sleep(pause_after(failures, self.chance.fraction()))
+                await asyncio.sleep(pause_after(failures, self.randomness.fraction()))
                 failures += 1

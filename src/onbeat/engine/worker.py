@@ -1,198 +1,236 @@
-"""Runs claimed jobs and records what became of them."""
+"""Runs claimed jobs and records their outcomes."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 
-from onbeat.engine.running import Running, Stop
+from onbeat.engine.heartbeat import LeaseAnswer
+from onbeat.engine.lease_guard import LeaseGuard
+from onbeat.engine.quarantine import APART, Quarantine
+from onbeat.engine.running_attempt import RunningAttempt, StopReason
 from onbeat.engine.settler import Settler
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, JobState
-from onbeat.model.outcome import Cancelled, Failed, Outcome, Released, Succeeded
+from onbeat.model.outcome import Cancelled, Failed, Outcome, Released, Snoozed, Succeeded
 from onbeat.model.target import Target
-from onbeat.ports.chance import Chance
 from onbeat.ports.clock import Clock
-from onbeat.ports.store import Held, Settlement, WorkerStore
+from onbeat.ports.randomness import Randomness
+from onbeat.ports.store import HeldLease, Settlement, WorkerStore
 from onbeat.ports.target import TargetRunner
 from onbeat.ports.telemetry import Telemetry
+from onbeat.rules.shortage import describe_error, postpone, shortage_in
 
 Runners = Mapping[type[Target], TargetRunner]
 
-# While attempts are this short, jobs beyond the free slots are taken too: the way to the store is
-# then longer than the work. Longer work is left to others that are free.
+# While attempts are shorter than this, more jobs than the free slots are claimed, since the round
+# trip to the store takes longer than the work. Longer work is left to other workers.
 PREFETCH_BELOW = 0.05
 
-# How long a stopped attempt is waited for at the end of a drain. One that does not heed its stop
-# is left as it is, and counts as lost.
+# Seconds to wait for stopped attempts at the end of a drain. An attempt that ignores its stop is
+# abandoned and counts as lost.
 STOP_PATIENCE = 10.0
 
+TAKEN_AWAY = "another worker holds this job now"
+
 NOT_COMMITTED = (
-    "its handler called finish_within and returned, but the transaction was not committed; "
+    "its handler called finish_in_transaction and returned, but the transaction was not committed; "
     "commit it before the handler returns"
 )
 
 
-class Attempting(Running, eq=False, gc=False):
-    """`finished` is how the handler's own transaction settles the job, if it commits."""
+class HandledAttempt(RunningAttempt, eq=False, gc=False):
+    """`finished` is the settlement in the handler's own transaction, if that commits."""
 
     finished: Settlement | None = None
 
 
-class Worker:
-    """Keeps at most `concurrency` attempts running; further jobs taken wait in `backlog`."""
+class JobRunner:
+    """Runs at most `concurrency` attempts; further claimed jobs wait in `backlog`."""
 
     def __init__(
         self,
         store: WorkerStore,
         runners: Runners,
         clock: Clock,
-        chance: Chance,
+        randomness: Randomness,
         telemetry: Telemetry,
+        guard: LeaseGuard,
         *,
         concurrency: int,
         prefetch: int,
     ) -> None:
         self.store = store
+        self.guard = guard
         self.runners = runners
         self.clock = clock
-        self.chance = chance
+        self.randomness = randomness
         self.telemetry = telemetry
         self.concurrency = concurrency
         self.prefetch = prefetch
-        self.running: dict[JobId, Attempting] = {}
+        self.running: dict[JobId, HandledAttempt] = {}
         self.backlog: deque[Job] = deque()
+        self.quarantine = Quarantine(concurrency)
         self.mean_duration = PREFETCH_BELOW
         self.is_draining = False
         self.idle = asyncio.Event()
         self.idle.set()
-        self.strays: frozenset[tuple[JobId, Token]] = frozenset()
-        self.returning: set[asyncio.Task[None]] = set()
-        self.freed: Callable[[], None] = lambda: None
-        self.settler = Settler(store, clock, chance, telemetry)
-        self.settler.let_go = self.end_all
+        self.orphaned_leases: frozenset[tuple[JobId, Token]] = frozenset()
+        self.handing_back: set[asyncio.Task[None]] = set()
+        self.on_slot_free: Callable[[], None] = lambda: None
+        self.settler = Settler(store, clock, randomness, telemetry)
+        self.settler.on_released = self.release
 
     def capacity(self) -> int:
-        """How many more jobs this worker would take."""
-        if self.is_draining:
+        """How many more jobs this worker can take; 0 while the store refuses its heartbeats."""
+        if self.is_draining or not self.guard.may_claim():
             return 0
         ahead = self.prefetch if self.mean_duration < PREFETCH_BELOW else 0
-        return max(0, self.concurrency + ahead - len(self.running) - len(self.backlog))
+        busy = len(self.running) + len(self.backlog)
+        room = self.concurrency + ahead - busy
+        return max(0, room if self.quarantine.is_empty else self.quarantine.free_slots(room, busy))
 
     def accept(self, jobs: Sequence[Job]) -> None:
-        """Begin these claimed jobs, in order, as slots are free; none while draining."""
+        """Begin claimed jobs in order as slots become free. While draining, release them."""
         if self.is_draining:
             for job in jobs:
-                self.later(self.record(job, Released(), timedelta()))
+                self.spawn(self.record(job, Released(), timedelta()))
             return
-        self.backlog.extend(jobs)
+        self.backlog.extend(self.quarantine.keep_suspects(jobs))
         self.fill_slots()
+        for job in self.quarantine.release_surplus():
+            self.spawn(self.record(job, Snoozed(timedelta(), APART), timedelta()))
 
-    def later(self, work: Coroutine[None, None, None]) -> None:
-        """Do something beside the attempts; a drain waits for it."""
-        task = asyncio.create_task(self.tried(work))
-        self.returning.add(task)
-        task.add_done_callback(self.returning.discard)
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
+        """Run work outside the slots; a drain waits for it."""
+        task = asyncio.create_task(self.run_guarded(work))
+        self.handing_back.add(task)
+        task.add_done_callback(self.handing_back.discard)
 
-    async def tried(self, work: Coroutine[None, None, None]) -> None:
+    async def run_guarded(self, work: Coroutine[None, None, None]) -> None:
         try:
             await work
-        except Exception as error:  # noqa: BLE001  the beat finds what could not be handed back
+        except Exception as error:  # noqa: BLE001  a later heartbeat finds these leases
             self.telemetry.loop_failed("worker", error)
 
     def fill_slots(self) -> None:
-        while self.backlog and len(self.running) < self.concurrency:
+        slots = self.quarantine.slots
+        while self.backlog and len(self.running) < slots:
             self.begin(self.backlog.popleft())
+        while not self.backlog and (job := self.quarantine.next(len(self.running))) is not None:
+            self.begin(job)
 
     def begin(self, job: Job) -> None:
         deadline = self.clock.now() + job.timeout if job.timeout is not None else None
-        running = Attempting(job, deadline)
+        running = HandledAttempt(job, deadline, self.guard)
         self.running[job.id] = running
         self.idle.clear()
         running.task = asyncio.get_running_loop().create_task(self.work_one(running))
 
-    async def work_one(self, running: Attempting) -> None:
-        """Run one claimed job and have recorded what became of it."""
+    async def work_one(self, running: HandledAttempt) -> None:
+        """Run one claimed job and submit its outcome."""
         try:
             began = self.clock.monotonic()
             self.telemetry.started(running.job, self.clock.now() - running.job.due_at)
-            outcome = await self.attempt(running)
+            try:
+                outcome = await self.attempt(running, began)
+            except GeneratorExit as error:
+                # A GeneratorExit of a task that the handler awaited is raised in the outermost
+                # coroutine.
+                if is_loop_closing(running.task):
+                    raise
+                outcome = Failed(f"GeneratorExit: {error}")
             duration = self.clock.monotonic() - began
             self.mean_duration += (duration - self.mean_duration) / 16
             running.is_settling, running.task = True, None
-            self.conclude(running, outcome, timedelta(seconds=duration))
+            self.finish(running, outcome, timedelta(seconds=duration))
         except BaseException as error:
-            self.end(running)
+            self.release_one(running)
             if not isinstance(error, Exception):
                 raise
-            # The beat finds what could not be recorded.
+            # A later heartbeat finds outcomes that could not be recorded.
             self.telemetry.loop_failed("worker", error)
 
-    def conclude(self, running: Attempting, outcome: Outcome | None, duration: timedelta) -> None:
+    def finish(self, running: HandledAttempt, outcome: Outcome | None, duration: timedelta) -> None:
         if running.finished is not None:
-            self.later(self.confirm(running, running.finished, outcome, duration))
+            self.spawn(self.confirm(running, running.finished, outcome, duration))
         elif outcome is None:
             self.telemetry.lease_lost(running.job)
-            self.end(running)
+            self.release_one(running)
         else:
-            self.settler.put(running.job, outcome, duration, running)
+            self.settler.submit(running.job, outcome, duration, running)
 
-    def end(self, running: Running) -> None:
-        self.end_all([running])
+    def release_one(self, running: RunningAttempt) -> None:
+        self.release([running])
 
-    def end_all(self, ended: Sequence[Running]) -> None:
-        """Their slots are free, and taken by what waits, in one go."""
+    def release(self, ended: Sequence[RunningAttempt]) -> None:
+        """Free the slots of ended attempts, and fill them with waiting jobs."""
         for running in ended:
             if self.running.get(running.job.id) is running:
                 del self.running[running.job.id]
+                if self.quarantine.running:
+                    self.quarantine.end(running.job.id)
         if not self.is_draining:
             self.fill_slots()
         if not self.running:
             self.idle.set()
-        self.freed()
+        self.on_slot_free()
 
-    async def attempt(self, running: Running) -> Outcome | None:
-        """What the target made of the job; None when its lease was lost meanwhile."""
+    async def attempt(self, running: RunningAttempt, now: float) -> Outcome | None:
+        """The outcome of the target; None if the lease was lost meanwhile."""
         runner = self.runners[type(running.job.target)]
         timer = timer_of(running)
         try:
+            # If the worker was frozen meanwhile, the job may belong to another worker by now.
+            if now > self.guard.held_until:
+                await self.guard.confirm()
             return await runner.run(running)
         except asyncio.CancelledError:
             if running.stop is not None:
-                return stopped(running.stop, running.stop_reason)
+                return stop_outcome(running.stop, running.stop_reason)
             if is_being_cancelled():
                 raise
             return Failed("CancelledError: something that the handler awaited was cancelled")
-        except Exception as error:  # noqa: BLE001  a target may raise anything
-            return Failed(f"{type(error).__name__}: {error}")
+        except GeneratorExit:  # the coroutine is being closed
+            raise
+        except BaseException as error:  # noqa: BLE001  a target may raise anything
+            return self.outcome_of(error)
         finally:
             if timer is not None:
                 timer.cancel()
 
+    def outcome_of(self, error: BaseException) -> Outcome:
+        """The outcome of a runner's error. A handler's errors have become outcomes before."""
+        means = shortage_in(error)
+        if means is None:
+            return Failed(describe_error(error))
+        self.telemetry.ran_short(means)
+        return postpone(means, self.randomness.fraction())
+
     async def confirm(
         self,
-        running: Attempting,
+        running: HandledAttempt,
         finished: Settlement,
         outcome: Outcome | None,
         duration: timedelta,
     ) -> None:
-        """Look whether the handler's own transaction was committed; that alone counts then."""
+        """Check whether the handler's own transaction was committed; if so, only that counts."""
         job = running.job
         try:
-            stored = await self.settler.insist(lambda: self.store.job(job.id))
+            stored = await self.settler.retry_until_stored(lambda: self.store.job(job.id))
         except BaseException:
-            self.end(running)
+            self.release_one(running)
             raise
         if stored is not None and (stored.token, stored.state) == (job.token, JobState.SUCCEEDED):
             self.telemetry.ended(finished.job, Succeeded(finished.job.result), duration)
-            self.end(running)
+            self.release_one(running)
         elif outcome is None:
             self.telemetry.lease_lost(job)
-            self.end(running)
+            self.release_one(running)
         elif isinstance(outcome, Succeeded):
-            self.settler.put(job, Failed(NOT_COMMITTED), duration, running)
+            self.settler.submit(job, Failed(NOT_COMMITTED), duration, running)
         else:
-            self.settler.put(job, outcome, duration, running)
+            self.settler.submit(job, outcome, duration, running)
 
     async def record(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
         """Store the outcome of an attempt that holds no slot here."""
@@ -201,108 +239,145 @@ class Worker:
     def cancel(self, id: JobId, reason: str) -> None:
         running = self.running.get(id)
         if running is not None:
-            running.stop_for(Stop.CANCEL, reason)
+            running.request_stop(StopReason.CANCEL, reason)
+        elif (job := self.quarantine.take(id)) is not None:
+            self.spawn(self.record(job, Cancelled(reason), timedelta()))
 
-    def compare(self, known: Sequence[Running], held: Sequence[Held]) -> None:
-        """Act on the store's word about the attempts that were `known` before it was asked.
+    def reconcile_leases(self, answer: LeaseAnswer) -> None:
+        """Apply the store's answer to the attempts that were known before the heartbeat was sent.
 
-        A lease that the store no longer knows is lost: the attempt is stopped, and writes nothing.
-        Where its handler has finished the job itself, that is what ended the lease.
+        A lease that the store no longer has is lost: the attempt is stopped, or never begins, and
+        writes nothing. If its handler has settled the job itself, that ended the lease.
         """
-        by_id = {lease.job_id: lease for lease in held}
-        for running in known:
+        by_id = {lease.job_id: lease for lease in answer.held}
+        for running in answer.known:
             lease = by_id.get(running.job.id)
             if lease is None and has_finished(running):
                 continue
             if lease is None or lease.token != running.job.token:
-                running.stop_for(Stop.LEASE_LOST, "another worker holds this job now")
+                running.request_stop(StopReason.LEASE_LOST, TAKEN_AWAY)
             elif lease.cancel_reason is not None:
-                running.stop_for(Stop.CANCEL, lease.cancel_reason)
-        self.return_strays(held)
+                running.request_stop(StopReason.CANCEL, lease.cancel_reason)
+        kept = {(lease.job_id, lease.token) for lease in answer.held}
+        self.abandon_lost([job for job in answer.unbegun if (job.id, job.token) not in kept])
+        if self.quarantine.waiting:
+            for lease in answer.held:
+                if lease.cancel_reason is not None:
+                    self.cancel(lease.job_id, lease.cancel_reason)
+        self.return_orphaned_leases(answer.held)
 
-    def return_strays(self, held: Sequence[Held]) -> None:
-        """Hand back leases that the store says are ours and of which nothing is known here.
+    def abandon_lost(self, lost: Sequence[Job]) -> None:
+        """Drop waiting jobs whose lease is lost, and stop those that have just begun."""
+        tokens = {(job.id, job.token) for job in lost}
+        for job in [job for job in self.backlog if (job.id, job.token) in tokens]:
+            self.backlog.remove(job)
+            self.telemetry.lease_lost(job)
+        for job in lost:
+            if self.quarantine.take(job.id, job.token) is not None:
+                self.telemetry.lease_lost(job)
+        for job in lost:
+            running = self.running.get(job.id)
+            if running is not None and running.job.token == job.token:
+                running.request_stop(StopReason.LEASE_LOST, TAKEN_AWAY)
 
-        They come from a claim whose answer was lost. A lease counts as stray when two words of the
-        store in a row name it, since one alone may cross a claim that is just arriving.
+    def return_orphaned_leases(self, held: Sequence[HeldLease]) -> None:
+        """Hand back leases that the store attributes to this worker but that it does not know.
+
+        They come from a claim whose answer was lost. A lease counts as orphaned when two answers in
+        a row name it, since a single answer may cross a claim that is just arriving.
         """
-        mine = self.known()
+        mine = self.known_jobs()
         strays = frozenset(
             (lease.job_id, lease.token) for lease in held if lease.job_id not in mine
         )
-        for id, token in strays & self.strays:
-            self.later(self.give_back(id, token))
-        self.strays = strays
+        for id, token in strays & self.orphaned_leases:
+            self.spawn(self.hand_back(id, token))
+        self.orphaned_leases = strays
 
-    def known(self) -> set[JobId]:
-        """The jobs that have arrived here and not ended."""
-        return {*self.running, *(job.id for job in self.backlog)}
+    def known_jobs(self) -> set[JobId]:
+        """The ids of jobs that this worker holds."""
+        return {*self.running, *(job.id for job in self.unbegun)}
 
-    async def give_back(self, id: JobId, token: Token) -> None:
+    @property
+    def unbegun(self) -> Sequence[Job]:
+        """Claimed jobs that have not begun."""
+        return (*self.backlog, *self.quarantine.waiting)
+
+    async def hand_back(self, id: JobId, token: Token) -> None:
         job = await self.store.job(id)
         if job is None or job.token != token or job.state is not JobState.RUNNING:
             return
-        # It may have arrived after all, where the way to here was long.
-        if id not in self.known():
+        # The answer to a slow claim may have arrived after all.
+        if id not in self.known_jobs():
             await self.record(job, Released(), timedelta())
 
     async def drain(self, grace: timedelta) -> int:
-        """Begin nothing more, give running work `grace` to end, then stop it and hand it back.
+        """Begin nothing more; after `grace`, stop the running attempts and release their jobs.
 
-        Returns how many attempts were stopped. What waits in the backlog is handed back at once.
+        Returns how many attempts were stopped. Jobs in the backlog are released at once.
         """
         self.is_draining = True
-        waiting, self.backlog = tuple(self.backlog), deque()
+        waiting = self.unbegun
+        self.backlog.clear()
+        self.quarantine.waiting.clear()
         self.accept(waiting)
-        await self.quiet_within(grace.total_seconds())
+        await self.wait_idle(grace.total_seconds())
         self.settler.is_out_of_time = True
         late = [running for running in self.running.values() if not running.is_settling]
         for running in late:
-            running.stop_for(Stop.SHUTDOWN, "shutdown")
-        await self.quiet_within(STOP_PATIENCE)
+            running.request_stop(StopReason.SHUTDOWN, "shutdown")
+        await self.wait_idle(STOP_PATIENCE)
         return len(late)
 
-    async def quiet_within(self, seconds: float) -> None:
-        """Returns when nothing runs or is being handed back, or after so many seconds."""
+    async def wait_idle(self, seconds: float) -> None:
+        """Returns when nothing runs or is being handed back, or after `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self.idle.wait()
-                while self.returning:
-                    await asyncio.wait(self.returning)
+                while self.handing_back:
+                    await asyncio.wait(self.handing_back)
         except TimeoutError:
             return
 
 
-def has_finished(running: Running) -> bool:
-    return isinstance(running, Attempting) and running.finished is not None
+def has_finished(running: RunningAttempt) -> bool:
+    return isinstance(running, HandledAttempt) and running.finished is not None
 
 
-def timer_of(running: Running) -> asyncio.TimerHandle | None:
-    """Stops the attempt when its time is over; a bare timer, since there are many."""
+def timer_of(running: RunningAttempt) -> asyncio.TimerHandle | None:
+    """Stops the attempt at its timeout; a bare timer is cheap, and there are many attempts."""
     if running.job.timeout is None:
         return None
     seconds = running.job.timeout.total_seconds()
     return asyncio.get_running_loop().call_later(seconds, time_out, running, seconds)
 
 
-def time_out(running: Running, seconds: float) -> None:
-    running.stop_for(Stop.TIMEOUT, f"timed out after {seconds:g} s")
+def time_out(running: RunningAttempt, seconds: float) -> None:
+    running.request_stop(StopReason.TIMEOUT, f"timed out after {seconds:g} s")
+
+
+def is_loop_closing(task: "asyncio.Task[None] | None") -> bool:
+    """Whether the coroutine is closed because its loop ended; its task is then not running."""
+    try:
+        return asyncio.current_task() is not task
+    except RuntimeError:  # no loop is running
+        return True
 
 
 def is_being_cancelled() -> bool:
-    """Whether somebody asked this task to end, rather than a handler raised as if so."""
+    """Whether this task was cancelled from outside, and not by an error of the handler."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
-def stopped(stop: Stop, reason: str | None) -> Outcome | None:
+def stop_outcome(stop: StopReason, reason: str | None) -> Outcome | None:
     """The outcome of an attempt that was stopped from outside."""
     match stop:
-        case Stop.CANCEL:
+        case StopReason.CANCEL:
             return Cancelled(reason or "cancelled")
-        case Stop.TIMEOUT:
+        case StopReason.TIMEOUT:
             return Failed(reason or "timed out")
-        case Stop.LEASE_LOST:
+        case StopReason.LEASE_LOST:
             return None
-        case Stop.SHUTDOWN:
+        case StopReason.SHUTDOWN:
             return Released()

@@ -1,1 +1,1 @@
-"""Records of the domain: frozen, without I/O and without a clock."""
+"""Domain records: frozen, without I/O and without a clock."""

@@ -1,4 +1,4 @@
-"""One try at a job, as kept."""
+"""One attempt at a job, as stored."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -20,7 +20,7 @@ class OutcomeName(StrEnum):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One ended try: `number` counts as the job did while it ran, `token` tells tries apart."""
+    """One ended attempt. `number` is the job's `attempt` while it ran, `token` is unique."""
 
     job_id: JobId
     token: Token

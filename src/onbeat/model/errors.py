@@ -1,17 +1,21 @@
-"""Every error that Onbeat raises itself; work that fails is an outcome, not one of these.
+"""Every error that Onbeat raises itself; failed work is an outcome, not one of these.
 
 OnbeatError
-  NotFound          nothing has this id
-  Conflict          it exists already, or changed under the caller
+  NotFound          no object has this id
+  Conflict          it exists already, or changed since it was read
     LeaseLost       another worker holds this job now
-  Invalid           the request cannot be right; says which field and what would be right
-    BadRecurrence   a rule that cannot be read, or can never fire; says where
-    Malformed       not even of the right type: broken JSON, a number for a text, a bad id
+    RequestInFlight a request with the same idempotency key is in progress
+  Invalid           the request is invalid; names the field and a valid value
+    BadRecurrence   a rule that cannot be parsed, or never fires; gives the position
+      TooCostly     finding its occurrences takes more steps than one request may use
+    Malformed       wrong type: broken JSON, a number for a text, a bad id
     TooLarge        over a named limit
   Unauthorized      no key, or an unknown one
-  Forbidden         known, and not allowed
-  Unavailable       a store or broker did not answer; worth another try
-  Misconfigured     a setting is impossible; says which key
+  Forbidden         known, but not allowed
+  RateLimited       too many requests; retry later
+  Unavailable       a store or broker did not answer; retry
+  Undecryptable     no configured key decrypts it; names the missing one
+  Misconfigured     an invalid setting; names its key
 """
 
 
@@ -34,11 +38,15 @@ class LeaseLost(Conflict):
     """Another worker holds this job now; what this attempt says no longer counts."""
 
 
+class RequestInFlight(Conflict):
+    """A request with the same idempotency key is under way; repeat this one in a second."""
+
+
 class Invalid(OnbeatError):
     """The request cannot be right.
 
-    `field` is the dotted path of the field at fault, or "" when no single field is. `detail` is the
-    reason in full where `message` has to be short.
+    `field` is the dotted path of the invalid field, or "" when no single field is invalid. `detail`
+    is the full reason where `message` has to be short.
     """
 
     def __init__(self, message: str, field: str = "", detail: str | None = None) -> None:
@@ -50,8 +58,8 @@ class Invalid(OnbeatError):
 class BadRecurrence(Invalid, ValueError):
     """A rule that cannot be read, or can never fire.
 
-    `text` is the rule as given; `position` is the index of the first character at fault, or None
-    when the rule as a whole is.
+    `text` is the rule as given; `position` is the index of the first wrong character, or None when
+    the whole rule is wrong.
     """
 
     def __init__(self, message: str, text: str = "", position: int | None = None) -> None:
@@ -60,10 +68,22 @@ class BadRecurrence(Invalid, ValueError):
         self.position = position
 
     def pointed(self) -> str:
-        """The message, and below it the rule with a caret under the fault, for a terminal."""
+        """The message, the rule, and a caret under the position of the error, for a terminal."""
         if self.position is None:
             return f"{self}\n  {self.text}"
         return f"{self}\n  {self.text}\n  {' ' * self.position}^"
+
+
+class TooCostly(BadRecurrence):
+    """Finding the rule's occurrences takes more than `steps` steps."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__(
+            f"too costly: it takes more than {steps:,} steps to find the occurrences; name the"
+            " times to keep (BYHOUR, BYMINUTE, …) instead of excluding the others, leave out"
+            " COUNT, or ask for fewer occurrences"
+        )
+        self.steps = steps
 
 
 class Malformed(Invalid):
@@ -82,12 +102,27 @@ class Forbidden(OnbeatError):
     """This is not allowed here."""
 
 
+class RateLimited(OnbeatError):
+    """Too many requests of this kind; try again later.
+
+    `retry_after` is in seconds.
+    """
+
+    def __init__(self, message: str | None = None, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class Unavailable(OnbeatError):
     """The store or broker did not answer; nothing was lost, try again."""
 
 
+class Undecryptable(OnbeatError):
+    """No key of `secrets.keys` decrypts it."""
+
+
 class Misconfigured(OnbeatError):
-    """A setting is impossible. `key` names it as the configuration file does."""
+    """A setting is invalid. `key` is its key in the configuration file."""
 
     def __init__(self, message: str, key: str = "") -> None:
         super().__init__(message)

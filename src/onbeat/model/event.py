@@ -1,4 +1,4 @@
-"""What happened, for listeners, logs and a job's history."""
+"""Events, for listeners, logs and the history of a job."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from onbeat.model.ids import JobId
 
 
 class Transition(msgspec.Struct, frozen=True, kw_only=True):
-    """One step in a job's life. `cause` says in words why, where it is not plain."""
+    """One state change of a job. `cause` explains it in words, where the state alone does not."""
 
     job_id: JobId
     at: datetime

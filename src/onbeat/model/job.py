@@ -1,7 +1,7 @@
 """A job: one piece of work for a target, due once.
 
-Records of which there are many are not tracked by the garbage collector: nothing in them can form
-a cycle, and looking through them would cost more than most jobs do.
+Records that exist in large numbers are not tracked by the garbage collector: they cannot form a
+cycle, and traversing them would cost more than most jobs do.
 """
 
 from datetime import datetime, timedelta
@@ -29,26 +29,38 @@ FINAL_STATES = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLE
 
 
 class Progress(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """How far a running job says it is."""
+    """Progress as reported by a running job."""
 
     done: float
     total: float | None = None
 
 
+class Suspicion(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Evidence against a job whose worker died while the job ran.
+
+    `alone` counts the deaths that no other job of that worker can explain. `company_max` is how
+    many jobs its worker may hold at once while it runs, itself included; None without a bound.
+    """
+
+    alone: int = 0
+    company_max: int | None = None
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One job as stored. Changes by copy: `msgspec.structs.replace(job, state=...)`.
 
-    What it is (never changes after it was enqueued, except by an edit of its schedule):
-    `after` names jobs that must have succeeded first. `start_by` is the latest instant at which a
-    first attempt may start on time: the misfire bound of an occurrence or the job's expiry; a job
-    that waits again after an attempt has none. `group` names the jobs of its queue with which it
-    shares the queue's limits for each group.
+    Definition (never changes after enqueue, except by an edit of its schedule): `after` names jobs
+    that must have succeeded first. `start_by` is the latest instant at which a first attempt may
+    start on time: the misfire bound of an occurrence or the job's expiry; a job that waits again
+    after an attempt has none. `group` names the jobs of its queue with which it shares the group
+    limits.
 
-    Where it stands: `attempt` counts tries started, less those snoozed or released; `lost` counts
-    those of them whose worker died. `token` is the fence: it rises at every claim, and a write by
-    an attempt counts only while the stored token is the attempt's and the job is running.
-    `lease_until` is when a timed lease runs out; None where the lease lasts as long as its worker
-    beats. `cursor` is JSON text that says where a job that sends others shall go on.
+    State: `attempt` counts attempts started, less those snoozed or released; `lost` counts those
+    whose worker died, and `suspicion` is the evidence from these. `token` is the fence: it rises at
+    every claim, and a write by an attempt counts only while the stored token is the attempt's and
+    the job is running. `lease_until` is when a timed lease runs out; None where the lease lasts as
+    long as the heartbeats of its worker. `cursor` is JSON text that says where a job that sends
+    others continues.
     """
 
     id: JobId
@@ -85,6 +97,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     error: str | None = None
     progress: Progress | None = None
     cursor: msgspec.Raw | None = None
+    suspicion: Suspicion | None = None
 
     @property
     def is_final(self) -> bool:

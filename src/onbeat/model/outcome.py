@@ -1,6 +1,7 @@
-"""What an attempt came to."""
+"""The outcome of an attempt."""
 
 from datetime import timedelta
+from enum import Enum
 
 import msgspec
 
@@ -12,7 +13,7 @@ class Succeeded(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """The attempt failed. `retry_after` is the least wait that the target asked for."""
+    """The attempt failed. `retry_after` is the minimum wait that the target asked for."""
 
     error: str
     retryable: bool = True
@@ -20,26 +21,50 @@ class Failed(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class Snoozed(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """The job is put off by `delay`, by its handler or for `reason`; this costs no attempt."""
+    """The job is postponed by `delay`, by its handler or for `reason`; this costs no attempt."""
 
     delay: timedelta
     reason: str | None = None
 
 
 class Cancelled(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """The work was given up on purpose, by the handler or by a caller."""
+    """The job was cancelled on purpose, by the handler or by a caller."""
 
     reason: str
+
+
+class Evidence(Enum):
+    """How it is known that an attempt is lost. Only `ENDED` proves that something died.
+
+    ENDED: the process that ran it is gone, according to the kernel of its machine. SILENT: its
+    worker sent no heartbeat for its whole lease, while the observer could write to the store.
+    EXPIRED: its timed lease was not renewed. ROWLESS: the store has no row of that worker.
+    """
+
+    ENDED = "ended"
+    SILENT = "silent"
+    EXPIRED = "expired"
+    ROWLESS = "rowless"
 
 
 class Lost(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """The worker died or was not heard of; what the attempt did is unknown."""
+    """The worker died or went silent; the effects of the attempt are unknown.
+
+    `company` is how many jobs were lost with that worker, this one included; 0 where the job had
+    its own process and only that died. `is_shared`: other workers died at the same time, so the
+    cause may lie outside their jobs. `returned` counts earlier losses of this job whose worker sent
+    a heartbeat later, so that it had not died.
+    """
 
     reason: str
+    evidence: Evidence = Evidence.SILENT
+    company: int = 1
+    is_shared: bool = False
+    returned: int = 0
 
 
 class Released(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """The worker shut down and hands the job back; this costs no attempt."""
+    """The worker shut down and returned the job; this costs no attempt."""
 
 
 Outcome = Succeeded | Failed | Snoozed | Cancelled | Lost | Released

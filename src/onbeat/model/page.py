@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 class Page(msgspec.Struct, Generic[Item], frozen=True):
-    """Some items of a listing; `total` counts all that match, None where counting would be dear."""
+    """A page of a listing. `total` counts all matches; None where counting would be expensive."""
 
     items: tuple[Item, ...]
     total: int | None = None
@@ -20,7 +20,7 @@ class Page(msgspec.Struct, Generic[Item], frozen=True):
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs to list, newest first. `before` is the id that the page before ended with."""
+    """Jobs to list, newest first. `before` is the last id of the previous page."""
 
     state: JobState | None = None
     queue: str | None = None
@@ -31,7 +31,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScheduleFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Schedules to list, newest first; `q` is found anywhere in name or key, in any case."""
+    """Schedules to list, newest first. `q` matches any part of name or key, ignoring case."""
 
     status: ScheduleStatus | None = None
     q: str | None = None
@@ -40,7 +40,7 @@ class ScheduleFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OccurrenceFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs of one schedule by due time, latest first: those still to end, or those ended."""
+    """Jobs of one schedule by due time, latest first: unfinished ones or ended ones."""
 
     schedule_id: ScheduleId
     ended: bool

@@ -1,4 +1,4 @@
-"""What the planner decided for one schedule."""
+"""The planner's decision for one schedule."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from onbeat.model.job import Job
 
 
 class Skip(msgspec.Struct, frozen=True):
-    """Occurrences that get no job: those from `first` to `last`, both included, and why."""
+    """Occurrences without a job: those from `first` to `last`, both included, and the reason."""
 
     first: datetime
     last: datetime
@@ -17,7 +17,7 @@ class Skip(msgspec.Struct, frozen=True):
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """A waiting job that shall not run after all, and why. Its occurrence becomes a skip."""
+    """A waiting job that will not run, and the reason. Its occurrence becomes a skip."""
 
     job_id: JobId
     reason: str
@@ -26,9 +26,9 @@ class Dropped(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Stored whole or not at all, and only while the schedule's version is still `version`.
 
-    `jobs` become waiting jobs, except those whose (schedule, occurrence) has a disposition
-    already: planning twice is planning once. `dropped` are cancelled if they still wait and never
-    started; `excused` may start although their `start_by` has passed.
+    `jobs` become waiting jobs, except those whose (schedule, occurrence) already has a disposition:
+    planning is idempotent. `dropped` jobs are cancelled if they still wait and never started;
+    `allowed_late` jobs may start although their `start_by` has passed.
     """
 
     schedule_id: ScheduleId
@@ -38,5 +38,5 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[Job, ...] = ()
     skips: tuple[Skip, ...] = ()
     dropped: tuple[Dropped, ...] = ()
-    excused: tuple[JobId, ...] = ()
+    allowed_late: tuple[JobId, ...] = ()
     finished: bool = False

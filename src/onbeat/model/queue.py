@@ -1,4 +1,4 @@
-"""A queue: a named line of jobs, and what it may give out."""
+"""A queue: a named line of jobs, with limits on how many run and start."""
 
 from datetime import datetime, timedelta
 
@@ -6,18 +6,18 @@ import msgspec
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """So many starts in a span of time, evenly refilled; as many may come at once."""
+    """A number of starts in a span of time, refilled evenly; the burst is `count`."""
 
     count: int
     span: timedelta
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a queue may give out, over all workers; None where it is not limited.
+    """Limits of a queue over all workers; None means no limit.
 
-    `concurrency` bounds the jobs that run at once, `rate` the starts. Those of a group hold for
-    each group of the queue by itself; jobs without a group are not in any. With `fair` the groups
-    take turns within a priority, and jobs without a group do so as if they had one in common.
+    `concurrency` bounds the running jobs, `rate` the starts. The group limits hold for each group
+    of the queue separately; jobs without a group are in no group. With `fair` the groups take turns
+    within a priority, and jobs without a group share one turn.
     """
 
     concurrency: int | None = None
@@ -28,7 +28,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def by_group(self) -> bool:
-        """Whether a claim has to tell the groups apart."""
+        """Whether a claim has to distinguish groups."""
         return self.fair or self.group_concurrency is not None or self.group_rate is not None
 
 
@@ -36,7 +36,7 @@ NO_LIMITS = Limits()
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue as it stands now. `oldest_due_at` is the due time of its longest-waiting due job."""
+    """A queue with its current counts. `oldest_due_at` is the due time of its oldest due job."""
 
     name: str
     paused: bool = False

@@ -1,6 +1,6 @@
-"""The record that says what a recurrence is: stored, sent and compared in place of the value.
+"""The record of a recurrence: stored, sent and compared instead of the compiled rule.
 
-`onbeat.recurrence.compile_spec` gives it life.
+`onbeat.recurrence.compile_spec` compiles it.
 """
 
 from typing import Literal
@@ -14,9 +14,9 @@ Roll = Literal["skip", "following", "preceding", "modified"]
 
 
 class CalendarSpec(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Days on which business is done: every day but weekends and holidays, in ISO dates.
+    """Business days: every day but weekends and holidays, in ISO dates.
 
-    `name` says where the holidays came from; they are kept here, never looked up when firing.
+    `name` says where the holidays came from; they are stored here, never looked up when firing.
     """
 
     weekend: tuple[int, ...] = (5, 6)
@@ -25,11 +25,11 @@ class CalendarSpec(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RecurrenceSpec(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a store keeps of a recurrence.
+    """A recurrence as stored.
 
-    `text` is canonical. `anchor` is an RFC 3339 instant: with `anchored` a reference point that
-    was given to a rule without a start, and not itself an occurrence; without it, the start.
-    `members` are the recurrences that a union or exclusion is made of.
+    `text` is canonical. `anchor` is an RFC 3339 instant. With `anchored` it is the reference point
+    of a rule without a start, and not itself an occurrence; without it, it is the start. `members`
+    are the recurrences combined by a union or exclusion.
     """
 
     kind: Kind

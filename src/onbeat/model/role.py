@@ -1,13 +1,13 @@
-"""What a process may do."""
+"""Roles of a process."""
 
 from enum import StrEnum
 
 
 class Role(StrEnum):
-    """A process does any of these; `supervisor` renews, rescues, prunes and collects."""
+    """A process can have several; `maintenance` rescues, prunes and collects results."""
 
     API = "api"
     PLANNER = "planner"
     DISPATCHER = "dispatcher"
     WORKER = "worker"
-    SUPERVISOR = "supervisor"
+    MAINTENANCE = "maintenance"

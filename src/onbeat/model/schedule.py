@@ -12,7 +12,7 @@ from onbeat.model.target import Target
 
 
 class CatchUp(StrEnum):
-    """Which occurrences found later than their grace still run."""
+    """Which occurrences still run when they are found later than their grace."""
 
     LATEST = "latest"
     ALL = "all"
@@ -29,7 +29,7 @@ class Overlap(StrEnum):
 
 
 class ScheduleStatus(StrEnum):
-    """`finished` schedules have no occurrence left."""
+    """`finished` schedules have no occurrences left."""
 
     ACTIVE = "active"
     PAUSED = "paused"
@@ -39,11 +39,10 @@ class ScheduleStatus(StrEnum):
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """One schedule as stored.
 
-    `planned_through` is the watermark: every occurrence up to and including it has its
-    disposition, a job or a skip, and it never falls. `plan_at` is when the planner must look
-    again, None when nothing is left to plan. `version` rises at every edit by a caller, so a plan
-    made from an older reading is refused. `zone_data` is the version of the zone data that its
-    future was planned by.
+    `planned_through` is the watermark: every occurrence up to and including it has its disposition,
+    a job or a skip, and it never falls. `plan_at` is when the planner must plan it again, None when
+    nothing is left to plan. `version` rises at every edit by a caller, so a plan made from an older
+    version is refused. `zone_data` is the version of the time zone data used for the latest plan.
     """
 
     id: ScheduleId

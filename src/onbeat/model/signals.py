@@ -1,10 +1,13 @@
-"""What a handler may raise to say more than that it failed."""
+"""Exceptions that a handler may raise to snooze, cancel or fail its job."""
 
 from datetime import timedelta
 
 
 class Snooze(Exception):
-    """Run me again after `delay`: a timedelta, seconds, or text such as "90s"; costs no attempt."""
+    """Run this job again after `delay`: a timedelta, seconds, or text such as "90s".
+
+    A snooze costs no attempt.
+    """
 
     def __init__(self, delay: timedelta | float | str) -> None:
         super().__init__(delay)
@@ -12,7 +15,7 @@ class Snooze(Exception):
 
 
 class Cancel(Exception):
-    """Give this job up on purpose; it ends cancelled, with `reason`."""
+    """Cancel this job on purpose, with `reason`."""
 
     def __init__(self, reason: str = "cancelled by its handler") -> None:
         super().__init__(reason)
@@ -20,7 +23,7 @@ class Cancel(Exception):
 
 
 class Fail(Exception):
-    """This attempt failed; with `retryable=False` another try cannot help."""
+    """Fail this attempt; with `retryable=False` the job is not retried."""
 
     def __init__(self, message: str, *, retryable: bool = True) -> None:
         super().__init__(message)

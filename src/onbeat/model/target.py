@@ -1,4 +1,4 @@
-"""Where a job's work ends up."""
+"""Targets: where a job's work is done."""
 
 import msgspec
 
@@ -10,23 +10,30 @@ NO_BODY = msgspec.Raw(b"null")
 class HandlerTarget(
     msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="task", gc=False
 ):
-    """A Python function registered under the name `task`; arguments are kept as JSON text."""
+    """A Python function registered under the name `task`; arguments are kept as JSON text.
+
+    `encrypted` arguments are encrypted before they are stored (see `onbeat.rules.encryption`).
+    """
 
     task: str
     args: msgspec.Raw = NO_ARGS
     kwargs: msgspec.Raw = NO_KWARGS
+    encrypted: bool = False
 
 
 class HttpTarget(
     msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="http", gc=False
 ):
-    """An HTTP request. `body` is sent as it stands; `secret` signs it (Standard Webhooks)."""
+    """An HTTP request. `body` is sent unchanged; `secret` signs it (Standard Webhooks).
+
+    With several secrets each adds a signature, so that receivers can rotate theirs.
+    """
 
     url: str
     method: str = "GET"
     headers: dict[str, str] = {}
     body: str | None = None
-    secret: str | None = None
+    secret: str | tuple[str, ...] | None = None
 
 
 class MessageTarget(
@@ -34,7 +41,7 @@ class MessageTarget(
 ):
     """A message for a queue or topic of a broker; `to` names a connection of the configuration.
 
-    `body` is JSON text; a JSON string is sent as the text itself.
+    `body` is JSON text; a JSON string is sent as plain text.
     """
 
     to: str
@@ -47,7 +54,7 @@ Target = HandlerTarget | HttpTarget | MessageTarget
 
 
 def lane_of(target: Target) -> str:
-    """What a worker must know to run it: the task's name, or the kind of target after an `@`."""
+    """The lane: the task's name, or `@` and the kind of target."""
     match target:
         case HandlerTarget(task=task):
             return task
@@ -58,5 +65,5 @@ def lane_of(target: Target) -> str:
 
 
 def message_lane(connection: str) -> str:
-    """What a worker must know to publish over the connection of this name."""
+    """The lane of messages sent over the connection of this name."""
     return f"@message:{connection}"

@@ -1,4 +1,4 @@
-"""A worker: a live process, as others see it."""
+"""A worker: a live process, as other processes see it."""
 
 from datetime import datetime
 from typing import Final
@@ -8,13 +8,13 @@ import msgspec
 from onbeat.model.ids import WorkerId
 
 
-class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """One life of a worker process.
+class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a worker process.
 
-    `beat` only rises; that it has not risen for a lease's length, by the watcher's own monotonic
-    clock, is what makes a worker dead to others. `boot` and `process_started` tell, on the same
-    machine, whether process `pid` is still this one. `lanes` is what it can run (see
-    `target.lane_of`), `queues` is None when it serves all.
+    `beat` only rises. A worker counts as dead when its `beat` has not risen for the length of its
+    lease, by the observer's monotonic clock. `boot` and `process_started` show, on the same
+    machine, whether process `pid` is still this worker. `lanes` are the tasks and targets that it
+    can run (see `target.lane_of`), `queues` is None when it serves all.
     """
 
     id: WorkerId
@@ -37,20 +37,20 @@ REMOTE: Final = "remote:"
 
 
 def carrier_id(id: str) -> WorkerId:
-    """Holds the leases of jobs that are on their way to a worker, none of which has started."""
+    """The id of a carrier, which holds the leases of jobs that are in transit to a worker."""
     return WorkerId(CARRIER + id)
 
 
 def remote_id(name: str) -> WorkerId:
-    """Holds the timed leases of a worker that has no row in the store."""
+    """The id that holds the timed leases of a worker without a row in the store."""
     return WorkerId(REMOTE + name)
 
 
 def is_carried(worker: WorkerId | None) -> bool:
-    """Whether a job with this holder is on its way: no worker has started it."""
+    """Whether a job with this holder is in transit: no worker has started it."""
     return worker is not None and worker.startswith(CARRIER)
 
 
 def is_remote(worker: WorkerId | None) -> bool:
-    """Whether a job with this holder was sent, by a timed lease, to a worker without a row."""
+    """Whether a job with this holder runs, under a timed lease, on a worker without a row."""
     return worker is not None and worker.startswith(REMOTE)

@@ -1,1 +1,1 @@
-"""What a caller may ask: one function per verb, each with almost no branches."""
+"""The operations of the API: one function per operation, each with almost no branches."""

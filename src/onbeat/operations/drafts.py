@@ -1,18 +1,21 @@
-"""From what a caller wants to the record that is stored: defaults, anchor, and what must hold."""
+"""Builds stored records from drafts: defaults, anchor, and validation."""
 
 from datetime import datetime
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from onbeat.model.errors import BadRecurrence, Invalid
+from onbeat.model.errors import BadRecurrence, Invalid, TooCostly
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
+from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.target import HandlerTarget, HttpTarget, Target
-from onbeat.operations.operator import Operator, checked_target
-from onbeat.recurrence import anchor, needs_anchor, tzdata_version
-from onbeat.rules.planning import first_watermark, next_at
+from onbeat.operations.context import OperationContext, checked_target
+from onbeat.operations.encryption import encrypted_target
+from onbeat.recurrence import Budget, anchor, needs_anchor, tzdata_version
+from onbeat.rules.origins import Fields, fields_under, with_credentials_of
+from onbeat.rules.plans import first_watermark, next_at
 from onbeat.rules.urls import checked_url
 from onbeat.wire.jobs import JobDraft
 from onbeat.wire.recurrences import FORM_OF_KIND, anchored_like, bad_rule
@@ -20,7 +23,7 @@ from onbeat.wire.schedules import BAD_URL, ScheduleBody, ScheduleDraft, read_sch
 from onbeat.wire.targets import read_retry
 
 EDITS = ("version", "updated_at")
-"""Fields that differ after every edit, also one that changed nothing."""
+"""Fields that differ after every edit, even one that changed nothing."""
 
 PLANNED_BY = (
     "recurrence",
@@ -35,46 +38,78 @@ PLANNED_BY = (
 """Fields that decide which jobs a schedule has, and until when they may start."""
 
 
-def new_draft(operator: Operator, body: ScheduleBody) -> ScheduleDraft:
-    """What the body of a new schedule says."""
+FLAT_FIELDS = Fields("callback_url", "headers", "target.http.secret")
+"""The credential fields of a callback in its flat form, which has no secret."""
+
+
+def new_draft(context: OperationContext, body: ScheduleBody) -> ScheduleDraft:
+    """A draft from a whole schedule's body; `***` in it stands for stored credentials."""
     task = body.target.task if body.target else UNSET
-    policy = operator.retry if task is UNSET else operator.retry_of(HandlerTarget(task))
-    return checked_draft(operator, read_schedule(body, policy), body)
+    policy = context.retry if task is UNSET else context.retry_of(HandlerTarget(task))
+    return checked_draft(context, read_schedule(body, policy, None, context.budget), body)
 
 
-def changes_draft(operator: Operator, body: ScheduleBody, before: Schedule) -> ScheduleDraft:
-    """What the body changes of a schedule."""
-    draft = read_schedule(body, operator.retry_of(before.target), before)
-    return checked_draft(operator, draft, body)
+def changes_draft(context: OperationContext, body: ScheduleBody, before: Schedule) -> ScheduleDraft:
+    """A draft of the body's changes to a schedule."""
+    draft = read_schedule(body, context.retry_of(before.target), before, context.budget)
+    return with_stored(context, before, checked_draft(context, draft, body), fields_of(body))
 
 
-def checked_draft(operator: Operator, draft: ScheduleDraft, body: ScheduleBody) -> ScheduleDraft:
-    """The draft with a target that can be called; faults name the form in which it was sent."""
+def with_stored(
+    context: OperationContext, before: Schedule | None, draft: ScheduleDraft, fields: Fields
+) -> ScheduleDraft:
+    """The draft with the stored credentials of the schedule, all of them encrypted.
+
+    Raises `Invalid` where a placeholder has no stored credential.
+    """
     if draft.target is UNSET:
         return draft
-    if body.callback_url is UNSET and body.target is not UNSET:
-        return replace(draft, target=checked_target(operator, draft.target, "target.http"))
-    return replace(draft, target=checked_callback(operator, draft.target))
+    stored = before.target if before else None
+    target = with_credentials_of(stored, draft.target, fields)
+    return replace(draft, target=encrypted_target(context.cipher, target, stored))
 
 
-def checked_callback(operator: Operator, target: Target) -> Target:
+def fields_of(body: ScheduleBody) -> Fields:
+    """The field names in the form in which the target was sent."""
+    if not is_nested(body):
+        return FLAT_FIELDS
+    kind = "http" if body.target and body.target.message is UNSET else "message"
+    return fields_under(f"target.{kind}.")
+
+
+def is_nested(body: ScheduleBody) -> bool:
+    return body.callback_url is UNSET and body.target is not UNSET
+
+
+def checked_draft(
+    context: OperationContext, draft: ScheduleDraft, body: ScheduleBody
+) -> ScheduleDraft:
+    """The draft with a target that can be called; errors name fields in the form that was sent."""
+    if draft.target is UNSET:
+        return draft
+    if is_nested(body):
+        return replace(draft, target=checked_target(context, draft.target, "target.http"))
+    return replace(draft, target=checked_callback(context, draft.target))
+
+
+def checked_callback(context: OperationContext, target: Target) -> Target:
     if isinstance(target, HttpTarget):
         try:
             checked_url(target.url)
         except Invalid as error:
             raise Invalid(BAD_URL, detail=str(error)) from None
-    return checked_target(operator, target, "", url_field="callback_url")
+    return checked_target(context, target, "", url_field="callback_url")
 
 
-def created_from(
-    operator: Operator, draft: ScheduleDraft, now: datetime, id: ScheduleId | None = None
+def build_schedule(
+    context: OperationContext, draft: ScheduleDraft, now: datetime, id: ScheduleId | None = None
 ) -> Schedule:
-    """A new schedule; what the draft leaves open comes from its task, else from the service."""
+    """A new schedule; fields missing in the draft come from its task, else from the service."""
     if draft.name is UNSET or draft.recurrence is UNSET or draft.target is UNSET:
         raise Invalid("A schedule needs a name, a recurrence and a target")
-    defaults = operator.defaults_of(draft.target)
+    defaults = context.defaults_of(draft.target)
     bare = Schedule(
-        id=id or ScheduleId(operator.fresh_id()),
+        id=id or ScheduleId(context.fresh_id()),
         name=draft.name,
         recurrence=draft.recurrence,
         target=draft.target,
@@ -84,27 +119,29 @@ def created_from(
         plan_at=None,
         queue=defaults.queue or "default",
         priority=defaults.priority or 0,
-        retry=operator.retry_of(draft.target),
+        retry=context.retry_of(draft.target),
         timeout=defaults.timeout or None,
         zone_data=tzdata_version(),
     )
-    schedule = anchored(replace(bare, **draft.given()), now)
+    schedule = anchored(replace(bare, **draft.given_fields()), now, context.budget)
     check_bounds(schedule)
     return replace(schedule, planned_through=first_watermark(now, schedule.starts_at))
 
 
-def edited_from(schedule: Schedule, draft: ScheduleDraft, now: datetime) -> Schedule:
-    """The schedule with the given fields changed."""
-    given = draft.given()
-    edited = anchored(replace(schedule, **given), now)
-    check_bounds(edited)
-    return revived(schedule, replace(edited, version=schedule.version + 1, updated_at=now))
-
-
-def declared_from(
-    operator: Operator, before: Schedule, draft: ScheduleDraft, now: datetime
+def edit_schedule(
+    context: OperationContext, schedule: Schedule, draft: ScheduleDraft, now: datetime
 ) -> Schedule:
-    """The schedule as the draft alone describes it, over the one that has its key.
+    """The schedule with the given fields changed."""
+    given = draft.given_fields()
+    edited = anchored(replace(schedule, **given), now, context.budget)
+    check_bounds(edited)
+    return reactivate(schedule, replace(edited, version=schedule.version + 1, updated_at=now))
+
+
+def redeclare_schedule(
+    context: OperationContext, before: Schedule, draft: ScheduleDraft, now: datetime
+) -> Schedule:
+    """The schedule as the draft alone describes it, replacing the one with the same key.
 
     Its identity, its anchor and whether it is paused stay.
     """
@@ -112,29 +149,31 @@ def declared_from(
         draft = replace(draft, recurrence=anchored_like(before.recurrence, draft.recurrence))
     status = before.status if draft.status is UNSET else draft.status
     declared = replace(
-        created_from(operator, draft, now, before.id),
+        build_schedule(context, draft, now, before.id),
         status=status,
         created_at=before.created_at,
         planned_through=before.planned_through,
         plan_at=before.plan_at,
         version=before.version + 1,
     )
-    return revived(before, declared)
+    return reactivate(before, declared)
 
 
-def anchored(schedule: Schedule, now: datetime) -> Schedule:
-    """The schedule with a rule that knows when it begins."""
+def anchored(schedule: Schedule, now: datetime, budget: Budget | None = None) -> Schedule:
+    """The schedule with an anchor where its rule has no start."""
     if not needs_anchor(schedule.recurrence):
         return schedule
     try:
-        return replace(schedule, recurrence=anchor(schedule.recurrence, now))
+        return replace(schedule, recurrence=anchor(schedule.recurrence, now, budget))
+    except TooCostly:
+        raise
     except BadRecurrence as error:
-        raise bad_rule(rule_form(schedule), error) from None
+        raise bad_rule(rule_form(schedule.recurrence), error) from None
 
 
-def revived(before: Schedule, after: Schedule) -> Schedule:
-    """A finished schedule goes on when its rule has changed."""
-    if after.status is ScheduleStatus.FINISHED and is_ruled_anew(before, after):
+def reactivate(before: Schedule, after: Schedule) -> Schedule:
+    """Reactivate a finished schedule whose rule has changed."""
+    if after.status is ScheduleStatus.FINISHED and rule_changed(before, after):
         return replace(after, status=ScheduleStatus.ACTIVE)
     return after
 
@@ -145,29 +184,30 @@ def check_bounds(schedule: Schedule) -> None:
         raise Invalid("ends_at must not be before starts_at", "ends_at")
 
 
-def check_fires(operator: Operator, schedule: Schedule, now: datetime) -> None:
-    """Refuse a rule without any occurrence from now on: nobody means that."""
+def check_fires(context: OperationContext, schedule: Schedule, now: datetime) -> None:
+    """Refuse a rule without future occurrences, which is always a mistake."""
     active = replace(schedule, status=ScheduleStatus.ACTIVE)
-    if next_at(active, now, operator.read) is None:
+    if next_at(active, now, context.compile) is None:
         raise Invalid(
             "The schedule would never run: its rule has no occurrence from now on,"
             " within starts_at and ends_at",
-            rule_form(schedule),
+            rule_form(schedule.recurrence),
         )
 
 
-def rule_form(schedule: Schedule) -> str:
-    return FORM_OF_KIND.get(schedule.recurrence.kind, "recurrence")
+def rule_form(rule: RecurrenceSpec | UnsetType) -> str:
+    """The field of a body that holds such a rule."""
+    return "recurrence" if rule is UNSET else FORM_OF_KIND.get(rule.kind, "recurrence")
 
 
-def is_ruled_anew(before: Schedule, after: Schedule) -> bool:
+def rule_changed(before: Schedule, after: Schedule) -> bool:
     """Whether an edit changed when the schedule fires."""
     fields = ("recurrence", "starts_at", "ends_at")
     return any(getattr(before, field) != getattr(after, field) for field in fields)
 
 
-def is_planned_anew(before: Schedule, after: Schedule) -> bool:
-    """Whether an edit changed which jobs the schedule has, so that they are made again."""
+def plan_changed(before: Schedule, after: Schedule) -> bool:
+    """Whether an edit changed the schedule's jobs, so that they must be planned again."""
     return any(getattr(before, field) != getattr(after, field) for field in PLANNED_BY)
 
 
@@ -175,16 +215,21 @@ def same_but_for_edits(before: Schedule, after: Schedule) -> bool:
     return before == replace(after, **{field: getattr(before, field) for field in EDITS})
 
 
-def job_from(operator: Operator, draft: JobDraft, now: datetime, id: str, prefix: str = "") -> Job:
-    """A new job; what the draft leaves open comes from its task, else from the service."""
-    target = checked_target(operator, draft.target, f"{prefix}target.http")
-    defaults = operator.defaults_of(target)
+def job_from(
+    context: OperationContext, draft: JobDraft, now: datetime, id: str, prefix: str = ""
+) -> Job:
+    """A new job; fields missing in the draft come from its task, else from the service."""
+    target = checked_target(context, draft.target, f"{prefix}target.http")
+    kind = "http" if isinstance(target, HttpTarget) else "message"
+    target = with_credentials_of(None, target, fields_under(f"{prefix}target.{kind}."))
+    target = encrypted_target(context.cipher, target, field=f"{prefix}target")
+    defaults = context.defaults_of(target)
     due_at = draft.run_at or (now + draft.delay if draft.delay else now)
     if draft.expires_at is not None and draft.expires_at <= max(due_at, now):
         raise Invalid(
             f"{prefix}expires_at must be later than the job is due", f"{prefix}expires_at"
         )
-    policy = operator.retry_of(target)
+    policy = context.retry_of(target)
     return Job(
         id=JobId(id),
         target=target,

@@ -1,59 +1,78 @@
-"""The verbs of jobs."""
+"""The operations of jobs."""
 
+import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 
 from msgspec import UNSET
 
 from onbeat.model.errors import Conflict, NotFound
 from onbeat.model.job import Job, JobState
+from onbeat.model.limits import ASIDE_JOBS_MIN
 from onbeat.model.page import JobFilter
+from onbeat.operations.context import OperationContext
 from onbeat.operations.drafts import job_from
-from onbeat.operations.operator import Operator
 from onbeat.ports.store import Enqueued as Stored
-from onbeat.wire.jobs import JobAnswer, JobDraft, job_answer, job_detail, read_jobs, read_reason
-from onbeat.wire.requests import CancelJob, Enqueue, Enqueued, JobById, JobsAnswer, ListJobs
+from onbeat.wire.jobs import EnqueueBody, JobInfo, job_answer, job_detail, read_jobs, read_reason
+from onbeat.wire.requests import (
+    CancelJob,
+    Created,
+    Enqueue,
+    EnqueueAnswer,
+    JobById,
+    JobsAnswer,
+    ListJobs,
+)
 from onbeat.wire.values import job_id, schedule_id
 
 ABSENT = "Job not found"
 CANCELLED_BY_CALLER = "cancelled by request"
 
 
-async def enqueue(operator: Operator, request: Enqueue) -> Enqueued:
-    """One job, or many in one write."""
-    body = request.jobs
+async def enqueue(context: OperationContext, request: Enqueue) -> EnqueueAnswer:
+    """One job, or many in one transaction."""
+    await context.check_capacity()
+    body, now = request.jobs, context.clock.now()
+    bodies = () if body.jobs is UNSET else body.jobs
+    ids = context.randomness.ids(max(len(bodies), 1))
+    if len(bodies) >= ASIDE_JOBS_MIN:
+        jobs = await asyncio.to_thread(jobs_of, context, body, now, ids)
+    else:
+        jobs = jobs_of(context, body, now, ids)
+    answer = answer_of_one if body.jobs is UNSET else answer_of_many
+    return answer(await context.store.enqueue(jobs, context.keyed_request(answer, ids)))
+
+
+def jobs_of(
+    context: OperationContext, body: EnqueueBody, now: datetime, ids: Sequence[str]
+) -> list[Job]:
     many = body.jobs is not UNSET
-    stored = await add(operator, read_jobs(body), many=many)
-    if many:
-        existing = tuple(one.id for one in stored if not one.created)
-        return Enqueued(ids=tuple(one.id for one in stored), existing=existing or UNSET)
-    (one,) = stored
-    return Enqueued(id=one.id, created=UNSET if one.created else False)
-
-
-async def add(
-    operator: Operator, drafts: Sequence[JobDraft], *, many: bool = True
-) -> Sequence[Stored]:
-    """The same from drafts, for callers in this process."""
-    await operator.check_room()
-    now = operator.clock.now()
-    ids = operator.chance.ids(len(drafts))
-    jobs = [
-        job_from(operator, draft, now, id, f"jobs[{place}]." if many else "")
-        for place, (draft, id) in enumerate(zip(drafts, ids, strict=True))
+    return [
+        job_from(context, draft, now, id, f"jobs[{place}]." if many else "")
+        for place, (draft, id) in enumerate(zip(read_jobs(body), ids, strict=True))
     ]
-    return await operator.store.enqueue(jobs)
 
 
-async def show(operator: Operator, request: JobById) -> JobAnswer:
-    """The job with its tries and its history."""
-    job = await found(operator, request.id)
-    attempts = await operator.store.attempts(job.id)
-    return job_detail(job, attempts, await operator.store.transitions(job.id))
+def answer_of_many(stored: Sequence[Stored]) -> EnqueueAnswer:
+    existing = tuple(one.id for one in stored if not one.created)
+    return EnqueueAnswer(ids=tuple(one.id for one in stored), existing=existing or UNSET)
 
 
-async def list_jobs(operator: Operator, request: ListJobs) -> JobsAnswer:
+def answer_of_one(stored: Sequence[Stored]) -> EnqueueAnswer:
+    (one,) = stored
+    return EnqueueAnswer(id=one.id, created=UNSET if one.created else False)
+
+
+async def show(context: OperationContext, request: JobById) -> JobInfo:
+    """The job with its attempts and its history."""
+    job = await get_job(context, request.id)
+    attempts = await context.store.attempts(job.id)
+    return job_detail(job, attempts, await context.store.transitions(job.id))
+
+
+async def list_jobs(context: OperationContext, request: ListJobs) -> JobsAnswer:
     """Newest first."""
-    page = await operator.store.jobs(
+    page = await context.store.jobs(
         JobFilter(
             state=request.state,
             queue=request.queue or None,
@@ -70,10 +89,10 @@ async def list_jobs(operator: Operator, request: ListJobs) -> JobsAnswer:
     )
 
 
-async def cancel(operator: Operator, request: CancelJob) -> JobAnswer:
-    """A waiting job ends at once; a running one is asked to stop."""
+async def cancel(context: OperationContext, request: CancelJob) -> JobInfo:
+    """Cancel a waiting job at once; ask a running one to stop."""
     id, reason = job_id(request.id), read_reason(request.why, CANCELLED_BY_CALLER)
-    (job,) = await operator.store.cancel([id], reason, operator.clock.now())
+    (job,) = await context.store.cancel([id], reason, context.clock.now())
     if job is None:
         raise NotFound(ABSENT)
     if job.state in {JobState.SUCCEEDED, JobState.FAILED}:
@@ -81,19 +100,31 @@ async def cancel(operator: Operator, request: CancelJob) -> JobAnswer:
     return job_answer(job)
 
 
-async def retry(operator: Operator, request: JobById) -> JobAnswer:
-    """A failed or cancelled job waits again, due now, with a fresh budget of tries."""
+async def retry(context: OperationContext, request: JobById) -> JobInfo:
+    """Make a failed or cancelled job wait again, due now, with a new budget of attempts."""
     id = job_id(request.id)
-    (job,) = await operator.store.retry([id], operator.clock.now())
+    keyed = context.keyed_request(lambda jobs: Created(check_retried(jobs).id), [id])
+    return job_answer(check_retried(await context.store.retry([id], context.clock.now(), keyed)))
+
+
+def check_retried(jobs: Sequence[Job | None]) -> Job:
+    (job,) = jobs
     if job is None:
         raise NotFound(ABSENT)
     if job.state is not JobState.WAITING:
-        raise Conflict(f"Job {id} is {job.state}; only failed and cancelled jobs can be retried")
-    return job_answer(job)
+        raise Conflict(
+            f"Job {job.id} is {job.state}; only failed and cancelled jobs can be retried"
+        )
+    return job
 
 
-async def found(operator: Operator, id: str) -> Job:
-    job = await operator.store.job(job_id(id))
+async def retry_again(context: OperationContext, request: JobById) -> JobInfo:
+    """A repeated retry request returns the current state of the job."""
+    return job_answer(await get_job(context, request.id))
+
+
+async def get_job(context: OperationContext, id: str) -> Job:
+    job = await context.store.job(job_id(id))
     if job is None:
         raise NotFound(ABSENT)
     return job

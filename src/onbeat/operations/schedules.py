@@ -1,36 +1,46 @@
-"""The verbs of schedules."""
+"""The operations of schedules."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import TypeVar
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from onbeat.model.errors import BadRecurrence, Conflict, Invalid, NotFound
+from onbeat.model.errors import BadRecurrence, Conflict, Invalid, NotFound, TooCostly
 from onbeat.model.ids import ScheduleId
+from onbeat.model.job import Job
+from onbeat.model.limits import SHOWN_STEPS_MAX
 from onbeat.model.page import ScheduleFilter
 from onbeat.model.plan import Plan
 from onbeat.model.schedule import Schedule, ScheduleStatus
+from onbeat.operations.context import OperationContext
 from onbeat.operations.drafts import (
+    build_schedule,
     changes_draft,
     check_fires,
-    created_from,
-    declared_from,
-    edited_from,
-    is_planned_anew,
-    is_ruled_anew,
+    edit_schedule,
+    fields_of,
     new_draft,
+    plan_changed,
+    redeclare_schedule,
+    rule_changed,
+    rule_form,
     same_but_for_edits,
+    with_stored,
 )
-from onbeat.operations.operator import Operator
-from onbeat.rules import planning
+from onbeat.recurrence import Budget
+from onbeat.rules import plans
+from onbeat.rules.origins import PLAIN_FIELDS, Fields
+from onbeat.wire.recurrences import form_of, too_costly
 from onbeat.wire.requests import (
     Backfill,
     Backfilled,
     Created,
     CreateSchedule,
-    Done,
     ListSchedules,
-    Put,
+    Message,
+    PutResult,
     PutSchedule,
     ScheduleById,
     SchedulesAnswer,
@@ -46,151 +56,193 @@ from onbeat.wire.schedules import (
 from onbeat.wire.values import read_instant, schedule_id
 
 RACES_MAX = 5
-"""How often an edit is begun anew because another one came between."""
+"""How often an edit is retried after a concurrent edit."""
 
 ABSENT = "Schedule not found"
-UPDATED = Done("Schedule updated successfully.")
-DELETED = Done("Schedule and associated events deleted.")
-PAUSED = Done("Schedule paused.")
-RESUMED = Done("Schedule resumed.")
+UPDATED = Message("Schedule updated successfully.")
+DELETED = Message("Schedule and associated events deleted.")
+PAUSED = Message("Schedule paused.")
+RESUMED = Message("Schedule resumed.")
 PASSED_PAUSED = "paused"
 
-Edit = Callable[[Schedule, datetime], Schedule]
+Edit = Callable[[OperationContext, Schedule, datetime], Schedule]
+Found = TypeVar("Found")
 
 
-async def create(operator: Operator, request: CreateSchedule) -> Created:
-    """A new schedule, with its first jobs, under an id of its own."""
-    schedule = await add(operator, new_draft(operator, request.schedule))
+async def create(context: OperationContext, request: CreateSchedule) -> Created:
+    """Create a schedule with its first jobs, under a new id."""
+    body = request.schedule
+    draft = await compute_rule(context, form_of(body), lambda it: new_draft(it, body))
+    schedule = await add(context, with_stored(context, None, draft, fields_of(body)))
     return Created(schedule.id)
 
 
-async def add(operator: Operator, draft: ScheduleDraft) -> Schedule:
-    """The same from a draft, for callers in this process whose rule has no outer form."""
-    await operator.check_room()
-    now = operator.clock.now()
-    schedule = created_from(operator, draft, now)
-    check_fires(operator, schedule, now)
-    await operator.store.add_schedule(schedule, first_plan(operator, schedule, now))
+async def add(context: OperationContext, draft: ScheduleDraft) -> Schedule:
+    """The same from a draft, for callers in this process whose rule has no serialized form."""
+    await context.check_capacity()
+    now = context.clock.now()
+
+    def build(operator: OperationContext) -> tuple[Schedule, Plan]:
+        schedule = build_schedule(operator, draft, now)
+        check_fires(operator, schedule, now)
+        return schedule, first_plan(operator, schedule, now)
+
+    schedule, plan = await compute_rule(context, rule_form(draft.recurrence), build)
+    keyed = context.keyed_request(lambda _: Created(schedule.id))
+    await context.store.add_schedule(schedule, plan, keyed)
     return schedule
 
 
-async def put(operator: Operator, request: PutSchedule) -> Put:
-    """The schedule with this key is as described: created, changed or left as it is."""
+async def compute_rule(
+    context: OperationContext, form: str, work: Callable[[OperationContext], Found]
+) -> Found:
+    """The result of `work`; a rule that takes too many steps is refused by its field."""
+    try:
+        return await context.compute(work)
+    except TooCostly as error:
+        raise too_costly(form, error) from None
+
+
+async def put(context: OperationContext, request: PutSchedule) -> PutResult:
+    """Create the schedule with this key, update it, or leave it unchanged."""
     key = request.schedule.key or request.key
     if key != request.key:
         raise Invalid("key differs from the one in the path", "key")
     body = replace(request.schedule, key=key, name=request.schedule.name or key)
-    return await declare(operator, key, new_draft(operator, body))
+    draft = await compute_rule(context, form_of(body), lambda it: new_draft(it, body))
+    return await declare(context, key, draft, fields_of(body))
 
 
-async def declare(operator: Operator, key: str, draft: ScheduleDraft) -> Put:
-    """The same from a draft."""
-    draft = replace(draft, key=read_key(key))
+async def declare(
+    context: OperationContext, key: str, draft: ScheduleDraft, fields: Fields = PLAIN_FIELDS
+) -> PutResult:
+    """The same from a draft; `fields` are the names of its credential fields."""
+    given = replace(draft, key=read_key(key))
     for _ in range(RACES_MAX):
-        before = await operator.store.schedule_by_key(key)
+        before = await context.store.schedule_by_key(key)
+        draft = with_stored(context, before, given, fields)
         if before is None:
             try:
-                return Put((await add(operator, draft)).id)
+                return PutResult((await add(context, draft)).id)
             except Conflict:
                 continue
-        now = operator.clock.now()
-        after = declared_from(operator, before, draft, now)
+        now = context.clock.now()
+        after = await redeclare(context, before, draft, now)
         if same_but_for_edits(before, after):
-            return Put(before.id, created=False, changed=False)
-        if await store_edit(operator, before, after, now):
-            return Put(before.id, created=False)
+            return PutResult(before.id, created=False, changed=False)
+        if await store_edit(context, before, after, now):
+            return PutResult(before.id, created=False)
     raise Conflict(f"Schedule {key} is being changed by others; try again")
 
 
-async def update(operator: Operator, request: UpdateSchedule) -> Done:
-    """Only what is given changes. Waiting jobs follow the new rule at once."""
+async def redeclare(
+    context: OperationContext, before: Schedule, draft: ScheduleDraft, now: datetime
+) -> Schedule:
+    form = rule_form(draft.recurrence)
+    return await compute_rule(context, form, lambda it: redeclare_schedule(it, before, draft, now))
 
-    def change(schedule: Schedule, now: datetime) -> Schedule:
-        return edited_from(schedule, changes_draft(operator, request.changes, schedule), now)
 
-    await edit(operator, request.id, change)
+async def update(context: OperationContext, request: UpdateSchedule) -> Message:
+    """Change only the given fields. Waiting jobs follow the new rule at once."""
+
+    def change(operator: OperationContext, schedule: Schedule, now: datetime) -> Schedule:
+        draft = changes_draft(operator, request.changes, schedule)
+        return edit_schedule(operator, schedule, draft, now)
+
+    await edit(context, request.id, change)
     return UPDATED
 
 
-async def pause(operator: Operator, request: ScheduleById) -> Done:
-    """Its waiting jobs go; what runs, runs on."""
-    await edit(operator, request.id, with_status(ScheduleStatus.PAUSED))
+async def pause(context: OperationContext, request: ScheduleById) -> Message:
+    """Remove its waiting jobs; running jobs continue."""
+    await edit(context, request.id, with_status(ScheduleStatus.PAUSED))
     return PAUSED
 
 
-async def resume(operator: Operator, request: ScheduleById) -> Done:
-    """It goes on from now; what it passed over meanwhile does not run."""
-    await edit(operator, request.id, with_status(ScheduleStatus.ACTIVE))
+async def resume(context: OperationContext, request: ScheduleById) -> Message:
+    """Continue from now; occurrences missed during the pause do not run."""
+    await edit(context, request.id, with_status(ScheduleStatus.ACTIVE))
     return RESUMED
 
 
 def with_status(status: ScheduleStatus) -> Edit:
-    def change(schedule: Schedule, now: datetime) -> Schedule:
+    def change(context: OperationContext, schedule: Schedule, now: datetime) -> Schedule:
         if schedule.status in {status, ScheduleStatus.FINISHED}:
             return schedule
-        return edited_from(schedule, ScheduleDraft(status=status), now)
+        return edit_schedule(context, schedule, ScheduleDraft(status=status), now)
 
     return change
 
 
-async def edit(operator: Operator, id: str, change: Edit) -> None:
-    """Store what `change` makes of the schedule, anew where another edit came between."""
+async def edit(context: OperationContext, id: str, change: Edit) -> None:
+    """Store the result of `change`, and try again after a concurrent edit."""
     for _ in range(RACES_MAX):
-        before = await found(operator, id)
-        now = operator.clock.now()
-        after = change(before, now)
-        if after is before or await store_edit(operator, before, after, now):
+        before = await get_schedule(context, id)
+        now = context.clock.now()
+        after = await apply_change(context, change, before, now)
+        if after is before or await store_edit(context, before, after, now):
             return
     raise Conflict("The schedule is being changed by others; try again")
 
 
-async def store_edit(operator: Operator, before: Schedule, after: Schedule, now: datetime) -> bool:
-    if is_ruled_anew(before, after):
-        check_fires(operator, after, now)
-    if not is_planned_anew(before, after):
-        return await operator.store.update_schedule(after, None, now)
-    await judge_late(operator, before, now)
-    plan = next_plan(operator, before, after, now)
+async def apply_change(
+    context: OperationContext, change: Edit, before: Schedule, now: datetime
+) -> Schedule:
+    form = rule_form(before.recurrence)
+    return await compute_rule(context, form, lambda it: change(it, before, now))
+
+
+async def store_edit(
+    context: OperationContext, before: Schedule, after: Schedule, now: datetime
+) -> bool:
+    form = rule_form(after.recurrence)
+    if rule_changed(before, after):
+        await compute_rule(context, form, lambda it: check_fires(it, after, now))
+    if not plan_changed(before, after):
+        return await context.store.update_schedule(after, None, now)
+    await judge_late(context, before, now)
+    plan = await compute_rule(context, form, lambda it: next_plan(it, before, after, now))
     planned = replace(after, planned_through=plan.planned_through, plan_at=plan.plan_at)
-    return await operator.store.update_schedule(planned, plan, now)
+    return await context.store.update_schedule(planned, plan, now)
 
 
-async def judge_late(operator: Operator, before: Schedule, now: datetime) -> None:
-    """Occurrences that are late under the old rule get their disposition from it, not from none.
+async def judge_late(context: OperationContext, before: Schedule, now: datetime) -> None:
+    """Give late occurrences of the old rule their disposition before the rule changes.
 
-    There are some only when no planner came by for longer than the horizon.
+    They exist only when no planner ran for longer than the horizon.
     """
     if before.status is not ScheduleStatus.ACTIVE or before.planned_through >= now:
         return
     try:
-        ids, read = operator.chance.ids, operator.read
-        late = planning.plan(before, now, operator.horizon, ids, read)
+        late = await context.compute(lambda it: first_plan(it, before, now))
     except Exception:  # noqa: BLE001  a user's own function of time may raise anything
         return
-    await operator.store.apply_plans([late])
+    await context.store.apply_plans([late])
 
 
-def first_plan(operator: Operator, schedule: Schedule, now: datetime) -> Plan:
+def first_plan(context: OperationContext, schedule: Schedule, now: datetime) -> Plan:
     if schedule.status is ScheduleStatus.PAUSED:
         return no_plan(schedule, schedule.planned_through)
-    return planning.plan(schedule, now, operator.horizon, operator.chance.ids, operator.read)
+    return plans.plan(schedule, now, context.horizon, context.randomness.ids, context.compile)
 
 
-def next_plan(operator: Operator, before: Schedule, after: Schedule, now: datetime) -> Plan:
-    """What an edited schedule has from now on; what it passed over while paused is noted."""
+def next_plan(context: OperationContext, before: Schedule, after: Schedule, now: datetime) -> Plan:
+    """The plan of an edited schedule from now on; occurrences missed while paused become skips."""
     was_paused = before.status is ScheduleStatus.PAUSED
-    # A pause takes back what was planned ahead, so nothing after it has been dealt with.
+    # A pause takes back planned jobs, so no later occurrence has a disposition.
     since = min(before.planned_through, before.updated_at if was_paused else now)
     if after.status is ScheduleStatus.PAUSED:
         return no_plan(after, since)
     begun = replace(after, planned_through=since)
     passed = PASSED_PAUSED if was_paused else None
     try:
-        return planning.replan(
-            begun, now, operator.horizon, operator.chance.ids, passed, operator.read
+        return plans.replan(
+            begun, now, context.horizon, context.randomness.ids, passed, context.compile
         )
+    except TooCostly:
+        raise
     except BadRecurrence:
-        # The rule lives in another program; its planner goes on from here.
+        # The rule exists only in another program, whose planner continues.
         return replace(no_plan(after, now), plan_at=now)
 
 
@@ -203,21 +255,21 @@ def no_plan(schedule: Schedule, planned_through: datetime) -> Plan:
     )
 
 
-async def delete(operator: Operator, request: ScheduleById) -> Done:
-    """Its waiting jobs are cancelled; its history stays readable."""
-    if not await operator.store.delete_schedule(schedule_id(request.id), operator.clock.now()):
+async def delete(context: OperationContext, request: ScheduleById) -> Message:
+    """Cancel its waiting jobs; its history stays readable."""
+    if not await context.store.delete_schedule(schedule_id(request.id), context.clock.now()):
         raise NotFound(ABSENT)
     return DELETED
 
 
-async def show(operator: Operator, request: ScheduleById) -> ScheduleAnswer:
-    return shown(operator, await found(operator, request.id), operator.clock.now())
+async def show(context: OperationContext, request: ScheduleById) -> ScheduleAnswer:
+    schedule = await get_schedule(context, request.id)
+    return (await schedule_answers(context, [schedule]))[0]
 
 
-async def list_schedules(operator: Operator, request: ListSchedules) -> SchedulesAnswer:
+async def list_schedules(context: OperationContext, request: ListSchedules) -> SchedulesAnswer:
     """Newest first."""
-    now = operator.clock.now()
-    page = await operator.store.schedules(
+    page = await context.store.schedules(
         ScheduleFilter(
             status=request.status,
             q=request.q or None,
@@ -226,54 +278,87 @@ async def list_schedules(operator: Operator, request: ListSchedules) -> Schedule
         )
     )
     return SchedulesAnswer(
-        schedules=tuple(shown(operator, schedule, now) for schedule in page.items),
+        schedules=tuple(await schedule_answers(context, page.items)),
         page=request.page,
         limit=request.limit,
         total=page.total or 0,
     )
 
 
-async def trigger(operator: Operator, request: ScheduleById) -> Triggered:
-    """One job of the schedule now, beside its calendar."""
-    await operator.check_room()
-    schedule = await found(operator, request.id)
-    job = planning.triggered(schedule, operator.clock.now(), operator.fresh_id())
-    await operator.store.enqueue([job])
-    return Triggered(job.id)
+async def trigger(context: OperationContext, request: ScheduleById) -> Triggered:
+    """Create one job of the schedule now, independent of its occurrences."""
+    await context.check_capacity()
+    schedule = await get_schedule(context, request.id)
+    job = plans.triggered_job(schedule, context.clock.now(), context.fresh_id())
+    answer = Triggered(job.id)
+    await context.store.enqueue([job], context.keyed_request(lambda _: answer, [job.id]))
+    return answer
 
 
-async def backfill(operator: Operator, request: Backfill) -> Backfilled:
-    """Jobs for past occurrences that have none; repeating it adds nothing."""
-    await operator.check_room()
+async def backfill(context: OperationContext, request: Backfill) -> Backfilled:
+    """Create jobs for past occurrences without one; repeating it adds nothing."""
+    await context.check_capacity()
     first = read_instant(request.span.first, "from")
     last = read_instant(request.span.last, "to")
     if last < first:
         raise Invalid("to must not be before from", "to")
-    schedule, limit = await found(operator, request.id), request.span.limit
-    now = operator.clock.now()
-    jobs = planning.backfilled(
-        schedule, first, last, limit, now, operator.chance.ids, operator.read
-    )
-    added = await operator.store.backfill(schedule.id, jobs, ())
-    if len(jobs) < limit:
-        return Backfilled(added)
-    return Backfilled(added, jobs[-1].occurrence or last)
+    schedule, limit = await get_schedule(context, request.id), request.span.limit
+    now = context.clock.now()
+
+    def jobs_of(operator: OperationContext) -> tuple[Job, ...]:
+        ids, read = operator.randomness.ids, operator.compile
+        return plans.backfill_jobs(schedule, first, last, limit, now, ids, read)
+
+    jobs = await compute_rule(context, "from", jobs_of)
+    through = UNSET if len(jobs) < limit else jobs[-1].occurrence or last
+
+    def answer(added: int) -> Backfilled:
+        return Backfilled(added, through)
+
+    keyed = context.keyed_request(answer, [job.id for job in jobs])
+    return answer(await context.store.backfill(schedule.id, jobs, (), keyed))
 
 
-async def found(operator: Operator, id: str) -> Schedule:
-    schedule = await operator.store.schedule(ScheduleId(schedule_id(id)))
+async def get_schedule(context: OperationContext, id: str) -> Schedule:
+    schedule = await context.store.schedule(ScheduleId(schedule_id(id)))
     if schedule is None:
         raise NotFound(ABSENT)
     return schedule
 
 
-def shown(operator: Operator, schedule: Schedule, now: datetime) -> ScheduleAnswer:
-    return schedule_answer(schedule, upcoming(operator, schedule, now))
+async def schedule_answers(
+    context: OperationContext, schedules: Sequence[Schedule]
+) -> list[ScheduleAnswer]:
+    """Schedules with their next occurrences; long searches run in a thread."""
+    now = context.clock.now()
+    at: dict[ScheduleId, datetime | None] = {}
+    costly: list[Schedule] = []
+    for schedule in schedules:
+        try:
+            at[schedule.id] = upcoming(context.with_budget(Budget(SHOWN_STEPS_MAX)), schedule, now)
+        except TooCostly:
+            costly.append(schedule)
+    if costly:
+        at |= await context.compute_aside(
+            lambda it: {schedule.id: upcoming_if_any(it, schedule, now) for schedule in costly}
+        )
+    return [schedule_answer(schedule, at[schedule.id]) for schedule in schedules]
 
 
-def upcoming(operator: Operator, schedule: Schedule, now: datetime) -> datetime | None:
-    """The next occurrence; None too for a rule that cannot be asked here."""
+def upcoming(context: OperationContext, schedule: Schedule, now: datetime) -> datetime | None:
+    """The next occurrence; None also for a rule that fails here. Raises `TooCostly`."""
     try:
-        return planning.next_at(schedule, now, operator.read)
+        return plans.next_at(schedule, now, context.compile)
+    except TooCostly:
+        raise
     except Exception:  # noqa: BLE001  a user's own function of time may raise anything
+        return None
+
+
+def upcoming_if_any(
+    context: OperationContext, schedule: Schedule, now: datetime
+) -> datetime | None:
+    try:
+        return upcoming(context, schedule, now)
+    except TooCostly:
         return None

@@ -1,4 +1,4 @@
-"""Every operation once: the API in one page, from which each surface is made."""
+"""The table of all operations, from which every interface is generated."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Generic, Literal, TypeVar
@@ -6,25 +6,38 @@ from typing import Any, Final, Generic, Literal, TypeVar
 import msgspec
 
 from onbeat.model.limits import BULK_REQUEST_BYTES_MAX, REQUEST_BYTES_MAX
+from onbeat.model.principal import Scope
 from onbeat.operations import (
+    audit,
+    dead_letters,
     events,
+    explain,
     forecasts,
     jobs,
-    letters,
-    places,
+    keys,
+    queues,
     recurrences,
+    remote_workers,
     schedules,
-    whys,
-    working,
+    secrets,
+    stats,
+    workers,
 )
-from onbeat.operations.operator import Operator
+from onbeat.operations.context import OperationContext
+from onbeat.wire.access import (
+    AuditListAnswer,
+    CreatedKey,
+    CreateKey,
+    KeyByName,
+    KeysAnswer,
+    ListAudit,
+)
+from onbeat.wire.dead_letters import DeadLetterDetail, DeadLettersAnswer, Replayed
 from onbeat.wire.events import EventsAnswer
 from onbeat.wire.forecasts import AskForecast, ForecastAnswer
-from onbeat.wire.jobs import JobAnswer
-from onbeat.wire.letters import LetterDetail, LettersAnswer, Replayed
-from onbeat.wire.places import QueueAnswer, QueuesAnswer, QueueState, StatsAnswer, WorkersAnswer
+from onbeat.wire.jobs import JobInfo
+from onbeat.wire.queues import QueueAnswer, QueuesAnswer, QueueState
 from onbeat.wire.recurrences import Preview
-from onbeat.wire.reports import ClaimedAnswer, RenewedAnswer, SettledAnswer, WorkAnswer
 from onbeat.wire.requests import (
     Backfill,
     Backfilled,
@@ -32,21 +45,23 @@ from onbeat.wire.requests import (
     ClaimJobs,
     Created,
     CreateSchedule,
-    Done,
+    DeadLetterById,
     Enqueue,
-    Enqueued,
+    EnqueueAnswer,
+    Explanation,
     JobById,
     JobsAnswer,
-    LetterById,
     LimitQueue,
+    ListDeadLetters,
     ListEvents,
     ListJobs,
-    ListLetters,
+    ListQueues,
     ListSchedules,
     ListWorkers,
-    Nothing,
+    Message,
+    NoParams,
     PreviewRecurrence,
-    Put,
+    PutResult,
     PutSchedule,
     QueueByName,
     RenewJob,
@@ -56,9 +71,12 @@ from onbeat.wire.requests import (
     StartJob,
     Triggered,
     UpdateSchedule,
-    Why,
 )
 from onbeat.wire.schedules import ScheduleAnswer
+from onbeat.wire.secrets import Reencrypt, ReencryptedAnswer
+from onbeat.wire.stats import StatsAnswer
+from onbeat.wire.worker_results import ClaimedAnswer, RenewedAnswer, SettledAnswer, WorkAnswer
+from onbeat.wire.workers import WorkersAnswer
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
@@ -66,24 +84,35 @@ Method = Literal["GET", "POST", "PUT", "DELETE"]
 
 
 class Operation(msgspec.Struct, Generic[Request, Answer], frozen=True, kw_only=True):
-    """One verb and how it is reached.
+    """One operation and its HTTP form.
 
-    `body` names the field of the request that an HTTP body fills; the other fields come from the
-    path and the query. An answer whose `created` is false has status 200.
+    `body` names the request field that the HTTP body fills; the other fields come from the path and
+    the query. `former_path` still works but is undocumented. An answer whose `created` is false has
+    status 200. The caller needs `scope`. With `takes_key` a request may have an idempotency key;
+    `again` rebuilds its answer where none is stored.
     """
 
     name: str
     id: str
     summary: str
-    function: Callable[[Operator, Request], Awaitable[Answer]]
+    function: Callable[[OperationContext, Request], Awaitable[Answer]]
     request: type[Request]
     answer: type[Answer]
     method: Method
     path: str
+    former_path: str | None = None
     status: int = 200
     body: str | None = None
     body_required: bool = True
     body_bytes_max: int = REQUEST_BYTES_MAX
+    scope: Scope
+    takes_key: bool = False
+    again: Callable[[OperationContext, Request], Awaitable[Answer]] | None = None
+
+    @property
+    def is_audited(self) -> bool:
+        """Whether it is a change by operators or administrators, which is audited."""
+        return self.scope in {Scope.OPERATE, Scope.ADMIN} and self.method != "GET"
 
     @property
     def noun(self) -> str:
@@ -101,6 +130,8 @@ SCHEDULE_CREATE: Final = Operation(
     path="/api/schedules",
     status=201,
     body="schedule",
+    scope=Scope.OPERATE,
+    takes_key=True,
 )
 SCHEDULE_LIST: Final = Operation(
     name="schedule.list",
@@ -111,6 +142,7 @@ SCHEDULE_LIST: Final = Operation(
     answer=SchedulesAnswer,
     method="GET",
     path="/api/schedules",
+    scope=Scope.READ,
 )
 SCHEDULE_PUT: Final = Operation(
     name="schedule.put",
@@ -118,11 +150,13 @@ SCHEDULE_PUT: Final = Operation(
     summary="Create or change the schedule with this key, so that it is as described",
     function=schedules.put,
     request=PutSchedule,
-    answer=Put,
+    answer=PutResult,
     method="PUT",
-    path="/api/schedules/by-key/{key}",
+    path="/api/schedules-by-key/{key}",
+    former_path="/api/schedules/by-key/{key}",
     status=201,
     body="schedule",
+    scope=Scope.OPERATE,
 )
 SCHEDULE_SHOW: Final = Operation(
     name="schedule.show",
@@ -133,6 +167,7 @@ SCHEDULE_SHOW: Final = Operation(
     answer=ScheduleAnswer,
     method="GET",
     path="/api/schedules/{id}",
+    scope=Scope.READ,
 )
 SCHEDULE_UPDATE: Final = Operation(
     name="schedule.update",
@@ -140,10 +175,11 @@ SCHEDULE_UPDATE: Final = Operation(
     summary="Change the given fields of a schedule",
     function=schedules.update,
     request=UpdateSchedule,
-    answer=Done,
+    answer=Message,
     method="PUT",
     path="/api/schedules/{id}",
     body="changes",
+    scope=Scope.OPERATE,
 )
 SCHEDULE_DELETE: Final = Operation(
     name="schedule.delete",
@@ -151,9 +187,10 @@ SCHEDULE_DELETE: Final = Operation(
     summary="Delete a schedule and cancel its waiting jobs; its history stays readable",
     function=schedules.delete,
     request=ScheduleById,
-    answer=Done,
+    answer=Message,
     method="DELETE",
     path="/api/schedules/{id}",
+    scope=Scope.OPERATE,
 )
 SCHEDULE_PAUSE: Final = Operation(
     name="schedule.pause",
@@ -161,9 +198,10 @@ SCHEDULE_PAUSE: Final = Operation(
     summary="Pause a schedule: its waiting jobs go, nothing new comes",
     function=schedules.pause,
     request=ScheduleById,
-    answer=Done,
+    answer=Message,
     method="POST",
     path="/api/schedules/{id}/pause",
+    scope=Scope.OPERATE,
 )
 SCHEDULE_RESUME: Final = Operation(
     name="schedule.resume",
@@ -171,9 +209,10 @@ SCHEDULE_RESUME: Final = Operation(
     summary="Resume a paused schedule from now on",
     function=schedules.resume,
     request=ScheduleById,
-    answer=Done,
+    answer=Message,
     method="POST",
     path="/api/schedules/{id}/resume",
+    scope=Scope.OPERATE,
 )
 SCHEDULE_TRIGGER: Final = Operation(
     name="schedule.trigger",
@@ -184,6 +223,8 @@ SCHEDULE_TRIGGER: Final = Operation(
     answer=Triggered,
     method="POST",
     path="/api/schedules/{id}/trigger",
+    scope=Scope.OPERATE,
+    takes_key=True,
 )
 SCHEDULE_BACKFILL: Final = Operation(
     name="schedule.backfill",
@@ -196,6 +237,8 @@ SCHEDULE_BACKFILL: Final = Operation(
     path="/api/schedules/{id}/backfill",
     status=202,
     body="span",
+    scope=Scope.OPERATE,
+    takes_key=True,
 )
 SCHEDULE_PENDING: Final = Operation(
     name="schedule.events_pending",
@@ -206,6 +249,7 @@ SCHEDULE_PENDING: Final = Operation(
     answer=EventsAnswer,
     method="GET",
     path="/api/schedules/{id}/events/pending",
+    scope=Scope.READ,
 )
 SCHEDULE_HISTORY: Final = Operation(
     name="schedule.events_history",
@@ -216,6 +260,7 @@ SCHEDULE_HISTORY: Final = Operation(
     answer=EventsAnswer,
     method="GET",
     path="/api/schedules/{id}/events/history",
+    scope=Scope.READ,
 )
 RECURRENCE_PREVIEW: Final = Operation(
     name="recurrence.preview",
@@ -227,6 +272,7 @@ RECURRENCE_PREVIEW: Final = Operation(
     method="POST",
     path="/api/recurrence/preview",
     body="recurrence",
+    scope=Scope.READ,
 )
 SCHEDULE_FORECAST: Final = Operation(
     name="schedule.forecast",
@@ -237,6 +283,7 @@ SCHEDULE_FORECAST: Final = Operation(
     answer=ForecastAnswer,
     method="GET",
     path="/api/forecast",
+    scope=Scope.READ,
 )
 JOB_ENQUEUE: Final = Operation(
     name="job.enqueue",
@@ -244,12 +291,14 @@ JOB_ENQUEUE: Final = Operation(
     summary="Enqueue one job, or many in one write",
     function=jobs.enqueue,
     request=Enqueue,
-    answer=Enqueued,
+    answer=EnqueueAnswer,
     method="POST",
     path="/api/jobs",
     status=201,
     body="jobs",
     body_bytes_max=BULK_REQUEST_BYTES_MAX,
+    scope=Scope.SUBMIT,
+    takes_key=True,
 )
 JOB_LIST: Final = Operation(
     name="job.list",
@@ -260,6 +309,7 @@ JOB_LIST: Final = Operation(
     answer=JobsAnswer,
     method="GET",
     path="/api/jobs",
+    scope=Scope.READ,
 )
 JOB_SHOW: Final = Operation(
     name="job.show",
@@ -267,9 +317,10 @@ JOB_SHOW: Final = Operation(
     summary="Show a job with its attempts and its history",
     function=jobs.show,
     request=JobById,
-    answer=JobAnswer,
+    answer=JobInfo,
     method="GET",
     path="/api/jobs/{id}",
+    scope=Scope.READ,
 )
 JOB_CANCEL: Final = Operation(
     name="job.cancel",
@@ -277,11 +328,12 @@ JOB_CANCEL: Final = Operation(
     summary="Cancel a waiting job, or ask a running one to stop",
     function=jobs.cancel,
     request=CancelJob,
-    answer=JobAnswer,
+    answer=JobInfo,
     method="POST",
     path="/api/jobs/{id}/cancel",
     body="why",
     body_required=False,
+    scope=Scope.OPERATE,
 )
 JOB_RETRY: Final = Operation(
     name="job.retry",
@@ -289,164 +341,242 @@ JOB_RETRY: Final = Operation(
     summary="Let a failed or cancelled job wait again, due now",
     function=jobs.retry,
     request=JobById,
-    answer=JobAnswer,
+    answer=JobInfo,
     method="POST",
     path="/api/jobs/{id}/retry",
+    scope=Scope.OPERATE,
+    takes_key=True,
+    again=jobs.retry_again,
 )
 JOB_WHY: Final = Operation(
     name="job.why",
     id="explainJob",
     summary="Why a job does not run, what it waits for, and when it may run",
-    function=whys.why,
+    function=explain.explain,
     request=JobById,
-    answer=Why,
+    answer=Explanation,
     method="GET",
     path="/api/jobs/{id}/why",
+    scope=Scope.READ,
 )
 JOB_CLAIM: Final = Operation(
     name="job.claim",
     id="claimJobs",
-    summary="Take due jobs to run elsewhere, each with a lease",
-    function=working.claim,
+    summary="Claim due jobs for a remote worker, each with a lease",
+    function=remote_workers.claim,
     request=ClaimJobs,
     answer=ClaimedAnswer,
     method="POST",
     path="/api/jobs/claim",
     body="claim",
+    scope=Scope.WORK,
 )
 JOB_START: Final = Operation(
     name="job.start",
     id="startJob",
     summary="Fetch a job that was announced without its arguments",
-    function=working.start,
+    function=remote_workers.start,
     request=StartJob,
     answer=WorkAnswer,
     method="POST",
     path="/api/jobs/{id}/start",
     body="lease",
+    scope=Scope.WORK,
 )
 JOB_RENEW: Final = Operation(
     name="job.renew",
     id="renewJob",
-    summary="Keep the lease of a job that runs elsewhere",
-    function=working.renew,
+    summary="Renew the lease of a job of a remote worker",
+    function=remote_workers.renew,
     request=RenewJob,
     answer=RenewedAnswer,
     method="POST",
     path="/api/jobs/{id}/renew",
     body="lease",
+    scope=Scope.WORK,
 )
 JOB_SETTLE: Final = Operation(
     name="job.settle",
     id="settleJob",
-    summary="Say what a job that ran elsewhere came to",
-    function=working.settle,
+    summary="Settle a job of a remote worker",
+    function=remote_workers.settle,
     request=SettleJob,
     answer=SettledAnswer,
     method="POST",
     path="/api/jobs/{id}/settle",
     body="report",
+    scope=Scope.WORK,
 )
 DEAD_LIST: Final = Operation(
     name="dead.list",
     id="listDeadLetters",
-    summary="List messages that were put aside, newest first",
-    function=letters.list_letters,
-    request=ListLetters,
-    answer=LettersAnswer,
+    summary="List dead letters, newest first",
+    function=dead_letters.list_dead_letters,
+    request=ListDeadLetters,
+    answer=DeadLettersAnswer,
     method="GET",
     path="/api/dead",
+    scope=Scope.READ,
 )
 DEAD_SHOW: Final = Operation(
     name="dead.show",
     id="getDeadLetter",
-    summary="Show a message that was put aside, whole",
-    function=letters.show,
-    request=LetterById,
-    answer=LetterDetail,
+    summary="Show a dead letter in full",
+    function=dead_letters.show,
+    request=DeadLetterById,
+    answer=DeadLetterDetail,
     method="GET",
     path="/api/dead/{id}",
+    scope=Scope.READ,
 )
 DEAD_REPLAY: Final = Operation(
     name="dead.replay",
     id="replayDeadLetter",
-    summary="Try a message again; it goes when it went through",
-    function=letters.replay,
-    request=LetterById,
+    summary="Replay a dead letter; it is deleted on success",
+    function=dead_letters.replay,
+    request=DeadLetterById,
     answer=Replayed,
     method="POST",
     path="/api/dead/{id}/replay",
+    scope=Scope.OPERATE,
+    takes_key=True,
 )
 DEAD_DELETE: Final = Operation(
     name="dead.delete",
     id="deleteDeadLetter",
-    summary="Delete a message that was put aside",
-    function=letters.delete,
-    request=LetterById,
-    answer=Done,
+    summary="Delete a dead letter",
+    function=dead_letters.delete,
+    request=DeadLetterById,
+    answer=Message,
     method="DELETE",
     path="/api/dead/{id}",
+    scope=Scope.OPERATE,
 )
 QUEUE_LIST: Final = Operation(
     name="queue.list",
     id="listQueues",
     summary="Queues that have live jobs, are paused or are limited",
-    function=places.list_queues,
-    request=Nothing,
+    function=queues.list_queues,
+    request=ListQueues,
     answer=QueuesAnswer,
     method="GET",
     path="/api/queues",
+    scope=Scope.READ,
 )
 QUEUE_PAUSE: Final = Operation(
     name="queue.pause",
     id="pauseQueue",
-    summary="Give out no more jobs of a queue",
-    function=places.pause_queue,
+    summary="Stop starting jobs of a queue",
+    function=queues.pause_queue,
     request=QueueByName,
     answer=QueueState,
     method="POST",
     path="/api/queues/{name}/pause",
+    scope=Scope.OPERATE,
 )
 QUEUE_RESUME: Final = Operation(
     name="queue.resume",
     id="resumeQueue",
-    summary="Give out jobs of a queue again",
-    function=places.resume_queue,
+    summary="Start jobs of a queue again",
+    function=queues.resume_queue,
     request=QueueByName,
     answer=QueueState,
     method="POST",
     path="/api/queues/{name}/resume",
+    scope=Scope.OPERATE,
 )
 QUEUE_LIMIT: Final = Operation(
     name="queue.limit",
     id="limitQueue",
     summary="Limit how many jobs of a queue run at once and how often they start",
-    function=places.limit_queue,
+    function=queues.limit_queue,
     request=LimitQueue,
     answer=QueueAnswer,
     method="PUT",
     path="/api/queues/{name}",
     body="limits",
+    scope=Scope.OPERATE,
 )
 WORKER_LIST: Final = Operation(
     name="worker.list",
     id="listWorkers",
     summary="Workers, what they can run, what they run now and whether they are alive",
-    function=places.list_workers,
+    function=workers.list_workers,
     request=ListWorkers,
     answer=WorkersAnswer,
     method="GET",
     path="/api/workers",
+    scope=Scope.READ,
 )
 STATS_SHOW: Final = Operation(
     name="stats.show",
     id="getStats",
     summary="Counts of jobs and schedules by state",
-    function=places.show_stats,
-    request=Nothing,
+    function=stats.show_stats,
+    request=NoParams,
     answer=StatsAnswer,
     method="GET",
     path="/api/stats",
+    scope=Scope.READ,
+)
+KEY_CREATE: Final = Operation(
+    name="key.create",
+    id="createKey",
+    summary="Make a key; the answer is the only place where it is shown",
+    function=keys.create,
+    request=CreateKey,
+    answer=CreatedKey,
+    method="POST",
+    path="/api/keys",
+    status=201,
+    body="key",
+    scope=Scope.ADMIN,
+)
+KEY_LIST: Final = Operation(
+    name="key.list",
+    id="listKeys",
+    summary="List the keys of the store, without the keys themselves",
+    function=keys.list_keys,
+    request=NoParams,
+    answer=KeysAnswer,
+    method="GET",
+    path="/api/keys",
+    scope=Scope.ADMIN,
+)
+KEY_REVOKE: Final = Operation(
+    name="key.revoke",
+    id="revokeKey",
+    summary="Revoke a key: every process rejects it within seconds",
+    function=keys.revoke,
+    request=KeyByName,
+    answer=Message,
+    method="DELETE",
+    path="/api/keys/{name}",
+    scope=Scope.ADMIN,
+)
+SECRETS_ROTATE: Final = Operation(
+    name="secrets.rotate",
+    id="rotateSecrets",
+    summary="Encrypt a part of what is stored with the current key",
+    function=secrets.reencrypt,
+    request=Reencrypt,
+    answer=ReencryptedAnswer,
+    method="POST",
+    path="/api/secrets/rotate",
+    body="part",
+    body_required=False,
+    scope=Scope.ADMIN,
+)
+AUDIT_LIST: Final = Operation(
+    name="audit.list",
+    id="listAudit",
+    summary="Who changed what, newest first",
+    function=audit.list_audit,
+    request=ListAudit,
+    answer=AuditListAnswer,
+    method="GET",
+    path="/api/audit",
+    scope=Scope.ADMIN,
 )
 
 OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
@@ -484,5 +614,10 @@ OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (
     QUEUE_LIMIT,
     WORKER_LIST,
     STATS_SHOW,
+    KEY_CREATE,
+    KEY_LIST,
+    KEY_REVOKE,
+    SECRETS_ROTATE,
+    AUDIT_LIST,
 )
 OPERATIONS_BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

@@ -1,1 +1,1 @@
-"""What the thin half needs from outside, as protocols."""
+"""Protocols of the external dependencies of engine and operations."""

@@ -1,4 +1,4 @@
-"""Time, as it comes in from outside."""
+"""The port of time."""
 
 from datetime import datetime
 from typing import Protocol
@@ -6,9 +6,9 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The present, aware, in UTC."""
+        """The current time, aware, in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds on a clock that is never set; only differences mean something."""
+        """Seconds of a clock that is never set; only differences are meaningful."""
         ...

@@ -1,15 +1,15 @@
-"""What this machine's kernel knows about processes."""
+"""The port to this machine's kernel for the state of processes."""
 
 from typing import Protocol
 
-from onbeat.model.worker import Worker
+from onbeat.model.worker import WorkerRecord
 
 
 class Liveness(Protocol):
-    def is_gone(self, worker: Worker) -> bool:
-        """Whether the worker's process has certainly ended: it ran on this machine, and is no more.
+    def is_gone(self, worker: WorkerRecord) -> bool:
+        """Whether the worker's process has certainly ended: it ran on this machine, and is gone.
 
-        False when it runs, or when it cannot be known from here. This only speeds recovery up;
-        what a worker may write is decided by its tokens.
+        False when it runs, or when its state is unknown here. This only speeds up recovery; tokens
+        decide which writes of a worker count.
         """
         ...

@@ -1,14 +1,16 @@
-"""The durable state, as each of its readers sees it; `Store` is their sum.
+"""The durable state: one protocol for each of its users; `Store` combines them.
 
-What holds for every verb:
+Rules for every method:
 
-- One call is one transaction: all of it or nothing. Many calls may share one commit.
-- A call that returns has been made durable. One that raised `Unavailable` may or may not have been;
-  every verb may be repeated.
+- One call is one transaction: all or nothing. Many calls may share one commit.
+- A call that returns is durable. A call that raised `Unavailable` may or may not be; every method
+  may be repeated.
 - It may be awaited from any event loop, in any thread.
-- Verbs take and give sequences; answers come in the order of what was asked.
+- Methods take and return sequences; results are in the order of the arguments.
 - `now` is the instant that counts as the present: nothing due later is claimed.
-- Driver errors come out as `Unavailable` (worth another try) or `Conflict`, with the cause kept.
+- `keyed` is written in the same transaction. Where another request has its digest, committed or in
+  progress, the method raises `RequestInFlight` and does nothing.
+- Driver errors are raised as `Unavailable` (retryable) or `Conflict`, with the cause kept.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -19,19 +21,21 @@ from typing import Protocol
 import msgspec
 
 from onbeat.model.attempt import Attempt
+from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.event import Stats, Transition
-from onbeat.model.ids import JobId, LetterId, ScheduleId, Token, WorkerId
+from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
+from onbeat.model.ids import DeadLetterId, JobId, ScheduleId, Token, WorkerId
 from onbeat.model.job import Job, Progress
-from onbeat.model.letter import DeadLetter
 from onbeat.model.page import JobFilter, OccurrenceFilter, Page, ScheduleFilter
 from onbeat.model.plan import Plan, Skip
 from onbeat.model.queue import Limits, Queue
 from onbeat.model.schedule import Schedule
-from onbeat.model.worker import Worker
+from onbeat.model.worker import WorkerRecord
+from onbeat.ports.access import AccessStore
 
 
 class Hint(Enum):
-    """What may have changed; a hint may be lost, doubled or wrong.
+    """The kind of change that may have happened; a hint may be lost, doubled or wrong.
 
     JOBS: some may be due. SCHEDULES: some may need planning. CANCELS: running jobs were asked to
     stop. ENDED: jobs have ended.
@@ -44,9 +48,9 @@ class Hint(Enum):
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker can take: up to `limit` due jobs in its queues (None: all) and lanes.
+    """A claim by a worker: up to `limit` due jobs in its queues (None: all) and lanes.
 
-    With `lease` the leases are timed: each runs out so long after `now` unless it is renewed.
+    With `lease` the leases are timed: each runs out `lease` after `now` unless it is renewed.
     """
 
     worker: WorkerId
@@ -58,7 +62,7 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs that now run under the claimant's lease, and when the next could be due.
+    """Jobs that now run under the claimant's lease, and when the next job could be due.
 
     `next_due_at` is the earliest due time after `now` among jobs that this claimant could take;
     when `jobs` filled the limit it may be None although more is due.
@@ -69,7 +73,7 @@ class Claimed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A job as it shall be after the attempt that ended, and that attempt, whose token fences."""
+    """A job in its state after an ended attempt, and that attempt, whose token is the fence."""
 
     job: Job
     attempt: Attempt
@@ -82,19 +86,20 @@ class Enqueued(msgspec.Struct, frozen=True, gc=False):
     created: bool
 
 
-class Held(msgspec.Struct, frozen=True, gc=False):
-    """A lease that a worker holds by the store's word, and why it should stop, if it should."""
+class HeldLease(msgspec.Struct, frozen=True, gc=False):
+    """A lease that a worker holds according to the store, and why to stop, if it should."""
 
     job_id: JobId
     token: Token
     cancel_reason: str | None
 
 
-class Sent(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs that a running job sends, and how far it then is.
+class SentJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs that a running job sends, with the sender's new progress.
 
-    The ids of the jobs are made from the sender's, so that sending again what was sent before the
-    sender last stopped adds nothing. `cursor` is where it would go on; None leaves the stored one.
+    The ids of the jobs are derived from the sender's id, so that sending a job again after a
+    restart of the sender adds nothing. `cursor` is where the sender would continue; None keeps the
+    stored one.
     """
 
     sender: JobId
@@ -104,23 +109,23 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress | None = None
 
 
-class Carton(msgspec.Struct, frozen=True, kw_only=True):
-    """One job with all that is kept of it, on its way into another store."""
+class JobExport(msgspec.Struct, frozen=True, kw_only=True):
+    """One job with its attempts and transitions, for import into another store."""
 
     job: Job
     attempts: tuple[Attempt, ...] = ()
     transitions: tuple[Transition, ...] = ()
 
 
-class Traced(msgspec.Struct, frozen=True):
-    """A disposition and the schedule that it belongs to, on their way into another store."""
+class DispositionExport(msgspec.Struct, frozen=True):
+    """A disposition and its schedule's id, for import into another store."""
 
     schedule_id: ScheduleId
     disposition: "Disposition"
 
 
 class Disposition(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one occurrence (`first` = `last`, a job), or of a run of skipped ones."""
+    """The result of one occurrence (`first` = `last`, a job), or of a range of skipped ones."""
 
     first: datetime
     last: datetime
@@ -129,7 +134,7 @@ class Disposition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that `doctor` looked at. `remedy` says what to do when it is not `ok`."""
+    """One check of `doctor`. `remedy` says what to do when it is not `ok`."""
 
     name: str
     ok: bool
@@ -146,57 +151,64 @@ class PlannerStore(Protocol):
         """The earliest `plan_at` of an active schedule."""
         ...
 
-    async def lapsed(self, now: datetime, limit: int) -> Sequence[Job]:
-        """Waiting jobs whose `start_by` is before `now`, earliest first; what began has none."""
+    async def overdue_jobs(self, now: datetime, limit: int) -> Sequence[Job]:
+        """Waiting jobs with `start_by` before `now`, earliest first; tried jobs have none."""
         ...
 
     async def schedules_by_id(self, ids: Collection[ScheduleId]) -> Sequence[Schedule]:
-        """Those of the schedules that exist, in any order."""
+        """The schedules with these ids that exist, in any order."""
         ...
 
     async def apply_plans(self, plans: Sequence[Plan]) -> Sequence[bool]:
-        """Store each plan whole: jobs, dispositions, watermark. False where the version had moved.
+        """Store each plan whole (jobs, dispositions, watermark). False where the version changed.
 
-        Each plan stands by itself; all of them may share a commit. Jobs whose occurrence has a
-        disposition already are left out. A watermark never falls.
+        Plans are independent; all of them may share a commit. Jobs whose occurrence already has a
+        disposition are left out. A watermark never falls.
         """
         ...
 
-    async def cancel_lapsed(self, ids: Sequence[JobId], reason: str, now: datetime) -> int:
+    async def cancel_overdue(self, ids: Sequence[JobId], reason: str, now: datetime) -> int:
         """Cancel those of the jobs that still wait and never started. Returns how many."""
+        ...
+
+    async def continue_cascades(self, now: datetime) -> int:
+        """Continue where a job had more dependents than one transaction unblocks or cancels.
+
+        Returns how many ended jobs were examined; 0 means that no dependents are left.
+        """
         ...
 
 
 class DispatcherStore(Protocol):
     async def claim(self, request: ClaimRequest) -> Claimed:
-        """Give out due jobs by priority, then due time, then id, each with a raised token.
+        """Claim due jobs by priority, then due time, then id, each with a raised token.
 
-        A claimed job is running: `attempt` one higher, `started_at` now, `progress` gone. Not
-        given out: what is blocked, what has lapsed (waits, with `start_by` before now), what
-        stands in a paused queue or belongs to a paused schedule, what is in a lane that the
-        claimant does not know, what is over a limit of its queue or its group. None of these is in
-        the way of others: cost does not grow with their number, but for the groups of a queue that
-        limits groups or is fair: there it grows with the number of groups that wait.
+        A claimed job is running: `attempt` is one higher, `started_at` is now, `progress` is
+        cleared. Not claimed are jobs that are blocked, have lapsed (waiting, with `start_by` before
+        now), are in a paused queue, belong to a paused schedule, are in a lane that the claimant
+        does not know, or exceed a limit of their queue or group. These jobs do not slow down a
+        claim: its cost does not grow with their number. Only in a queue that limits groups or is
+        fair, the cost grows with the number of waiting groups.
 
-        In a fair queue it is by turns over groups, as `rules.turns` has them, that jobs of one
-        priority are chosen. The answer is in order of priority, due time and id all the same.
+        In a fair queue, jobs of one priority are chosen by turns over groups (see `rules.turns`).
+        The result is still in order of priority, due time and id.
 
-        Limits hold over all claimants, as `rules.admitting` counts them: a job counts as running
+        Limits hold over all claimants, as counted by `rules.admitting`: a job counts as running
         from its claim until it is settled, and its claim counts as its start. Where only a rate
-        holds a job back, `next_due_at` is at the latest when the rate lets it go.
+        limit delays a job, `next_due_at` is no later than the instant at which the rate admits it.
 
-        While an earlier job of the same schedule is unfinished (it runs, or it was tried, or it
-        was due earlier), a job with overlap `skip` is cancelled, one with `wait` is blocked until
-        that job ends, and one with `replace` has that job cancelled and waits for its end.
+        While an earlier job of the same schedule is unfinished (it runs, or it was tried, or it was
+        due earlier), a job with overlap `skip` is cancelled, a job with `wait` is blocked until the
+        earlier one ends, and a job with `replace` cancels the earlier one and waits for its end.
         """
         ...
 
     async def name_queues(self, names: Collection[str]) -> None:
-        """Note that these queues are in use, so that workers of all queues find them."""
+        """Record that these queues are in use, so that workers of all queues find them."""
         ...
 
     async def queue_names(self) -> Sequence[str]:
-        """Queues that were named, limited or paused at some time, by name."""
+        """Queues that were ever named, limited or paused, by name."""
         ...
 
 
@@ -209,103 +221,136 @@ class WorkerStore(Protocol):
         """Take over leases whose job is carried (`model.worker.is_carried`) or that are timed.
 
         The job then runs under `worker`, with the token and attempt of its claim, `started_at` now
-        and a lease that lasts as long as the worker beats. None where the lease is not valid any
-        more, or another worker has taken it over. Repeating answers as the first time.
+        and a lease that lasts as long as the worker's heartbeats. None where the lease is no longer
+        valid, or another worker has taken it over. A repeated call returns the same result.
         """
         ...
 
-    async def send_from(self, sent: Sequence[Sent]) -> Sequence[bool]:
-        """Store the jobs that running jobs send, with cursor and progress, behind the fence.
+    async def enqueue_from(self, sent: Sequence[SentJobs]) -> Sequence[bool]:
+        """Store jobs sent by running jobs, with cursor and progress, behind the fence.
 
-        False, and nothing is stored, where the sender's lease was lost. Jobs that exist already,
+        False, and nothing is stored, where the sender's lease was lost. Jobs that already exist,
         live or ended, are left as they are; a job whose unique key a live job holds is left out.
         """
         ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
-        """Write each ended attempt with the job it leaves, if its lease is still valid.
+        """Store each ended attempt and the new state of its job, if its lease is still valid.
 
-        False means the lease was lost: nothing was written. Repeating a settlement that was
-        written answers True again and changes nothing. When a job ends, jobs that waited for it
-        become free (it succeeded) or are cancelled with it (it did not), in the same transaction.
+        False means that the lease was lost and nothing was written. Repeating a stored settlement
+        returns True again and changes nothing. When a job ends, jobs that waited for it are
+        unblocked (it succeeded) or cancelled with it (it did not), in the same transaction; where
+        there are very many, `continue_cascades` does the rest.
         """
         ...
 
     async def note_progress(self, notes: Sequence[tuple[JobId, Token, Progress]]) -> Sequence[bool]:
-        """Keep the latest progress of running jobs; False where the lease was lost."""
+        """Store the latest progress of running jobs; False where the lease was lost."""
         ...
 
 
-class RenewerStore(Protocol):
-    async def beat(self, worker: Worker) -> Sequence[Held]:
-        """Keep the worker's row with its new beat; answers with the leases that it holds."""
+class HeartbeatStore(Protocol):
+    async def heartbeat(self, worker: WorkerRecord) -> Sequence[HeldLease]:
+        """Store the worker's row with its new beat; returns the leases that it holds."""
         ...
 
-    async def held(self, worker: WorkerId) -> Sequence[Held]:
-        """The leases that this worker or carrier holds, by id of their jobs."""
+    async def held_leases(self, worker: WorkerId) -> Sequence[HeldLease]:
+        """The leases that this worker or carrier holds, by job id."""
         ...
 
     async def renew(
         self, leases: Sequence[tuple[JobId, Token]], until: datetime
-    ) -> Sequence[Held | None]:
-        """Let these timed leases run until then; None where one is not valid, or not timed."""
+    ) -> Sequence[HeldLease | None]:
+        """Extend these timed leases to `until`; None where a lease is not valid, or not timed."""
         ...
 
 
 class RescuerStore(Protocol):
-    async def workers(self) -> Sequence[Worker]:
-        """All workers that have a row, with the number of jobs each runs."""
+    async def ping(self) -> None:
+        """Write and commit a small change. Raises `Unavailable` if that fails."""
         ...
 
-    async def abandoned(
+    async def rewrite_workers(self, ids: Collection[WorkerId]) -> int:
+        """Rewrite the rows of these workers as their heartbeats would, without changing them.
+
+        Raises `Unavailable` unless this was committed. Returns how many of the workers exist.
+        """
+        ...
+
+    async def workers(self) -> Sequence[WorkerRecord]:
+        """All workers that have a row, with the number of jobs that each runs."""
+        ...
+
+    async def abandoned_jobs(
         self, dead: Collection[WorkerId], now: datetime, limit: int
     ) -> Sequence[Job]:
         """Running jobs whose lease has run out.
 
-        A timed one has when `lease_until` is before `now`; another has when its worker is one of
-        the dead, or has no row.
+        A timed lease has run out when `lease_until` is before `now`; another lease has when its
+        worker is one of the dead, or has no row.
         """
         ...
 
+    async def attempts(self, id: JobId) -> Sequence[Attempt]:
+        """The ended attempts of a job, in the order of their starts."""
+        ...
+
     async def forget_workers(self, ids: Collection[WorkerId]) -> int:
-        """Delete the rows of those workers that run nothing. Returns how many went."""
+        """Delete the rows of those workers that run nothing. Returns the number deleted."""
         ...
 
 
 class PrunerStore(Protocol):
-    async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
-        """Delete up to `limit` ended jobs past their keep, oldest first, with their attempts.
+    async def prune_audit(self, before: datetime, limit: int) -> int:
+        """See `AccessStore.prune_audit`."""
+        ...
 
-        Dispositions and dead letters older than `failed_before` go too; watermarks stay, so nothing
-        that is gone is planned again. Returns how many jobs went.
+    async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
+        """Delete up to `limit` ended jobs past their retention, oldest first, with their attempts.
+
+        Also deletes dispositions and dead letters older than `failed_before`; watermarks stay, so
+        deleted occurrences are not planned again. Returns how many jobs were deleted.
+        """
+        ...
+
+    async def forget_requests(self, *, before: datetime, now: datetime, limit: int) -> int:
+        """Delete up to `limit` idempotency keys stored before `before`.
+
+        A key of a live job stays, with its age counted from `now`. Returns how many were examined.
         """
         ...
 
 
 class OperationsStore(Protocol):
     async def now(self) -> datetime | None:
-        """What the store's own clock shows, at some moment of this call; None without one.
+        """The time of the store's own clock, at some moment of this call; None without one.
 
-        A store without a clock of its own goes by this machine's.
+        A store without its own clock uses this machine's.
         """
         ...
 
-    async def add_schedule(self, schedule: Schedule, plan: Plan) -> None:
+    async def keyed_answer(self, digest: bytes) -> KeyedAnswer | None:
+        """The stored answer to the first request with this digest."""
+        ...
+
+    async def add_schedule(
+        self, schedule: Schedule, plan: Plan, keyed: KeyedRequest | None = None
+    ) -> None:
         """Raises `Conflict` when its key is taken."""
         ...
 
     async def update_schedule(self, schedule: Schedule, plan: Plan | None, now: datetime) -> bool:
-        """Store an edit; `schedule.version` must be one above the stored one, else False.
+        """Store an edit; `schedule.version` must be one above the stored one, otherwise False.
 
-        Waiting jobs of the schedule follow its target, queue, priority, retry, timeout, overlap
-        and labels. With a plan, the rule itself changed: occurrences after `now` that never
+        Waiting jobs of the schedule take over its target, queue, priority, retry, timeout, overlap
+        and labels. A plan means that the rule itself changed: occurrences after `now` that never
         started lose their disposition and their jobs are cancelled ("schedule changed"), then the
-        plan is stored as `apply_plans` does.
+        plan is stored as in `apply_plans`.
         """
         ...
 
     async def delete_schedule(self, id: ScheduleId, now: datetime) -> bool:
-        """Its waiting jobs are cancelled, running ones asked to stop; ended ones stay readable."""
+        """Cancel its waiting jobs, ask running ones to stop, and keep ended ones readable."""
         ...
 
     async def schedule(self, id: ScheduleId) -> Schedule | None: ...
@@ -319,21 +364,29 @@ class OperationsStore(Protocol):
     async def dispositions(
         self, id: ScheduleId, first: datetime, last: datetime
     ) -> Sequence[Disposition]:
-        """What became of the occurrences from `first` to `last`, in order."""
+        """The dispositions of occurrences from `first` to `last`, in order."""
         ...
 
-    async def backfill(self, id: ScheduleId, jobs: Sequence[Job], skips: Sequence[Skip]) -> int:
-        """Add jobs for past occurrences; those that have a job already are left out.
+    async def backfill(
+        self,
+        id: ScheduleId,
+        jobs: Sequence[Job],
+        skips: Sequence[Skip],
+        keyed: KeyedRequest | None = None,
+    ) -> int:
+        """Add jobs for past occurrences, except for those that already have a job.
 
-        A past skip is turned into a job. Returns how many jobs were added.
+        A past skip becomes a job. Returns how many jobs were added.
         """
         ...
 
-    async def enqueue(self, jobs: Sequence[Job]) -> Sequence[Enqueued]:
+    async def enqueue(
+        self, jobs: Sequence[Job], keyed: KeyedRequest | None = None
+    ) -> Sequence[Enqueued]:
         """Store new jobs. Of several with one unique key the first wins.
 
-        A job with `after` is blocked by those that have not ended; where one of them has failed
-        or was cancelled, it is cancelled at once. Raises `Invalid` where one does not exist.
+        A job with `after` is blocked by those of them that have not ended; where one has failed or
+        was cancelled, the job is cancelled at once. Raises `Invalid` where one does not exist.
         """
         ...
 
@@ -346,22 +399,24 @@ class OperationsStore(Protocol):
         ...
 
     async def transitions(self, id: JobId) -> Sequence[Transition]:
-        """What was done to the job by hand or by policy, beside its attempts, oldest first."""
+        """Changes of the job by callers or policies, without its attempts, oldest first."""
         ...
 
     async def cancel(
         self, ids: Sequence[JobId], reason: str, now: datetime
     ) -> Sequence[Job | None]:
-        """Waiting jobs end cancelled; running ones get `cancel_reason`; ended ones stay.
+        """Waiting jobs end cancelled; running ones get `cancel_reason`; ended ones stay unchanged.
 
-        Answers with the jobs as they then are.
+        Returns the jobs in their new state.
         """
         ...
 
-    async def retry(self, ids: Sequence[JobId], now: datetime) -> Sequence[Job | None]:
-        """Failed and cancelled jobs wait again, due now, with a fresh budget of attempts.
+    async def retry(
+        self, ids: Sequence[JobId], now: datetime, keyed: KeyedRequest | None = None
+    ) -> Sequence[Job | None]:
+        """Failed and cancelled jobs wait again, due now, with a new budget of attempts.
 
-        Others stay as they are. Raises `Conflict` when a live job holds the unique key.
+        Others stay unchanged. Raises `Conflict` when a live job holds the unique key.
         """
         ...
 
@@ -372,32 +427,34 @@ class OperationsStore(Protocol):
     async def pause_queue(self, name: str, *, paused: bool) -> None: ...
 
     async def limit_queue(self, name: str, limits: Limits) -> None:
-        """These limits replace the queue's; they hold from the next claim on."""
+        """Replace the queue's limits; they hold from the next claim on."""
         ...
 
-    async def bury(self, letters: Sequence[DeadLetter]) -> None:
-        """Keep dead letters; those that are kept already (by id) stay as they are."""
+    async def add_dead_letters(self, dead_letters: Sequence[DeadLetter]) -> None:
+        """Store dead letters; those already stored (by id) stay unchanged."""
         ...
 
     async def dead_letters(
-        self, before: LetterId | None, limit: int, source: str | None = None
+        self, before: DeadLetterId | None, limit: int, source: str | None = None
     ) -> Sequence[DeadLetter]:
-        """The newest first; those with an id below `before`, of one source if it is given."""
+        """Dead letters, newest first, with an id below `before`, of one source if it is given."""
         ...
 
-    async def dead_letters_by_id(self, ids: Collection[LetterId]) -> Sequence[DeadLetter]:
-        """Those that exist, in any order."""
+    async def dead_letters_by_id(self, ids: Collection[DeadLetterId]) -> Sequence[DeadLetter]:
+        """The dead letters with these ids that exist, in any order."""
         ...
 
-    async def exhume(self, ids: Collection[LetterId]) -> int:
-        """Delete these dead letters. Returns how many there were."""
+    async def delete_dead_letters(
+        self, ids: Collection[DeadLetterId], keyed: KeyedRequest | None = None
+    ) -> int:
+        """Delete these dead letters. Returns how many existed."""
         ...
 
     async def stats(self, now: datetime) -> Stats: ...
 
 
 class CopyStore(Protocol):
-    """Moving everything into another store. What is read is in order of ids, so it can go on."""
+    """Copying everything into another store. Reads are in order of ids, so a copy can resume."""
 
     async def export_schedules(self, after: ScheduleId | None, limit: int) -> Sequence[Schedule]:
         """Schedules with an id above `after`."""
@@ -405,39 +462,39 @@ class CopyStore(Protocol):
 
     async def export_dispositions(
         self, after: tuple[ScheduleId, datetime] | None, limit: int
-    ) -> Sequence[Traced]:
-        """Dispositions by schedule and first instant, beyond `after`."""
+    ) -> Sequence[DispositionExport]:
+        """Dispositions by schedule and first instant, after `after`."""
         ...
 
-    async def export_jobs(self, after: JobId | None, limit: int) -> Sequence[Carton]:
+    async def export_jobs(self, after: JobId | None, limit: int) -> Sequence[JobExport]:
         """Jobs, live and ended, with an id above `after`."""
         ...
 
-    async def restore_schedules(self, schedules: Sequence[Schedule]) -> int:
-        """Add schedules as they are, without jobs; returns how many changed something.
+    async def import_schedules(self, schedules: Sequence[Schedule]) -> int:
+        """Add schedules unchanged, without jobs; returns how many imports changed something.
 
-        Over one that exists the newer version wins, unless the one here was edited later, and
-        within one edit the one with which the planner has come further. Before a newer version go
-        the dispositions here, but for those of jobs that were given out, and the jobs of
-        occurrences that never were and that no other job waits for: they come anew from where it
-        comes. Waiting jobs follow it as at an edit. Raises `Conflict` where another schedule has
-        the key.
+        Where the schedule exists here, the newer version wins, unless the one here was edited
+        later; of equal edits the one with the higher watermark wins. A newer version first deletes
+        the dispositions here, except for those of jobs that were claimed, and the jobs of
+        occurrences that were never claimed and that no other job waits for: the source's copies
+        replace them. Waiting jobs take over its fields as after an edit. Raises `Conflict` where
+        another schedule has the key.
         """
         ...
 
-    async def restore_dispositions(self, traced: Sequence[Traced]) -> int:
-        """Add those whose first instant has none yet; returns how many were added."""
+    async def import_dispositions(self, rows: Sequence[DispositionExport]) -> int:
+        """Add dispositions whose first instant has none yet; returns how many were added."""
         ...
 
-    async def restore_jobs(self, cartons: Sequence[Carton]) -> int:
-        """Add jobs as they are; returns how many changed something.
+    async def import_jobs(self, exports: Sequence[JobExport]) -> int:
+        """Add jobs unchanged; returns how many imports changed something.
 
-        A running job is added as waiting, with its token. A job that exists stays where it went on
-        here: it runs, its token is higher, or its history is not how the carton's begins. Else the
-        carton wins where it is further on: by its token, by its history, by its end, or in any way
-        while it runs where it comes from. Jobs that are `after` live ones wait for them; a wait
-        that an overlap rule had made is made anew at the claim. A live job whose unique key is held
-        by another live job here is left out.
+        A running job is added as waiting, with its token. An existing job stays where it has
+        advanced here: it runs, its token is higher, or its history is no prefix of the export's.
+        Otherwise the export wins where it is further: by its token, by its history, by its end, or
+        in any case while it runs in the source. Jobs that are `after` live ones wait for them; a
+        wait made by an overlap rule is made again at the claim. A live job whose unique key another
+        live job holds here is left out.
         """
         ...
 
@@ -446,36 +503,33 @@ class Store(
     PlannerStore,
     DispatcherStore,
     WorkerStore,
-    RenewerStore,
+    HeartbeatStore,
     RescuerStore,
     PrunerStore,
     OperationsStore,
     CopyStore,
+    AccessStore,
     Protocol,
 ):
-    """Everything, and its own opening and closing."""
+    """All parts of the store, with opening and closing."""
 
     @property
     def url(self) -> str:
-        """Where it is, without secrets."""
+        """The URL, without secrets."""
         ...
 
     async def open(self) -> None:
-        """Connect and bring the schema up to date. Raises `Unavailable` or `Misconfigured`."""
+        """Connect and migrate the schema. Raises `Unavailable` or `Misconfigured`."""
         ...
 
     async def close(self) -> None:
-        """Finish what was begun. May be called twice."""
-        ...
-
-    async def ping(self) -> None:
-        """Raises `Unavailable` unless the store answers and could write."""
+        """Finish pending work and disconnect. May be called twice."""
         ...
 
     async def doctor(self) -> Sequence[Finding]: ...
 
-    def listen(self, heard: Callable[[Hint], None]) -> Callable[[], None]:
-        """Call `heard`, from any thread, when something may have changed; returns the way to stop.
+    def listen(self, on_hint: Callable[[Hint], None]) -> Callable[[], None]:
+        """Call `on_hint`, from any thread, on possible changes; returns a function that stops this.
 
         Changes by other processes on the same store are reported too, within about 50 ms.
         """

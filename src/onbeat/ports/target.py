@@ -1,30 +1,38 @@
-"""What runs an attempt, and what it is given."""
+"""Target runners, and the run that they receive."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from onbeat.model.job import Job, Progress
 from onbeat.model.outcome import Outcome
 
 
 class Run(Protocol):
-    """One attempt as its target sees it."""
+    """One attempt, as its target sees it."""
 
     @property
     def job(self) -> Job: ...
 
     @property
     def deadline(self) -> datetime | None:
-        """When the attempt is stopped for taking too long."""
+        """When the attempt is stopped by its timeout."""
         ...
 
     @property
     def stop_reason(self) -> str | None:
-        """Why it should stop (cancel, timeout, lost lease, shutdown); None while it may go on."""
+        """Why the attempt should stop (cancel, timeout, lost lease, shutdown); else None."""
         ...
 
     def note_progress(self, progress: Progress) -> None: ...
+
+    def is_held(self) -> bool:
+        """Whether this attempt certainly still holds its lease. May be called from any thread."""
+        ...
+
+    async def confirm(self) -> None:
+        """Returns once the lease is certainly held; if it was lost, the attempt is cancelled."""
+        ...
 
 
 class TargetRunner(Protocol):
@@ -33,7 +41,7 @@ class TargetRunner(Protocol):
     It may raise anything, `asyncio.CancelledError` included; the worker turns that into an outcome.
     """
 
-    async def run(self, run: Run) -> Outcome: ...
+    def run(self, run: Run) -> Coroutine[Any, Any, Outcome]: ...
 
     async def open(self) -> None: ...
 
@@ -41,4 +49,4 @@ class TargetRunner(Protocol):
 
 
 Lanes = Callable[[], frozenset[str]]
-"""What this process can run just now (see `onbeat.model.target.lane_of`)."""
+"""Returns the lanes that this process can run now (see `onbeat.model.target.lane_of`)."""

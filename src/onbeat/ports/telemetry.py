@@ -1,11 +1,11 @@
-"""The few things that the engine tells the world."""
+"""Events that the engine reports to metrics and logs."""
 
 from datetime import timedelta
 from typing import Protocol
 
+from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
-from onbeat.model.letter import DeadLetter
 from onbeat.model.outcome import Outcome
 from onbeat.model.schedule import Schedule
 
@@ -16,45 +16,57 @@ class Telemetry(Protocol):
         ...
 
     def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
-        """An attempt ended and was recorded; `job` is as it then stands."""
+        """An attempt ended and was recorded; `job` is its state after that."""
         ...
 
     def lease_lost(self, job: Job) -> None:
-        """An attempt's result was refused, since another holder has the job."""
+        """An attempt's result was refused because another holder has the job."""
         ...
 
     def planned(self, jobs: int, skipped: int) -> None: ...
 
-    def unplannable(self, schedule: Schedule, error: Exception) -> None:
-        """The schedule's rule raised, or is a function that this process does not know."""
+    def unplannable(self, schedule: Schedule, error: BaseException) -> None:
+        """The schedule's rule raised, or is a function that this process does not have."""
         ...
 
     def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None:
-        """So many planned occurrences lie elsewhere by newer zone data, and were planned anew."""
+        """Newer time zone data moved this many planned occurrences, which were planned again."""
         ...
 
     def rescued(self, job: Job, worker: WorkerId) -> None:
-        """The job was taken back from a worker that is gone; `job` is as it then stands."""
+        """The job was taken back from a dead worker; `job` is its state after that."""
         ...
 
     def pruned(self, jobs: int) -> None: ...
 
-    def buried(self, letter: DeadLetter) -> None:
-        """A message could not be understood or used, and was put aside."""
+    def dead_lettered(self, dead_letter: DeadLetter) -> None:
+        """A message could not be understood or used, and was stored as a dead letter."""
         ...
 
     def clock_stepped(self, seconds: float) -> None:
-        """The clock that due-ness is judged by was set, forward, or back by a negative number."""
+        """The clock that decides when jobs are due was set by `seconds`; negative means back."""
+        ...
+
+    def interpreter_held(self, seconds: float) -> None:
+        """One call blocked this process for `seconds`; its sidecar sent the heartbeats."""
         ...
 
     def breaker_changed(self, endpoint: str, is_open: bool) -> None:  # noqa: FBT001  a state
-        """Calls to `endpoint` (scheme, host and port) are held back from now on, or no longer."""
+        """The circuit breaker of `endpoint` (scheme, host and port) opened or closed."""
+        ...
+
+    def ran_short(self, means: str) -> None:
+        """An attempt could not start because this process or machine lacks the resource `means`."""
         ...
 
     def loop_failed(self, loop: str, error: BaseException) -> None:
-        """A loop's step raised; it is tried again after a pause."""
+        """A loop's step raised; it is retried after a pause."""
         ...
 
     def loop_beat(self, loop: str) -> None:
-        """A loop went round."""
+        """A loop completed a round."""
+        ...
+
+    def loop_rested(self, loop: str) -> None:
+        """A loop completed a round but could do no work: it is alive but has not recovered."""
         ...

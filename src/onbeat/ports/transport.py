@@ -1,4 +1,4 @@
-"""What carries claimed jobs from dispatcher to worker."""
+"""Transports and brokers, which carry claimed jobs from dispatcher to worker."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -10,13 +10,13 @@ from onbeat.model.job import Job
 
 
 class Transport(Protocol):
-    """The channel of one process: jobs are handed over as they are.
+    """The channel of one process: jobs are passed as objects.
 
-    A claimed job that gets lost on the way comes back when its worker is given up.
+    A claimed job that is lost in transit is rescued when its worker counts as dead.
     """
 
-    def room(self) -> int:
-        """How many more jobs may be sent just now; full is an answer, not an error."""
+    def free_slots(self) -> int:
+        """How many more jobs can be sent now; 0 when full."""
         ...
 
     async def send(self, jobs: Sequence[Job]) -> None: ...
@@ -27,9 +27,10 @@ class Transport(Protocol):
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A message as it is published. `id` is the broker's message id, where it has one.
+    """A message to publish. `id` is the broker's message id, where it has one.
 
-    A `fleeting` one need not outlast a restart of the broker: it is sent again where it is missed.
+    A `fleeting` message need not survive a restart of the broker: it is sent again when it is
+    missed.
     """
 
     body: bytes
@@ -40,7 +41,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An envelope as it came in; `receipt` is what the broker wants back at its acknowledgement."""
+    """A received envelope; `receipt` is what the broker requires for its acknowledgement."""
 
     body: bytes
     headers: dict[str, str]
@@ -48,48 +49,46 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: str = ""
 
 
-class Inbox(Protocol):
-    """One consumer of one queue. What was received and not acknowledged is delivered again."""
+class Consumer(Protocol):
+    """One consumer of one queue. Messages received but not acknowledged are delivered again."""
 
     async def receive(self, limit: int, wait: float) -> Sequence[Delivery]:
-        """Up to `limit` messages that are there; waits up to `wait` seconds for the first.
+        """Up to `limit` available messages; waits up to `wait` seconds for the first.
 
-        Raises `Unavailable` when the broker is away; the next call tries to reach it again. What
-        was received before that may come again, and its receipts may be void.
+        Raises `Unavailable` when the broker is away; the next call reconnects. Messages received
+        before that may be delivered again, and their receipts may be void.
         """
         ...
 
     async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
-        """These are done with. A void receipt is no error: the message will come once more."""
+        """Acknowledge messages. A void receipt is no error: the message will be delivered again."""
         ...
 
     async def extend(self, deliveries: Sequence[Delivery]) -> None:
-        """They are being worked on: do not deliver them to others yet. Nothing, where the broker
-        waits for as long as the consumer lives.
-        """
+        """Extend the visibility timeout of messages in progress. No-op for brokers without one."""
         ...
 
 
 class Broker(Protocol):
-    """A message broker, as far as all of them are alike.
+    """The common interface of message brokers.
 
-    Every message may be lost, doubled, late or out of order without harm: the store alone decides.
-    So a broker has to be quick, bounded in memory, and honest about being away. Queues are made
-    when they are first used, durable, under the names given (a name with a character that the
-    broker does not allow is changed in one fixed way). May be used from one event loop.
+    Every message may be lost, doubled, late or out of order without harm: only the store decides. A
+    broker only has to be fast, bounded in memory, and report when it is away. Queues are created on
+    first use, durable, under the given names (characters that the broker does not allow are always
+    replaced in the same way). May be used from one event loop.
     """
 
     @property
     def url(self) -> str:
-        """Where it is, without secrets."""
+        """The URL, without secrets."""
         ...
 
     async def open(self) -> None:
-        """Get ready, without waiting for a broker that is away. Raises `Misconfigured`."""
+        """Prepare for use, without waiting for a broker that is away. Raises `Misconfigured`."""
         ...
 
     async def close(self) -> None:
-        """End all connections. May be called twice."""
+        """Close all connections. May be called twice."""
         ...
 
     async def ping(self) -> None:
@@ -97,26 +96,24 @@ class Broker(Protocol):
         ...
 
     async def publish(self, queue: str, envelopes: Sequence[Envelope]) -> None:
-        """Returns when the broker has confirmed all of them, as durable as it keeps anything but
-        what is fleeting.
+        """Returns when the broker has confirmed all messages, durably except for fleeting ones.
 
-        Raises `Unavailable` where it did not; some may have got through. Raises `TooLarge`, before
-        any is sent, for one that the broker would not take.
+        Raises `Unavailable` where it did not confirm; some may have been published. Raises
+        `TooLarge`, before any is sent, for a message over the broker's limit.
         """
         ...
 
-    def inbox(self, queue: str, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
-        """A consumer that is handed at most `prefetch` messages without acknowledging them.
+    def consumer(self, queue: str, prefetch: int) -> AbstractAsyncContextManager[Consumer]:
+        """A consumer with at most `prefetch` unacknowledged messages.
 
-        Entering does not wait for a broker that is away. Leaving gives back what was not
-        acknowledged.
+        Entering does not wait for a broker that is away. Leaving returns unacknowledged messages.
         """
         ...
 
     async def depth(self, queue: str) -> int | None:
-        """Messages that wait in the queue, roughly; None where the broker cannot tell."""
+        """The approximate number of waiting messages; None where the broker cannot tell."""
         ...
 
     async def purge(self, queue: str) -> None:
-        """Drop what waits in the queue; for tests and for an operator's clean-up."""
+        """Drop all messages waiting in the queue; for tests and for an operator's clean-up."""
         ...

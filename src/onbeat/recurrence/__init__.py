@@ -1,10 +1,10 @@
-"""Rules in, instants out: RRULE, cron, intervals and calendars, exact in every time zone.
+"""Recurrence engine: RRULE, cron, intervals and calendars, exact in every time zone.
 
-Pure: no clock, no I/O but the zone files. Instants are aware datetimes, in UTC when they come out.
+Pure: no clock, and no I/O except for zone files. Instants are aware datetimes, returned in UTC.
 """
 
-from onbeat.recurrence.compiling import anchor, depends_on_zone, needs_anchor
-from onbeat.recurrence.making import (
+from onbeat.recurrence.budget import Budget
+from onbeat.recurrence.builders import (
     business_days,
     cron,
     daily,
@@ -15,13 +15,15 @@ from onbeat.recurrence.making import (
     rrule,
     weekly,
 )
+from onbeat.recurrence.compile import anchor, depends_on_zone, needs_anchor
 from onbeat.recurrence.notes import Note
-from onbeat.recurrence.parsing import guess, parse_recurrence
-from onbeat.recurrence.recurrence import Recurrence, compile_spec, union
+from onbeat.recurrence.parse import guess, parse_recurrence
+from onbeat.recurrence.recurrence import Recurrence, compile_spec, union, value_of
 from onbeat.recurrence.spec import CalendarSpec, RecurrenceSpec
 from onbeat.recurrence.zones import tzdata_version
 
 __all__ = [
+    "Budget",
     "CalendarSpec",
     "Note",
     "Recurrence",
@@ -42,5 +44,6 @@ __all__ = [
     "rrule",
     "tzdata_version",
     "union",
+    "value_of",
     "weekly",
 ]

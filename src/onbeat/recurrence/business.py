@@ -1,21 +1,26 @@
-"""Business days: occurrences kept off weekends and holidays, or moved to a day beside."""
+"""Business days: skips occurrences on weekends and holidays, or moves them to another day."""
 
 from datetime import date
 
-from onbeat.recurrence.masks import month_of, weekday_of
-from onbeat.recurrence.sets import EXCLUDED_IN_A_ROW_MAX, Core
+from onbeat.recurrence.budget import SEARCH_STEPS_MAX, Budget
+from onbeat.recurrence.sets import Core
 from onbeat.recurrence.spec import CalendarSpec, Roll
 from onbeat.recurrence.tzif import DAY, EPOCH_ORDINAL
+from onbeat.recurrence.year_masks import month_of, weekday_of
 from onbeat.recurrence.zones import Zone
 
 SECOND = 1_000_000
 
 FREE_IN_A_ROW_MAX = 60
-"""Days without business that an occurrence is moved across; no calendar has more in a row."""
+"""Closed days across which an occurrence is moved; no calendar has more in a row."""
+
+
+STEPS_TO_MOVE = 4
+"""The cost of finding an occurrence and the day it moves to, in searches of a plain rule."""
 
 
 class BusinessDays:
-    """Day numbers on which business is done."""
+    """Day numbers of business days."""
 
     __slots__ = ("holidays", "weekend")
 
@@ -28,18 +33,22 @@ class BusinessDays:
     def open(self, day: int) -> bool:
         return weekday_of(day) not in self.weekend and day not in self.holidays
 
-    def rolled(self, day: int, roll: Roll) -> int | None:
-        """The day itself when business is done, else the one it moves to; None to skip it."""
+    def roll(self, day: int, roll: Roll) -> int | None:
+        """The day itself if it is a business day, else the day it moves to; None to skip it."""
         if self.open(day):
             return day
         if roll == "skip":
             return None
         if roll == "preceding":
             return self.nearest(day, -1)
-        found = self.nearest(day, 1)
-        if roll == "modified" and found is not None and month_of(found)[1] != month_of(day)[1]:
+        candidate = self.nearest(day, 1)
+        if (
+            roll == "modified"
+            and candidate is not None
+            and month_of(candidate)[1] != month_of(day)[1]
+        ):
             return self.nearest(day, -1)
-        return found
+        return candidate
 
     def nearest(self, day: int, step: int) -> int | None:
         for away in range(1, FREE_IN_A_ROW_MAX + 1):
@@ -59,39 +68,39 @@ class RolledDays:
         self.roll: Roll = roll
         self.zone = zone
 
-    def after_us(self, instant: int) -> int | None:
+    def after_us(self, instant: int, budget: Budget | None = None, /) -> int | None:
         day = self.local_day(instant)
-        # Occurrences of the closed days just before may have been moved past `instant`.
+        # Occurrences of closed days just before may have been moved past `instant`.
         while not self.days.open(day - 1) and day > self.local_day(instant) - FREE_IN_A_ROW_MAX:
             day -= 1
         best: int | None = None
-        at = self.base.after_us(self.day_start(day) - 1)
-        for _ in range(EXCLUDED_IN_A_ROW_MAX):
-            if at is None:
-                return best
-            moved = self.moved(at)
+        budget = budget or Budget(SEARCH_STEPS_MAX)
+        at = self.base.after_us(self.day_start(day) - 1, budget)
+        while at is not None:
+            budget.spend(STEPS_TO_MOVE)
+            moved = self.move(at)
             if moved is not None and moved > instant:
                 if best is not None and self.local_day(moved) > self.local_day(best):
                     return best
                 best = moved if best is None else min(best, moved)
-            at = self.base.after_us(at)
+            at = self.base.after_us(at, budget)
         return best
 
-    def before_us(self, instant: int) -> int | None:
+    def before_us(self, instant: int, budget: Budget | None = None, /) -> int | None:
         day = self.local_day(instant)
         while not self.days.open(day + 1) and day < self.local_day(instant) + FREE_IN_A_ROW_MAX:
             day += 1
         best: int | None = None
-        at = self.base.before_us(self.day_start(day + 2))
-        for _ in range(EXCLUDED_IN_A_ROW_MAX):
-            if at is None:
-                return best
-            moved = self.moved(at)
+        budget = budget or Budget(SEARCH_STEPS_MAX)
+        at = self.base.before_us(self.day_start(day + 2), budget)
+        while at is not None:
+            budget.spend(STEPS_TO_MOVE)
+            moved = self.move(at)
             if moved is not None and moved < instant:
                 if best is not None and self.local_day(moved) < self.local_day(best):
                     return best
                 best = moved if best is None else max(best, moved)
-            at = self.base.before_us(at)
+            at = self.base.before_us(at, budget)
         return best
 
     def local_day(self, instant: int) -> int:
@@ -101,11 +110,11 @@ class RolledDays:
     def day_start(self, day: int) -> int:
         return self.zone.instants(day * DAY, "end", "first")[0] * SECOND
 
-    def moved(self, instant: int) -> int | None:
+    def move(self, instant: int) -> int | None:
         second, fraction = divmod(instant, SECOND)
         offset = self.zone.offset(second)
         day = (second + offset) // DAY
-        to = self.days.rolled(day, self.roll)
+        to = self.days.roll(day, self.roll)
         if to is None or to == day:
             return None if to is None else instant
         wall = second + offset + (to - day) * DAY

@@ -1,14 +1,14 @@
-"""Turns a cron expression into something that can be asked for instants."""
+"""Compiles a cron expression to an engine that computes instants."""
 
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
 
-from onbeat.recurrence import masks
+from onbeat.recurrence import year_masks
 from onbeat.recurrence.cron_text import CronParts
-from onbeat.recurrence.masks import MONTH_LENGTHS, MONTH_STARTS, YEAR_MAX
 from onbeat.recurrence.rrule import clock_times
-from onbeat.recurrence.walls import DayWalls
-from onbeat.recurrence.zoned import REAL_TIME, ZonedWalls, cron_rule
+from onbeat.recurrence.wall_clock import DayWalls
+from onbeat.recurrence.year_masks import MONTH_LENGTHS, MONTH_STARTS, YEAR_MAX
+from onbeat.recurrence.zoned_rule import REAL_TIME, ZonedWalls, cron_rule
 from onbeat.recurrence.zones import DstFold, DstGap, Zone
 
 
@@ -32,7 +32,7 @@ class CronDays:
     def mask(self, year: int) -> int:
         if self.parts.years and year not in self.parts.years:
             return 0
-        return cron_mask(self.shape, *masks.year_kind(year))
+        return cron_mask(self.shape, *year_masks.year_kind(year))
 
     def next_year(self, year: int) -> int:
         if not self.parts.years:
@@ -50,18 +50,20 @@ class CronDays:
 @lru_cache(maxsize=20_000)
 def cron_mask(parts: CronParts, leap: int, first_weekday: int) -> int:
     days = month_days_mask(parts, leap, first_weekday)
-    weekdays = masks.weekdays_mask(first_weekday, parts.weekdays) if parts.weekdays else 0
+    weekdays = year_masks.weekdays_mask(first_weekday, parts.weekdays) if parts.weekdays else 0
     if parts.nth_weekdays:
         for start, length in zip(MONTH_STARTS[leap], MONTH_LENGTHS[leap], strict=False):
-            weekdays |= masks.nth_weekdays_mask(first_weekday, start, length, parts.nth_weekdays)
+            weekdays |= year_masks.nth_weekdays_mask(
+                first_weekday, start, length, parts.nth_weekdays
+            )
     both = days | weekdays if parts.either_day else days & weekdays
-    return both & masks.months_mask(leap, parts.months) & masks.WHOLE_YEAR[leap]
+    return both & year_masks.months_mask(leap, parts.months) & year_masks.WHOLE_YEAR[leap]
 
 
 def month_days_mask(parts: CronParts, leap: int, first_weekday: int) -> int:
-    mask = masks.month_days_mask(leap, parts.month_days) if parts.month_days else 0
+    mask = year_masks.month_days_mask(leap, parts.month_days) if parts.month_days else 0
     if parts.last_days:
-        mask |= masks.month_days_mask(leap, frozenset(-1 - back for back in parts.last_days))
+        mask |= year_masks.month_days_mask(leap, frozenset(-1 - back for back in parts.last_days))
     for start, length in zip(MONTH_STARTS[leap], MONTH_LENGTHS[leap], strict=False):
         for day in parts.near_days:
             if day <= length:

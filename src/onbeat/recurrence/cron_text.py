@@ -6,7 +6,7 @@ from typing import NamedTuple, NoReturn
 from onbeat.model.errors import BadRecurrence
 
 CRON_TEXT_MAX = 10_000
-"""Characters of an expression: all lists in full take about 50,000 only with every year named."""
+"""Characters of an expression: all lists in full take about 50,000 only if every year is named."""
 
 YEAR_FIRST, YEAR_LAST = 1970, 9999
 
@@ -50,11 +50,11 @@ FIELDS = {
 
 
 class CronParts(NamedTuple):
-    """What an expression selects. Weekdays count from Monday = 0, as everywhere but in cron.
+    """The values that an expression selects. Weekdays count from Monday = 0, unlike in cron.
 
-    `real_time` tells minute or hour begin with `*`; `both_days` that a day has to satisfy day of
-    month and day of week, `either_day` that one of them is enough. `last_days` are days before
-    the last one, `near_days` the days whose nearest weekday is meant, 0 for the month's last.
+    `real_time`: minute or hour begins with `*`. `both_days`: a day has to match day of month and
+    day of week. `either_day`: one match is enough. `last_days` are days before the last one;
+    `near_days` are the days whose nearest weekday is selected, 0 for the month's last.
     """
 
     seconds: tuple[int, ...]
@@ -72,7 +72,7 @@ class CronParts(NamedTuple):
 
 
 class CronText(NamedTuple):
-    """An expression in canonical writing, and the zone that its TZ= prefix names."""
+    """An expression in canonical form, and the zone of its TZ= prefix."""
 
     text: str
     zone: str | None
@@ -80,14 +80,14 @@ class CronText(NamedTuple):
 
 
 def read_cron(text: str, key: str = "") -> CronText:
-    """Raises BadRecurrence with the place of the fault. `key` decides what `H` stands for."""
+    """Raises BadRecurrence with the place of the error. `key` determines the values of `H`."""
     if len(text) > CRON_TEXT_MAX:
         raise BadRecurrence(f"longer than {CRON_TEXT_MAX:,} characters", text[:100], CRON_TEXT_MAX)
     reader = CronReader(text, key)
-    words = [(found[0], found.start()) for found in re.finditer(r"\S+", text)]
+    words = [(match[0], match.start()) for match in re.finditer(r"\S+", text)]
     zone = None
-    if words and (found := re.fullmatch(r"(?:CRON_)?TZ=(\S+)", words[0][0])):
-        zone, words = found[1], words[1:]
+    if words and (match := re.fullmatch(r"(?:CRON_)?TZ=(\S+)", words[0][0])):
+        zone, words = match[1], words[1:]
     if len(words) == 1 and words[0][0].startswith("@"):
         return CronText(words[0][0].lower(), zone, read_alias(reader, *words[0]))
     canonical = " ".join(word.upper() for word, _ in words)
@@ -101,12 +101,12 @@ def read_alias(reader: "CronReader", word: str, at: int) -> CronParts:
             reader.refuse("@reboot has no time; start such work from your program", at)
         reader.refuse(f"unknown name {word[:20]}; use one of {', '.join(ALIASES)}", at)
     return CronReader(expression, "").read_fields(
-        [(found[0], found.start()) for found in re.finditer(r"\S+", expression)]
+        [(match[0], match.start()) for match in re.finditer(r"\S+", expression)]
     )
 
 
 class Chosen:
-    """What one field selects, while it is read."""
+    """The values that one field selects, while it is parsed."""
 
     def __init__(self) -> None:
         self.values: set[int] = set()
@@ -152,10 +152,14 @@ class CronReader:
 
     def read_field(self, field: Field, word: str, at: int) -> Chosen:
         chosen = Chosen()
+        # A bytearray and not a set, as a list can name thousands of years thousands of times.
+        marks = bytearray(field.high + 1)
         for item in word.split(","):
             if not self.read_special(field, chosen, item, at):
-                chosen.values |= self.read_item(field, item, at)
+                span = self.read_item(field, item, at)
+                marks[span.start : span.stop : span.step] = b"\1" * len(span)
             at += len(item) + 1
+        chosen.values = {value for value, marked in enumerate(marks) if marked}
         return chosen
 
     def read_special(self, field: Field, chosen: Chosen, item: str, at: int) -> bool:
@@ -169,12 +173,12 @@ class CronReader:
     def read_day_form(self, chosen: Chosen, item: str, at: int) -> bool:
         if item in {"LW", "WL"}:
             chosen.near_days.add(0)
-        elif found := re.fullmatch(r"L(?:-(\d{1,2}))?", item, re.ASCII):
-            if int(found[1] or 0) > 30:
+        elif match := re.fullmatch(r"L(?:-(\d{1,2}))?", item, re.ASCII):
+            if int(match[1] or 0) > 30:
                 self.refuse(f"{item} is before every month's first day; use L to L-30", at)
-            chosen.last_days.add(int(found[1] or 0))
-        elif found := re.fullmatch(r"(?:(\d{1,2})W|W(\d{1,2}))", item, re.ASCII):
-            day = int(found[1] or found[2])
+            chosen.last_days.add(int(match[1] or 0))
+        elif match := re.fullmatch(r"(?:(\d{1,2})W|W(\d{1,2}))", item, re.ASCII):
+            day = int(match[1] or match[2])
             if not 1 <= day <= 31:
                 self.refuse(f"{item} is no day of a month; use 1W to 31W", at)
             chosen.near_days.add(day)
@@ -183,12 +187,12 @@ class CronReader:
         return True
 
     def read_weekday_form(self, chosen: Chosen, item: str, at: int) -> bool:
-        if found := re.fullmatch(r"(\d|[A-Z]{3})#(\d+)", item, re.ASCII):
-            if not 1 <= int(found[2]) <= 5:
+        if match := re.fullmatch(r"(\d|[A-Z]{3})#(\d+)", item, re.ASCII):
+            if not 1 <= int(match[2]) <= 5:
                 self.refuse(f"{item} counts weekdays of a month from #1 to #5", at)
-            chosen.nth.add((int(found[2]), self.weekday(found[1], at)))
-        elif found := re.fullmatch(r"(?:(\d|[A-Z]{3})L|L(\d|[A-Z]{3}))", item, re.ASCII):
-            chosen.nth.add((-1, self.weekday(found[1] or found[2], at)))
+            chosen.nth.add((int(match[2]), self.weekday(match[1], at)))
+        elif match := re.fullmatch(r"(?:(\d|[A-Z]{3})L|L(\d|[A-Z]{3}))", item, re.ASCII):
+            chosen.nth.add((-1, self.weekday(match[1] or match[2], at)))
         else:
             return False
         return True
@@ -197,34 +201,33 @@ class CronReader:
         """From Monday = 0."""
         return (self.value(WEEKDAY, text, at) + 6) % 7
 
-    def read_item(self, field: Field, item: str, at: int) -> set[int]:
-        found = ITEM.fullmatch(item)
-        if not found:
-            self.refuse(self.expected(field, item), at)
-        if found["all"]:
-            if found["all"] == "?" and field not in (DAY, WEEKDAY):
+    def read_item(self, field: Field, item: str, at: int) -> range:
+        match = ITEM.fullmatch(item)
+        if not match:
+            self.refuse(self.expected_message(field, item), at)
+        if match["all"]:
+            if match["all"] == "?" and field not in (DAY, WEEKDAY):
                 self.refuse(f"? goes only into the day fields, not into {field.name}; use *", at)
-            return self.spread(field, field.low, field.high, found["all_step"], at)
-        if found["hash"]:
-            return self.hashed(field, found, at)
-        low = self.value(field, found["low"], at)
-        if found["high"] is None:
-            return (
-                self.spread(field, low, field.high, found["step"], at) if found["step"] else {low}
-            )
-        high_at = at + found.start("high")
-        high = self.value(field, found["high"], high_at)
-        if field is WEEKDAY and found["high"] in {"SUN", "0"} and low:
+            return self.spread(field, field.low, field.high, match["all_step"], at)
+        if match["hash"]:
+            return self.hash_range(field, match, at)
+        low = self.value(field, match["low"], at)
+        if match["high"] is None:
+            last = field.high if match["step"] else low
+            return self.spread(field, low, last, match["step"], at)
+        high_at = at + match.start("high")
+        high = self.value(field, match["high"], high_at)
+        if field is WEEKDAY and match["high"] in {"SUN", "0"} and low:
             high = 7
         if high < low:
             self.refuse(
-                f"{item} runs backwards; write {found['low']}-{field.high},"
-                f"{field.low}-{found['high']}",
+                f"{item} runs backwards; write {match['low']}-{field.high},"
+                f"{field.low}-{match['high']}",
                 at,
             )
-        return self.spread(field, low, high, found["step"], at)
+        return self.spread(field, low, high, match["step"], at)
 
-    def expected(self, field: Field, item: str) -> str:
+    def expected_message(self, field: Field, item: str) -> str:
         names = f", {field.names[0]} to {field.names[-1]}" if field.names else ""
         what = repr(item[:20]) if item else "an empty item"
         return (
@@ -236,41 +239,42 @@ class CronReader:
         if text in field.names:
             return field.names.index(text) + field.names_from
         if not text.isdigit() or len(text) > 9 or not field.low <= int(text) <= field.high:
-            self.refuse(self.expected(field, text), at)
+            self.refuse(self.expected_message(field, text), at)
         return int(text)
 
-    def spread(self, field: Field, low: int, high: int, step: str | None, at: int) -> set[int]:
+    def spread(self, field: Field, low: int, high: int, step: str | None, at: int) -> range:
         if step is None:
-            return set(range(low, high + 1))
+            return range(low, high + 1)
         if len(step) > 9 or not 1 <= int(step) <= max(field.high, 1):
             self.refuse(f"a step of {step[:20]} is not from 1 to {field.high}", at)
         if field is WEEKDAY and low == 0 and high == 7:
             high = 6
-        return set(range(low, high + 1, int(step)))
+        return range(low, high + 1, int(step))
 
-    def hashed(self, field: Field, found: re.Match[str], at: int) -> set[int]:
-        """H: one value, or every step from one, the same each time for the same key."""
+    def hash_range(self, field: Field, match: re.Match[str], at: int) -> range:
+        """H: one value, or every step from one, always the same for the same key."""
         if field is YEAR:
             self.refuse("H does not go into the year", at)
         low, high = field.low, field.hashed_high or field.high
-        if found["hash_low"]:
-            low = self.value(field, found["hash_low"], at)
-            high = self.value(field, found["hash_high"], at)
+        if match["hash_low"]:
+            low = self.value(field, match["hash_low"], at)
+            high = self.value(field, match["hash_high"], at)
             if high < low:
-                self.refuse(f"{found[0]} runs backwards; write the smaller number first", at)
+                self.refuse(f"{match[0]} runs backwards; write the smaller number first", at)
         digest = field_hash(self.key, field.name)
-        if not found["hash_step"]:
-            return {low + digest % (high - low + 1)}
-        step = int(found["hash_step"][:9])
+        if not match["hash_step"]:
+            value = low + digest % (high - low + 1)
+            return range(value, value + 1)
+        step = int(match["hash_step"][:9])
         if not 1 <= step <= high - low + 1:
             self.refuse(f"a step of {step} is not from 1 to {high - low + 1}", at)
-        return set(range(low + digest % step, high + 1, step))
+        return range(low + digest % step, high + 1, step)
 
 
 def field_hash(key: str, field: str) -> int:
     """FNV-1a, 32 bits, over key, a zero byte and the field's name in UTF-8.
 
-    Stored schedules rely on it: it never changes.
+    Must never change, as stored schedules rely on it.
     """
     digest = 0x811C9DC5
     for byte in f"{key}\0{field}".encode():

@@ -1,15 +1,15 @@
-"""A recurrence as an English sentence."""
+"""Describes a recurrence as an English sentence."""
 
 from datetime import datetime, timedelta
 
-from onbeat.recurrence.compiling import parsed_block, parsed_cron
+from onbeat.recurrence.compile import parse_block, parse_cron
 from onbeat.recurrence.cron_text import CronParts
+from onbeat.recurrence.durations import read_duration
 from onbeat.recurrence.instants import EPOCH, read_instant
-from onbeat.recurrence.masks import month_of, weekday_of
 from onbeat.recurrence.rrule_text import Block, Moment, RuleParts
-from onbeat.recurrence.spans import read_span
 from onbeat.recurrence.spec import RecurrenceSpec
 from onbeat.recurrence.tzif import DAY
+from onbeat.recurrence.year_masks import month_of, weekday_of
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -26,15 +26,15 @@ PERIODS = {
     "SECONDLY": "second",
 }
 NAMED_MAX = 8
-"""Values named one by one; longer lists say how many there are."""
+"""Values that are listed one by one; longer lists are summarized by their count."""
 
 
 def describe(spec: RecurrenceSpec) -> str:
     match spec.kind:
         case "rrule":
-            return in_zone(describe_block(parsed_block(spec.text), spec), spec.tz)
+            return in_zone(describe_block(parse_block(spec.text), spec), spec.tz)
         case "cron":
-            return in_zone(describe_cron(parsed_cron(spec.text, spec.key)), spec.tz)
+            return in_zone(describe_cron(parse_cron(spec.text, spec.key)), spec.tz)
         case "every":
             return describe_every(spec)
         case "once":
@@ -63,13 +63,13 @@ def roll_words(spec: RecurrenceSpec) -> str:
         "skip": "left out",
         "following": "moved to the next one",
         "preceding": "moved to the one before",
-        "modified": "moved to the nearest one of the same month, later rather than earlier",
+        "modified": "moved to the next one, or back if that is in another month",
     }
-    return f"what is not on a business day is {words[spec.roll]}"
+    return f"an occurrence that is not on a business day is {words[spec.roll]}"
 
 
 def describe_every(spec: RecurrenceSpec) -> str:
-    span = read_span(spec.text)
+    span = read_duration(spec.text)
     words = several(span.months, "month") if span.months else elapsed_words(span.microseconds)
     if spec.anchor is None:
         return f"Every {words}"
@@ -83,7 +83,7 @@ def elapsed_words(microseconds: int) -> str:
         words += [f"{count} {unit}{'s' if count > 1 else ''}"] if count else []
     if rest:
         words.append(f"{rest / 1_000_000:g} second{'' if rest == 1_000_000 else 's'}")
-    text = listed(words)
+    text = join_words(words)
     return text.removeprefix("1 ") if len(words) == 1 else text
 
 
@@ -91,7 +91,7 @@ def several(count: int, unit: str) -> str:
     return unit if count == 1 else f"{count} {unit}s"
 
 
-def listed(words: list[str]) -> str:
+def join_words(words: list[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
@@ -142,7 +142,7 @@ def describe_block(block: Block, spec: RecurrenceSpec) -> str:
 def dates_words(moments: tuple[Moment, ...]) -> str:
     if len(moments) > NAMED_MAX:
         return f"on {len(moments)} dates"
-    return "on " + listed([wall_words(moment) for moment in moments])
+    return "on " + join_words([wall_words(moment) for moment in moments])
 
 
 def describe_rule(parts: RuleParts, start: Moment | None, spec: RecurrenceSpec) -> str:
@@ -152,7 +152,7 @@ def describe_rule(parts: RuleParts, start: Moment | None, spec: RecurrenceSpec) 
     words += time_words(parts, wall, date_only=start is not None and start.form == "date")
     sentence = " ".join(words)
     if parts.by_position:
-        which = listed([f"the {ordinal(n)}" for n in parts.by_position])
+        which = join_words([f"the {ordinal(n)}" for n in parts.by_position])
         sentence += f", of these only {which} in each {PERIODS[parts.freq]}"
     if parts.week_start and (parts.freq == "WEEKLY" or parts.by_week):
         sentence += f", weeks starting on {WEEKDAYS[parts.week_start]}"
@@ -166,10 +166,10 @@ def describe_rule(parts: RuleParts, start: Moment | None, spec: RecurrenceSpec) 
 
 
 def anchored_wall(spec: RecurrenceSpec) -> int | None:
-    """The wall that a reference point shows, where there is one."""
+    """The wall-clock time of a reference point, if there is one."""
     if spec.anchor is None:
         return None
-    # Only days and times are said, and those as UTC shows them would be wrong elsewhere.
+    # The sentence names only days and times, and those in UTC would be wrong in another zone.
     return None if spec.tz not in {None, "UTC"} else int(read_instant(spec.anchor).timestamp())
 
 
@@ -178,13 +178,15 @@ def day_words(parts: RuleParts, wall: int | None) -> list[str]:
     if parts.by_month_day:
         words.append(f"{'if it is' if words else 'on'} {month_day_words(parts.by_month_day)}")
     if parts.by_year_day:
-        words.append(f"on the {listed([ordinal(n) for n in parts.by_year_day])} day of the year")
+        words.append(
+            f"on the {join_words([ordinal(n) for n in parts.by_year_day])} day of the year"
+        )
     if parts.by_week:
-        words.append(f"in the {listed([ordinal(n) for n in parts.by_week])} week")
+        words.append(f"in the {join_words([ordinal(n) for n in parts.by_week])} week")
     if not words and wall is not None:
         words += own_day_words(parts, wall // DAY)
     if parts.by_month:
-        words.append(f"in {listed([MONTHS[month - 1] for month in parts.by_month])}")
+        words.append(f"in {join_words([MONTHS[month - 1] for month in parts.by_month])}")
     if parts.skip != "OMIT":
         way = "before" if parts.skip == "BACKWARD" else "after"
         words.append(f"(or the day {way}, where a month has no such day)")
@@ -192,7 +194,7 @@ def day_words(parts: RuleParts, wall: int | None) -> list[str]:
 
 
 def weekday_words(parts: RuleParts) -> list[str]:
-    words = [f"on {listed([by_day_words(n, weekday) for n, weekday in parts.by_day])}"]
+    words = [f"on {join_words([by_day_words(n, weekday) for n, weekday in parts.by_day])}"]
     if any(n for n, _ in parts.by_day) and parts.freq == "YEARLY" and not parts.by_month:
         words.append("of the year")
     return words
@@ -204,7 +206,7 @@ def by_day_words(n: int, weekday: int) -> str:
 
 def month_day_words(days: tuple[int, ...]) -> str:
     named = [f"the {ordinal(day)}{' day' if day < 0 else ''}" for day in days]
-    return f"{listed(named)} of the month"
+    return f"{join_words(named)} of the month"
 
 
 def own_day_words(parts: RuleParts, day: int) -> list[str]:
@@ -241,16 +243,16 @@ def time_words(parts: RuleParts, wall: int | None, *, date_only: bool) -> list[s
 
 def clock_limit_words(parts: RuleParts) -> list[str]:
     named = {"hour": parts.by_hour, "minute": parts.by_minute, "second": parts.by_second}
-    return [f"in {unit} {listed(spans_of(values))}" for unit, values in named.items() if values]
+    return [f"in {unit} {join_words(spans_of(values))}" for unit, values in named.items() if values]
 
 
 def clock_words(hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> str:
     ending = [f":{second:02}" if second else "" for second in seconds]
     if len(hours) * len(minutes) * len(seconds) <= NAMED_MAX:
         times = [f"{h:02}:{m:02}{end}" for h in hours for m in minutes for end in ending]
-        return f"at {listed(times)}"
-    words = f"in hour {listed(spans_of(hours))} at minute {listed(spans_of(minutes))}"
-    return words if seconds == (0,) else f"{words} at second {listed(spans_of(seconds))}"
+        return f"at {join_words(times)}"
+    words = f"in hour {join_words(spans_of(hours))} at minute {join_words(spans_of(minutes))}"
+    return words if seconds == (0,) else f"{words} at second {join_words(spans_of(seconds))}"
 
 
 def spans_of(values: tuple[int, ...]) -> list[str]:
@@ -266,20 +268,20 @@ def spans_of(values: tuple[int, ...]) -> list[str]:
 def describe_cron(parts: CronParts) -> str:
     words = [cron_clock_words(parts), *cron_day_words(parts)]
     if len(parts.months) < 12:
-        words.append(f"in {listed([MONTHS[month - 1] for month in sorted(parts.months)])}")
+        words.append(f"in {join_words([MONTHS[month - 1] for month in sorted(parts.months)])}")
     if parts.years:
-        words.append(f"in {listed(spans_of(tuple(sorted(parts.years))))}")
+        words.append(f"in {join_words(spans_of(tuple(sorted(parts.years))))}")
     return " ".join(words)
 
 
 def cron_clock_words(parts: CronParts) -> str:
-    seconds = "" if parts.seconds == (0,) else f" at second {listed(spans_of(parts.seconds))}"
+    seconds = "" if parts.seconds == (0,) else f" at second {join_words(spans_of(parts.seconds))}"
     if len(parts.hours) == 24 and len(parts.minutes) == 60:
         return "every second" if len(parts.seconds) == 60 else f"every minute{seconds}"
     if len(parts.hours) == 24:
-        return f"every hour at minute {listed(spans_of(parts.minutes))}{seconds}"
+        return f"every hour at minute {join_words(spans_of(parts.minutes))}{seconds}"
     if len(parts.minutes) == 60:
-        return f"every minute{seconds} in hour {listed(spans_of(parts.hours))}"
+        return f"every minute{seconds} in hour {join_words(spans_of(parts.hours))}"
     return clock_words(parts.hours, parts.minutes, parts.seconds)
 
 
@@ -292,8 +294,8 @@ def cron_day_words(parts: CronParts) -> list[str]:
     ]
     weekdays = [WEEKDAYS[weekday] for weekday in sorted(parts.weekdays)]
     weekdays += [by_day_words(n, weekday) for n, weekday in sorted(parts.nth_weekdays)]
-    month_words = f"on {listed(days)} of the month" if len(parts.month_days) < 31 else ""
-    week_words = f"on {listed(weekdays)}" if len(parts.weekdays) < 7 else ""
+    month_words = f"on {join_words(days)} of the month" if len(parts.month_days) < 31 else ""
+    week_words = f"on {join_words(weekdays)}" if len(parts.weekdays) < 7 else ""
     if not month_words or not week_words:
         return [month_words or week_words or "every day"]
     return [f"{month_words} {'or' if parts.either_day else 'if it is also'} {week_words}"]

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from datetime import datetime
 
+from onbeat.recurrence.budget import Budget
 from onbeat.recurrence.instants import from_us, to_us
 
 STEPS_BACK = tuple(seconds * 1_000_000 for seconds in (60, 3600, 86_400, 86_400 * 32, 86_400 * 400))
-"""How far before an instant a search for the one before it starts; then ever larger steps."""
+"""How far before an instant a backward search starts; then in ever larger steps."""
 
 WALK_MAX = 10_000
 """Calls made to walk up to an instant from before it."""
@@ -20,32 +21,34 @@ class FunctionCore:
     def __init__(self, fn: NextFunction) -> None:
         self.fn = fn
 
-    def after_us(self, instant: int) -> int | None:
-        """Raises ValueError when the function goes back in time, which would never end."""
+    def after_us(self, instant: int, _budget: Budget | None = None, /) -> int | None:
+        """Raises ValueError if the function goes back in time, which would never end."""
         answer = self.fn(from_us(instant))
         if answer is None:
             return None
-        found = to_us(answer)
-        if found <= instant:
+        candidate = to_us(answer)
+        if candidate <= instant:
             raise ValueError(
                 f"{name_of(self.fn)} gave {answer.isoformat()} for the occurrence after"
                 f" {from_us(instant).isoformat()}; it has to be later"
             )
-        return found
+        return candidate
 
-    def before_us(self, instant: int) -> int | None:
+    def before_us(self, instant: int, budget: Budget | None = None, /) -> int | None:
         for step in STEPS_BACK:
-            found = self.last_from(instant - step, instant)
-            if found is not None:
-                return found
+            candidate = self.last_from(instant - step, instant, budget)
+            if candidate is not None:
+                return candidate
         return None
 
-    def last_from(self, begin: int, end: int) -> int | None:
-        last, found = None, self.after_us(begin)
+    def last_from(self, begin: int, end: int, budget: Budget | None) -> int | None:
+        last, candidate = None, self.after_us(begin)
         for _ in range(WALK_MAX):
-            if found is None or found >= end:
+            if candidate is None or candidate >= end:
                 return last
-            last, found = found, self.after_us(found)
+            if budget is not None:
+                budget.spend()
+            last, candidate = candidate, self.after_us(candidate)
         return last
 
 

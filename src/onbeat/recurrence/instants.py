@@ -1,4 +1,4 @@
-"""Instants as text, as `datetime`, and as the integer microseconds that the engine counts in."""
+"""Instants as text, as `datetime`, and as the engine's integer microseconds."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -31,15 +31,15 @@ RFC_3339 = re.compile(
 
 
 def read_instant(text: str) -> datetime:
-    """An RFC 3339 instant, in UTC; seconds may be left out. Raises ValueError."""
-    found = RFC_3339.fullmatch(text.strip())
-    if not found:
+    """An RFC 3339 instant, in UTC; seconds are optional. Raises ValueError."""
+    match = RFC_3339.fullmatch(text.strip())
+    if not match:
         raise ValueError(f"{text[:50]!r} is not an RFC 3339 instant such as 2025-01-31T09:00:00Z")
-    year, month, day, hour, minute, second, fraction, offset = found.groups()
+    year, month, day, hour, minute, second, fraction, offset = match.groups()
     micros = int((fraction or "").ljust(6, "0"))
     zone = "+00:00" if offset in "Zz" else offset
     ahead = timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
-    # A leap second is the last second of its minute here: the engine counts none.
+    # A leap second becomes the last second of its minute, as the engine has none.
     wall = datetime(
         int(year), int(month), int(day), int(hour), int(minute), min(int(second or 0), 59), micros,
         tzinfo=UTC,
@@ -51,7 +51,7 @@ def read_instant(text: str) -> datetime:
 
 
 def write_instant(instant: datetime) -> str:
-    """RFC 3339 in UTC, with a fraction only where there is one."""
+    """RFC 3339 in UTC, with a fraction only if it is not zero."""
     return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 

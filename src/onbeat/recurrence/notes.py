@@ -1,11 +1,13 @@
-"""What may surprise in a rule: said when it is made or shown, never an error."""
+"""Warnings about a rule, shown when it is created or displayed; never an error."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Literal, NamedTuple
 
-from onbeat.recurrence import masks
-from onbeat.recurrence.compiling import core_of, parsed_block
+from onbeat.recurrence import year_masks
+from onbeat.recurrence.budget import SEARCH_STEPS_MAX, Budget
+from onbeat.recurrence.compile import core_of, parse_block
 from onbeat.recurrence.describe import MONTHS
 from onbeat.recurrence.instants import EPOCH, from_us
 from onbeat.recurrence.rrule import block_zone, start_at
@@ -13,13 +15,17 @@ from onbeat.recurrence.rrule_text import Block, RuleParts
 from onbeat.recurrence.sets import Core, Excluding, Union
 from onbeat.recurrence.spec import RecurrenceSpec
 from onbeat.recurrence.tzif import DAY
-from onbeat.recurrence.zoned import SECOND, DstRule, ZonedWalls
+from onbeat.recurrence.zoned_rule import SECOND, DstRule, ZonedWalls
 from onbeat.recurrence.zones import Zone, zone_named
 
 NoteKind = Literal["start", "missing", "reading", "until", "zone", "gap", "fold", "end"]
 
 NOTES_MAX = 100
-"""Notes on one rule; nobody reads more, and a rule of every second meets many changes."""
+"""Notes on one rule; a rule of every second meets many clock changes."""
+
+
+STEPS_OF_A_NOTE = 10
+"""The cost of a note, in searches of a plain rule."""
 
 
 class Note(NamedTuple):
@@ -30,46 +36,57 @@ class Note(NamedTuple):
     instant: datetime | None = None
 
 
-def notes_on(spec: RecurrenceSpec, core: Core, instant: int, count: int) -> list[Note]:
-    """About the rule, then about the changes of clocks among its next `count` occurrences."""
-    found = list(rule_notes(spec))
-    end, left = last_of(core, instant, count)
+def notes_on(
+    spec: RecurrenceSpec, core: Core, instant: int, count: int, budget: Budget | None = None
+) -> list[Note]:
+    """Notes on the rule, then on the clock changes among its next `count` occurrences."""
+    return list(islice(every_note(spec, core, instant, count, budget), NOTES_MAX))
+
+
+def every_note(
+    spec: RecurrenceSpec, core: Core, instant: int, count: int, budget: Budget | None
+) -> Iterator[Note]:
+    budget = budget or Budget(SEARCH_STEPS_MAX)
+    yield from rule_notes(spec, budget)
+    end, left = last_of(core, instant, count, budget)
     if not left:
-        found.append(Note("end", "nothing is left after these"))
+        yield Note("end", "nothing is left after these")
     for part in wall_parts(core):
-        found += change_notes(part, instant // SECOND, end // SECOND)
-    return found[:NOTES_MAX]
+        yield from change_notes(part, instant // SECOND, end // SECOND, budget)
 
 
-def last_of(core: Core, instant: int, count: int) -> tuple[int, bool]:
-    """The last of the occurrences asked for, and whether there are more."""
+def last_of(core: Core, instant: int, count: int, budget: Budget) -> tuple[int, bool]:
+    """The last of the requested occurrences, and whether there are more."""
     at = instant
     for _ in range(count):
-        following = core.after_us(at)
+        budget.spend()
+        following = core.after_us(at, budget)
         if following is None:
             return at, False
         at = following
-    return at, core.after_us(at) is not None
+    budget.spend()
+    return at, core.after_us(at, budget) is not None
 
 
-def rule_notes(spec: RecurrenceSpec) -> Iterator[Note]:
+def rule_notes(spec: RecurrenceSpec, budget: Budget) -> Iterator[Note]:
     for member in spec.members:
-        yield from rule_notes(member)
+        yield from rule_notes(member, budget)
     if spec.kind != "rrule":
         return
-    block = parsed_block(spec.text)
-    yield from start_notes(block, spec)
+    block = parse_block(spec.text)
+    yield from start_notes(block, spec, budget)
     for parts in block.rules:
         yield from parts_notes(parts, block)
 
 
-def start_notes(block: Block, spec: RecurrenceSpec) -> Iterator[Note]:
+def start_notes(block: Block, spec: RecurrenceSpec, budget: Budget) -> Iterator[Note]:
     if block.start is None or not block.rules or block.start.wall < DAY:
-        # A start on the first day there is stands for none: `daily` and the like have it.
+        # A start on the first representable day stands for no start: `daily` and similar rules have
+        # it.
         return
     zone = zone_named(block_zone(block, spec.tz))
     start = start_at(block.start, zone, DstRule(spec.dst_gap, spec.dst_fold))
-    first = core_of(spec).after_us(start.instant * SECOND - 1)
+    first = core_of(spec, budget).after_us(start.instant * SECOND - 1, budget)
     if first != start.instant * SECOND:
         yield Note(
             "start",
@@ -94,10 +111,10 @@ def parts_notes(parts: RuleParts, block: Block) -> Iterator[Note]:
 
 
 def missing_notes(parts: RuleParts, block: Block) -> Iterator[Note]:
-    """Months that the rule looks at and never, or only in leap years, finds a day in."""
+    """Months in which the rule finds no day, or only in leap years."""
     days = parts.by_month_day
     if not (days or parts.by_day or parts.by_year_day or parts.by_week) and block.start:
-        days = (masks.month_of(block.start.wall // DAY)[2],)
+        days = (year_masks.month_of(block.start.wall // DAY)[2],)
     if not days or (parts.freq == "YEARLY" and not parts.by_month_day):
         return
     never = [month for month in parts.by_month or range(1, 13) if not has_day(month, days, 1)]
@@ -109,11 +126,11 @@ def missing_notes(parts: RuleParts, block: Block) -> Iterator[Note]:
 
 
 def has_day(month: int, days: tuple[int, ...], leap: int) -> bool:
-    return any(abs(day) <= masks.MONTH_LENGTHS[leap][month - 1] for day in days)
+    return any(abs(day) <= year_masks.MONTH_LENGTHS[leap][month - 1] for day in days)
 
 
 def wall_parts(core: Core) -> Iterator[ZonedWalls]:
-    """The parts of a recurrence that go by the clock on the wall."""
+    """The parts of a recurrence that follow the wall clock."""
     match core:
         case ZonedWalls():
             yield core
@@ -126,8 +143,8 @@ def wall_parts(core: Core) -> Iterator[ZonedWalls]:
             return
 
 
-def change_notes(part: ZonedWalls, first: int, last: int) -> Iterator[Note]:
-    """What happens at each change of clocks between two instants, where the rule has a wall."""
+def change_notes(part: ZonedWalls, first: int, last: int, budget: Budget) -> Iterator[Note]:
+    """Notes on each clock change between two instants, if the rule follows the wall clock."""
     zone = part.zone
     segment = zone.segment(first)
     while segment + 2 < len(zone.starts) and zone.starts[segment + 1] <= last:
@@ -135,10 +152,12 @@ def change_notes(part: ZonedWalls, first: int, last: int) -> Iterator[Note]:
         change = zone.starts[segment]
         before, after = zone.offsets[segment - 1], zone.offsets[segment]
         low, high = change + min(before, after), change + max(before, after)
-        wall = part.walls.next(low - 1)
+        budget.spend()
+        wall = part.walls.next(low - 1, budget)
         while wall is not None and wall < high:
+            budget.spend(STEPS_OF_A_NOTE)
             yield gap_note(part, wall, change) if after > before else fold_note(part, wall, zone)
-            wall = part.walls.next(wall + (high - low) // 4)
+            wall = part.walls.next(wall + (high - low) // 4, budget)
 
 
 def gap_note(part: ZonedWalls, wall: int, change: int) -> Note:

@@ -1,4 +1,4 @@
-"""Turns an RRULE, or an iCalendar block, into something that can be asked for instants."""
+"""Compiles an RRULE, or an iCalendar block, to an engine that computes instants."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -6,8 +6,9 @@ from math import prod
 from typing import NamedTuple, overload
 
 from onbeat.model.errors import BadRecurrence
-from onbeat.recurrence import masks
-from onbeat.recurrence.days import (
+from onbeat.recurrence import year_masks
+from onbeat.recurrence.budget import Budget
+from onbeat.recurrence.day_masks import (
     DailyDays,
     DayParts,
     MonthlyDays,
@@ -17,24 +18,26 @@ from onbeat.recurrence.days import (
     YearlyDays,
     kind_mask,
 )
-from onbeat.recurrence.elapsed import ClockLimit, ClockLimits, ElapsedGrid, Slots
+from onbeat.recurrence.elapsed_rule import ClockLimit, ClockLimits, ElapsedGrid, Slots
+from onbeat.recurrence.interval import LAST_US
 from onbeat.recurrence.rrule_text import Block, Moment, RuleParts
 from onbeat.recurrence.sets import Core, Dates, Excluding, Union
 from onbeat.recurrence.tzif import DAY
-from onbeat.recurrence.walls import DayWalls, PositionWalls, Walls
-from onbeat.recurrence.zoned import INSTANT_MAX, SECOND, DstRule, ZonedWalls
+from onbeat.recurrence.wall_clock import WALL_MAX, DayWalls, PositionWalls, Walls
+from onbeat.recurrence.year_masks import DAY_MIN
+from onbeat.recurrence.zoned_rule import INSTANT_MAX, SECOND, DstRule, ZonedWalls
 from onbeat.recurrence.zones import DstFold, Zone, zone_named
 
 TIMES_LISTED_MAX = 1440
-"""Times of day kept as a list; more are worked out when asked, so that they take no memory."""
+"""Times of day that are stored as a list; longer lists are computed on demand to save memory."""
 
 UNITS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
 
 
 class Start(NamedTuple):
-    """Where a rule begins: instant and wall in seconds.
+    """The start of a rule: instant and wall-clock time in seconds.
 
-    `counts` is false for a reference point, which is no occurrence even where the rule fits it.
+    `counts` is false for a reference point, which is no occurrence even if it matches the rule.
     """
 
     instant: int
@@ -51,7 +54,7 @@ class Start(NamedTuple):
 
     @property
     def low(self) -> int:
-        """The first wall that may be one."""
+        """The first wall second that may be an occurrence."""
         segment = self.zone.segment(self.instant)
         before = self.zone.offsets[max(segment - 1, 0)]
         fold_end = self.zone.starts[segment] + before
@@ -60,7 +63,7 @@ class Start(NamedTuple):
             and self.dst.fold == "first"
             and before > self.zone.offsets[segment]
         ):
-            # It begins in the second pass of a fold, whose walls all ran in the first.
+            # The rule begins in the second pass of a fold, whose wall times all ran in the first.
             return fold_end
         return self.wall if self.counts else self.wall + 1
 
@@ -68,20 +71,23 @@ class Start(NamedTuple):
 def start_at(moment: Moment, zone: Zone, dst: DstRule) -> Start:
     """DTSTART as the instant that its own occurrence would have.
 
-    In a gap that is by the offset before it, also where the occurrence itself is skipped, or the
-    end of the gap; in a fold the pass that the rule runs in.
+    In a gap that is by the offset before it, even if the occurrence itself is skipped, or the end
+    of the gap; in a fold it is the pass in which the rule runs.
     """
     fold: DstFold = "last" if dst.fold == "last" else "first"
     instant = zone.instants(moment.wall, "end" if dst.gap == "end" else "shift", fold)[0]
     return Start(instant, moment.wall, zone, dst, moment.form == "date")
 
 
-def anchored_at(instant: int, zone: Zone, dst: DstRule, *, counts: bool) -> Start:
-    return Start(instant, instant + zone.offset(instant), zone, dst, counts=counts)
+def start_anchored(instant: int, zone: Zone, dst: DstRule, *, counts: bool) -> Start:
+    wall = instant + zone.offset(instant)
+    if not DAY_MIN * DAY <= wall <= WALL_MAX:
+        raise BadRecurrence("it would begin outside the years 1 to 9999 of its time zone")
+    return Start(instant, wall, zone, dst, counts=counts)
 
 
 def block_zone(block: Block, zone: str | None) -> str | None:
-    """The zone of the rules: what DTSTART says, else `zone`."""
+    """The zone of the rules: that of DTSTART, else `zone`."""
     if block.start is None:
         return zone
     if block.start.form == "utc":
@@ -89,9 +95,9 @@ def block_zone(block: Block, zone: str | None) -> str | None:
     return block.start.zone or zone
 
 
-def block_core(block: Block, start: Start) -> Core:
-    """All lines together. Raises BadRecurrence for what can never fire."""
-    included: list[Core] = [rule_core(parts, start) for parts in block.rules]
+def block_core(block: Block, start: Start, budget: Budget) -> Core:
+    """All lines combined. Raises BadRecurrence for a block that can never fire."""
+    included: list[Core] = [rule_core(parts, start, budget) for parts in block.rules]
     dates = instants_of(block.dates, start)
     if not block.rules:
         # Without a rule DTSTART is the first of the dates.
@@ -99,7 +105,7 @@ def block_core(block: Block, start: Start) -> Core:
     if dates:
         included.append(Dates(dates))
     core = included[0] if len(included) == 1 else Union(included)
-    excluded: list[Core] = [rule_core(parts, start) for parts in block.excluded_rules]
+    excluded: list[Core] = [rule_core(parts, start, budget) for parts in block.excluded_rules]
     if block.excluded_dates:
         excluded.append(Dates(instants_of(block.excluded_dates, start)))
     if excluded:
@@ -108,28 +114,29 @@ def block_core(block: Block, start: Start) -> Core:
 
 
 def instants_of(moments: Iterable[Moment], start: Start) -> list[int]:
-    """In microseconds."""
-    found: list[int] = []
+    """The instants in microseconds."""
+    candidates: list[int] = []
     for moment in moments:
         zone = start.zone if moment.zone is None else zone_named(moment.zone)
         if moment.form == "utc":
-            found.append(moment.wall * SECOND)
+            candidates.append(moment.wall * SECOND)
         else:
             instants = zone.instants(moment.wall, start.dst.gap, start.dst.fold)
-            found += [instant * SECOND for instant in instants]
-    return found
+            candidates += [instant * SECOND for instant in instants]
+    # In UTC a date of a zone can lie in the year 0 or 10000, which `datetime` cannot express.
+    return [instant for instant in candidates if DAY_MIN * DAY * SECOND <= instant <= LAST_US]
 
 
-def rule_core(parts: RuleParts, start: Start) -> Core:
+def rule_core(parts: RuleParts, start: Start, budget: Budget) -> Core:
     core = elapsed_core(parts, start) if parts.freq in UNITS else wall_core(parts, start)
     core.last = last_instant(parts, start)
     if parts.count_max is not None:
-        limit_count(core, parts.count_max)
+        limit_count(core, parts.count_max, budget)
     return core
 
 
 def last_instant(parts: RuleParts, start: Start) -> int:
-    """UNTIL as an instant; a date, or a local time that comes twice, includes all of it."""
+    """UNTIL as an instant; includes the whole of a date, and both passes of a repeated time."""
     until = parts.until
     if until is None:
         return INSTANT_MAX
@@ -139,13 +146,13 @@ def last_instant(parts: RuleParts, start: Start) -> int:
     return min(start.zone.instants(wall, "shift", "last")[0], INSTANT_MAX)
 
 
-def limit_count(core: ZonedWalls | ElapsedGrid, count: int) -> None:
-    """COUNT becomes an end, so that nothing is ever counted again."""
+def limit_count(core: ZonedWalls | ElapsedGrid, count: int, budget: Budget) -> None:
+    """Converts COUNT to an end, so that occurrences are counted only once."""
     if isinstance(core, ElapsedGrid):
-        last = core.nth(count)
+        last = core.nth(count, budget)
         core.last = core.last if last is None else min(core.last, last)
         return
-    wall = core.walls.nth(count)
+    wall = core.walls.nth(count, budget)
     if wall is not None:
         core.walls.high = wall
 
@@ -163,17 +170,17 @@ def walls_of(parts: RuleParts, start: Start) -> Walls:
 
 
 def days_of(parts: RuleParts, wall: int) -> RuleDays:
-    """The days, with what the rule leaves open taken from the start."""
+    """The days, with the parts that the rule leaves open taken from the start."""
     day = wall // DAY
     chosen = day_parts(parts, day)
     match parts.freq:
         case "YEARLY":
-            return YearlyDays(chosen, parts.interval, masks.year_of(day))
+            return YearlyDays(chosen, parts.interval, year_masks.year_of(day))
         case "MONTHLY":
-            year, month, _ = masks.month_of(day)
+            year, month, _ = year_masks.month_of(day)
             return MonthlyDays(chosen, parts.interval, 12 * year + month - 1)
         case "WEEKLY":
-            into_week = (masks.weekday_of(day) - parts.week_start) % 7
+            into_week = (year_masks.weekday_of(day) - parts.week_start) % 7
             return WeeklyDays(chosen, parts.interval, day - into_week)
         case "DAILY":
             return DailyDays(chosen, parts.interval, day)
@@ -182,7 +189,7 @@ def days_of(parts: RuleParts, wall: int) -> RuleDays:
 
 
 def day_parts(parts: RuleParts, day: int | None) -> DayParts:
-    """What selects days; without `day`, only what the rule itself says."""
+    """The parts that select days; without `day`, only those of the rule itself."""
     written = DayParts(
         months=frozenset(parts.by_month),
         weeks=frozenset(parts.by_week),
@@ -194,14 +201,14 @@ def day_parts(parts: RuleParts, day: int | None) -> DayParts:
         week_start=parts.week_start,
         skip=parts.skip,
     )
-    return written if day is None else filled(parts, written, day)
+    return written if day is None else fill_from_start(parts, written, day)
 
 
-def filled(parts: RuleParts, written: DayParts, day: int) -> DayParts:
-    _, month, month_day = masks.month_of(day)
+def fill_from_start(parts: RuleParts, written: DayParts, day: int) -> DayParts:
+    _, month, month_day = year_masks.month_of(day)
     chosen = parts.by_week or parts.by_year_day or parts.by_month_day or parts.by_day
     if parts.freq == "WEEKLY" and not chosen:
-        return written._replace(weekdays=frozenset({masks.weekday_of(day)}))
+        return written._replace(weekdays=frozenset({year_masks.weekday_of(day)}))
     if parts.freq not in {"YEARLY", "MONTHLY"} or chosen:
         return written
     if parts.freq == "YEARLY" and not parts.by_month:
@@ -210,7 +217,7 @@ def filled(parts: RuleParts, written: DayParts, day: int) -> DayParts:
 
 
 class ClockTimes(Sequence[int]):
-    """Every hour with every minute with every second, in order, without a list of them."""
+    """Every hour with every minute with every second, in order, without storing a list."""
 
     __slots__ = ("hours", "minutes", "seconds")
 
@@ -231,13 +238,16 @@ class ClockTimes(Sequence[int]):
     def __getitem__(self, index: int | slice) -> int | Sequence[int]:
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(len(self)))]
-        rest, second = divmod(index % len(self), len(self.seconds))
+        size = len(self)
+        if not -size <= index < size:
+            raise IndexError(index)
+        rest, second = divmod(index % size, len(self.seconds))
         hour, minute = divmod(rest, len(self.minutes))
         return self.hours[hour] * 3600 + self.minutes[minute] * 60 + self.seconds[second]
 
 
 def times_of(parts: RuleParts, start: Start) -> Sequence[int]:
-    """Seconds of the day; none but midnight when the rule starts on a DATE."""
+    """Seconds of the day; only midnight if the rule starts on a DATE."""
     if start.date_only:
         return (0,)
     clock = start.wall % DAY
@@ -293,7 +303,7 @@ def bits_of(values: tuple[int, ...]) -> int | None:
 
 
 def has_days(parts: RuleParts) -> bool:
-    """Whether any kind of year has a day that the rule itself, whatever its start, selects."""
+    """Whether any kind of year has a day that the rule selects, whatever its start."""
     chosen = day_parts(parts, None)
     return any(
         kind_mask(chosen, leap, weekday, chosen.months) for leap in (0, 1) for weekday in range(7)

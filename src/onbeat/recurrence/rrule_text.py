@@ -1,7 +1,7 @@
 """Reads and writes RRULE lines and iCalendar blocks (RFC 5545 3.3.10, 3.8.5; RFC 7529 SKIP).
 
-Reading is strict: what the RFC forbids is refused with the place of the fault. Names and
-enumerated values may be in either case, as the RFC has it; they are written in capitals.
+Parsing is strict: input that the RFC forbids is refused with the place of the error. Names and
+enumerated values are case-insensitive, as in the RFC, and are written in capitals.
 """
 
 import difflib
@@ -9,26 +9,31 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
+from itertools import accumulate
 from typing import Literal, NamedTuple, NoReturn, cast
 
 from onbeat.model.errors import BadRecurrence
-from onbeat.recurrence.days import Skip
+from onbeat.model.limits import EXRULES_MAX
+from onbeat.recurrence.day_masks import Skip
 from onbeat.recurrence.tzif import DAY, EPOCH_ORDINAL
 
 RULE_TEXT_MAX = 10_000
 """Characters of one rule: every BY part in full takes about 5,000."""
 
 BLOCK_TEXT_MAX = 500_000
-"""Characters of a block: 20,000 dates take some 340,000."""
+"""Characters of a block: 20,000 dates take about 340,000."""
 
 DATES_MAX = 10_000
-"""RDATE values, and as many EXDATE values: more belong into a rule, or a calendar."""
+"""RDATE values, and as many EXDATE values: more belong in a rule or a calendar."""
+
+ZONES_MAX = 20
+"""Zones that the dates of a block may name: each zone's table takes time and memory."""
 
 RULES_MAX = 50
-"""RRULE lines, and as many EXRULE lines: each one is asked at every step."""
+"""RRULE lines: each one is queried at every step."""
 
 NUMBER_MAX = 1_000_000_000
-"""COUNT and INTERVAL: more seconds than a billion are 31 years."""
+"""COUNT and INTERVAL: a billion seconds are 31 years."""
 
 Freq = Literal["YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY"]
 FREQS: dict[str, Freq] = {
@@ -47,7 +52,7 @@ Form = Literal["utc", "local", "date"]
 
 
 class Moment(NamedTuple):
-    """A DATE or DATE-TIME: wall seconds since 1970, and what they are relative to."""
+    """A DATE or DATE-TIME: wall-clock seconds since 1970, and what they are relative to."""
 
     wall: int
     form: Form
@@ -59,7 +64,7 @@ def moment_order(moment: Moment) -> tuple[int, str, str]:
 
 
 class RuleParts(NamedTuple):
-    """One RRULE as written; lists are sorted and without repeats. `by_day` pairs n (0: every)."""
+    """One RRULE; lists are sorted and unique. `by_day` has pairs of n (0: every) and weekday."""
 
     freq: Freq
     interval: int = 1
@@ -79,7 +84,7 @@ class RuleParts(NamedTuple):
 
 
 class Block(NamedTuple):
-    """All the lines together."""
+    """All lines of a block."""
 
     start: Moment | None = None
     rules: tuple[RuleParts, ...] = ()
@@ -103,8 +108,8 @@ def read_block(text: str) -> Block:
     return reader.block()
 
 
-class Line(NamedTuple):
-    """An unfolded line, with the places in the whole text that its pieces came from."""
+class ContentLine(NamedTuple):
+    """An unfolded line, with the positions of its pieces in the whole text."""
 
     text: str
     starts: list[int]
@@ -115,18 +120,22 @@ class Line(NamedTuple):
         return self.origins[piece] + index - self.starts[piece]
 
 
-def unfold(text: str) -> list[Line]:
-    lines: list[Line] = []
-    for found in re.finditer(r"[^\r\n]+", text):
-        piece, at = found[0], found.start()
+def unfold(text: str) -> list[ContentLine]:
+    lines: list[list[tuple[str, int]]] = []
+    for match in re.finditer(r"[^\r\n]+", text):
+        piece, at = match[0], match.start()
         if piece[0] in " \t" and lines:
-            last = lines[-1]
-            starts = [*last.starts, len(last.text)]
-            lines[-1] = Line(last.text + piece[1:], starts, [*last.origins, at + 1])
+            lines[-1].append((piece[1:], at + 1))
         elif piece.strip():
             indent = len(piece) - len(piece.lstrip())
-            lines.append(Line(piece.strip() if indent else piece, [0], [at + indent]))
-    return [line._replace(text=line.text.rstrip()) for line in lines]
+            lines.append([(piece.strip() if indent else piece, at + indent)])
+    return [join_pieces(pieces) for pieces in lines]
+
+
+def join_pieces(pieces: list[tuple[str, int]]) -> ContentLine:
+    starts = accumulate((len(piece) for piece, _ in pieces[:-1]), initial=0)
+    whole = "".join(piece for piece, _ in pieces).rstrip()
+    return ContentLine(whole, list(starts), [origin for _, origin in pieces])
 
 
 PROPERTY = re.compile(r"(?P<name>[A-Za-z-]+)(?P<params>(?:;[^:;\"]*(?:\"[^\"]*\")?)*):")
@@ -134,7 +143,7 @@ PARAM = re.compile(r';([A-Za-z-]+)=(?:"([^"]*)"|([^;:"]*))')
 
 
 class BlockReader:
-    """Gathers what the lines say, and knows where in the text each piece stands."""
+    """Collects the content of the lines, with the position of each piece in the text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -143,6 +152,7 @@ class BlockReader:
         self.excluded_rules: list[RuleParts] = []
         self.dates: list[Moment] = []
         self.excluded_dates: list[Moment] = []
+        self.zones: set[str] = set()
 
     def refuse(self, message: str, position: int | None) -> NoReturn:
         raise BadRecurrence(message, self.text[:RULE_TEXT_MAX], position)
@@ -158,99 +168,103 @@ class BlockReader:
             tuple(sorted(set(self.excluded_dates), key=moment_order)),
         )
 
-    def read_line(self, line: Line) -> None:
-        found = PROPERTY.match(line.text)
-        if not found:
+    def read_line(self, line: ContentLine) -> None:
+        match = PROPERTY.match(line.text)
+        if not match:
             self.rules.append(self.read_rule(line, 0))
             return
-        name, value_at = found["name"].upper(), found.end()
+        name, value_at = match["name"].upper(), match.end()
         match name:
             case "DTSTART":
-                self.set_start(line, found["params"], value_at)
+                self.set_start(line, match["params"], value_at)
             case "RRULE":
-                self.add_rule(self.rules, line, value_at)
+                self.add_rule(self.rules, RULES_MAX, line, value_at)
             case "EXRULE":
-                self.add_rule(self.excluded_rules, line, value_at)
+                self.add_rule(self.excluded_rules, EXRULES_MAX, line, value_at)
             case "RDATE":
-                self.add_dates(self.dates, line, found["params"], value_at)
+                self.add_dates(self.dates, line, match["params"], value_at)
             case "EXDATE":
-                self.add_dates(self.excluded_dates, line, found["params"], value_at)
+                self.add_dates(self.excluded_dates, line, match["params"], value_at)
             case _:
                 known = "DTSTART, RRULE, RDATE, EXDATE or EXRULE"
                 self.refuse(f"unknown property {name}; use {known}", line.origin(0))
 
-    def set_start(self, line: Line, params: str, value_at: int) -> None:
+    def set_start(self, line: ContentLine, params: str, value_at: int) -> None:
         if self.start is not None:
             self.refuse("DTSTART is given twice", line.origin(0))
         zone, kind = self.read_params(line, params)
         self.start = self.read_moment(line, value_at, line.text[value_at:], zone, kind)
 
-    def add_rule(self, rules: list[RuleParts], line: Line, value_at: int) -> None:
-        if len(rules) >= RULES_MAX:
-            self.refuse(f"more than {RULES_MAX} rules", line.origin(0))
+    def add_rule(self, rules: list[RuleParts], most: int, line: ContentLine, value_at: int) -> None:
+        if len(rules) >= most:
+            name = "EXRULE" if rules is self.excluded_rules else "RRULE"
+            self.refuse(f"more than {most} {name} lines", line.origin(0))
         rules.append(self.read_rule(line, value_at))
 
-    def add_dates(self, dates: list[Moment], line: Line, params: str, value_at: int) -> None:
+    def add_dates(self, dates: list[Moment], line: ContentLine, params: str, value_at: int) -> None:
         zone, kind = self.read_params(line, params)
         at = value_at
         for value in line.text[value_at:].split(","):
             if len(dates) >= DATES_MAX:
                 self.refuse(f"more than {DATES_MAX:,} dates", line.origin(at))
-            # Of a PERIOD only its beginning matters here.
+            # Only the beginning of a PERIOD matters here.
             moment = value.split("/")[0] if kind == "PERIOD" else value
             dates.append(self.read_moment(line, at, moment, zone, kind))
             at += len(value) + 1
 
-    def read_params(self, line: Line, params: str) -> tuple[str | None, str]:
+    def read_params(self, line: ContentLine, params: str) -> tuple[str | None, str]:
         """TZID and VALUE."""
         zone, kind, at = None, "", line.text.index(params) if params else 0
-        for found in PARAM.finditer(params):
-            name, value = found[1].upper(), found[2] or found[3]
+        for match in PARAM.finditer(params):
+            name, value = match[1].upper(), match[2] or match[3]
             if name == "TZID":
                 zone = value
+                self.zones.add(zone)
+                if len(self.zones) > ZONES_MAX:
+                    self.refuse(f"more than {ZONES_MAX} time zones", line.origin(at))
             elif name == "VALUE" and value.upper() in {"DATE", "DATE-TIME", "PERIOD"}:
                 kind = value.upper()
             else:
                 self.refuse(
                     f"unknown parameter {name}={value[:30]}; use TZID or VALUE",
-                    line.origin(at + found.start() + 1),
+                    line.origin(at + match.start() + 1),
                 )
         if PARAM.sub("", params):
             self.refuse("parameters are written ;NAME=VALUE", line.origin(at))
         return zone, kind
 
     def read_moment(
-        self, line: Line, at: int, value: str, zone: str | None, kind: str = ""
+        self, line: ContentLine, at: int, value: str, zone: str | None, kind: str = ""
     ) -> Moment:
-        found = re.fullmatch(
+        match = re.fullmatch(
             r"([0-9]{4})([0-9]{2})([0-9]{2})(?:T([0-9]{2})([0-9]{2})([0-9]{2})(Z?))?",
             value.upper(),
             re.ASCII,
         )
         where = line.origin(at)
-        if not found:
+        if not match:
             form = "YYYYMMDD" if kind == "DATE" else "YYYYMMDDTHHMMSS, with Z for UTC"
             self.refuse(f"{value[:30]!r} is not a date and time; write {form}", where)
-        wall = self.wall_of(found, where)
-        if found[4] is None:
+        wall = self.wall_of(match, where)
+        if match[4] is None:
             return Moment(wall, "date", zone)
         if kind == "DATE":
             self.refuse("VALUE=DATE goes with a date only, YYYYMMDD", where)
-        if found[7] and zone:
+        if match[7] and zone:
             self.refuse("Z means UTC and cannot go with TZID; leave one out", where)
-        return Moment(wall, "utc" if found[7] else "local", zone)
+        return Moment(wall, "utc" if match[7] else "local", zone)
 
-    def wall_of(self, found: re.Match[str], where: int) -> int:
+    def wall_of(self, match: re.Match[str], where: int) -> int:
         try:
-            day = date(int(found[1]), int(found[2]), int(found[3])).toordinal() - EPOCH_ORDINAL
+            day = date(int(match[1]), int(match[2]), int(match[3])).toordinal() - EPOCH_ORDINAL
         except ValueError:
-            self.refuse(f"there is no day {found[1]}-{found[2]}-{found[3]}", where)
-        hour, minute, second = (int(found[group] or 0) for group in (4, 5, 6))
+            self.refuse(f"there is no day {match[1]}-{match[2]}-{match[3]}", where)
+        hour, minute, second = (int(match[group] or 0) for group in (4, 5, 6))
         if hour > 23 or minute > 59 or second > 60:
             self.refuse(f"there is no time {hour:02}:{minute:02}:{second:02}", where)
         return day * DAY + hour * 3600 + minute * 60 + min(second, 59)
 
-    def read_rule(self, line: Line, at: int) -> RuleParts:
+    def read_rule(self, line: ContentLine, at: int) -> RuleParts:
         if len(line.text) > RULE_TEXT_MAX:
             self.refuse(f"a rule longer than {RULE_TEXT_MAX:,} characters", line.origin(0))
         reader = RuleReader(self, line)
@@ -261,9 +275,9 @@ class BlockReader:
 
 
 class RuleReader:
-    """Reads the parts of one rule into the fields of RuleParts."""
+    """Parses one rule into the fields of RuleParts."""
 
-    def __init__(self, block: BlockReader, line: Line) -> None:
+    def __init__(self, block: BlockReader, line: ContentLine) -> None:
         self.block = block
         self.line = line
         self.places: dict[str, int] = {}
@@ -322,7 +336,7 @@ class RuleReader:
         self.fields["until"] = self.block.read_moment(self.line, at, value, None)
 
     def read_list(self, value: str, at: int, field: str, low: int, high: int) -> None:
-        """Whole numbers from `low` to `high`; with a negative `low`, any but 0."""
+        """Integers from `low` to `high`; with a negative `low`, any but 0."""
         numbers: set[int] = set()
         for item in value.split(","):
             form = SIGNED if low < 0 else DIGITS
@@ -336,16 +350,16 @@ class RuleReader:
     def read_seconds(self, value: str, at: int) -> None:
         self.read_list(value, at, "by_second", 0, 60)
         seconds = cast("tuple[int, ...]", self.fields["by_second"])
-        # No clock here has leap seconds, so 60 is the last second there is.
+        # The engine has no leap seconds, so second 60 becomes 59.
         self.fields["by_second"] = tuple(sorted({min(second, 59) for second in seconds}))
 
     def read_days(self, value: str, at: int) -> None:
         days: set[tuple[int, int]] = set()
         for item in value.split(","):
-            found = WEEKDAY.fullmatch(item.upper())
-            if not found or (found[1] and not 1 <= abs(int(found[1])) <= 53):
+            match = WEEKDAY.fullmatch(item.upper())
+            if not match or (match[1] and not 1 <= abs(int(match[1])) <= 53):
                 self.refuse(f"{item[:20]!r} is not a weekday such as MO, 1MO or -1FR", at)
-            days.add((int(found[1] or 0), WEEKDAYS.index(found[2])))
+            days.add((int(match[1] or 0), WEEKDAYS.index(match[2])))
             at += len(item) + 1
         self.fields["by_day"] = tuple(sorted(days, key=lambda day: (day[1], day[0])))
 
@@ -394,7 +408,7 @@ READERS: dict[str, PartReader] = {
 
 
 def conflicts(parts: RuleParts, given: set[str]) -> Iterator[tuple[bool, str, str]]:
-    """What the RFC forbids together: whether it is so, the part at fault, and what to say."""
+    """Combinations that the RFC forbids: whether present, the part at fault, and the message."""
     freq, by = parts.freq, {name for name in given if name.startswith("BY")}
     yield {"COUNT", "UNTIL"} <= given, "UNTIL", "COUNT and UNTIL exclude each other; keep one"
     yield "BYWEEKNO" in by and freq != "YEARLY", "BYWEEKNO", "BYWEEKNO goes only with FREQ=YEARLY"
@@ -425,7 +439,7 @@ def conflicts(parts: RuleParts, given: set[str]) -> Iterator[tuple[bool, str, st
 def write_block(block: Block) -> str:
     """Canonical text, in the order DTSTART, RRULE, RDATE, EXRULE, EXDATE.
 
-    A single rule without anything else stands alone, without `RRULE:`.
+    A single rule without anything else is written without `RRULE:`.
     """
     if block == Block(rules=block.rules) and len(block.rules) == 1:
         return write_rule(block.rules[0])

@@ -1,4 +1,4 @@
-"""The stored form of a recurrence lives in the model, since schedules hold one; named here too."""
+"""Re-exports the stored form of a recurrence, which is part of the model."""
 
 from onbeat.model.recurrence import CalendarSpec, Kind, RecurrenceSpec, Roll
 

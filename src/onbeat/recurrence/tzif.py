@@ -1,4 +1,4 @@
-"""TZif files (RFC 9636) as two lists: when the offset changes, and what it is from then on."""
+"""Reads TZif files (RFC 9636) as two lists: the instants of changes, and the offsets after them."""
 
 import calendar
 import re
@@ -12,7 +12,7 @@ EPOCH_ORDINAL = 719163
 """`date.toordinal` of 1970-01-01."""
 
 BEGINNING = -(1 << 40)
-"""An instant before every other, in seconds; some 35,000 years ago."""
+"""An instant before every other, in seconds; about 35,000 years ago."""
 
 
 class OffsetTable(NamedTuple):
@@ -66,7 +66,7 @@ def block_table(
     at += header.times
     kind_offsets = [struct.unpack_from(">l", data, at + 6 * i)[0] for i in range(header.types)]
     is_dst = [data[at + 6 * i + 4] for i in range(header.types)]
-    # Before the first change the first standard-time kind holds, as zoneinfo reads it.
+    # Before the first change the first standard-time type applies, as in zoneinfo.
     first = kind_offsets[is_dst.index(0)] if 0 in is_dst else kind_offsets[0]
     starts, offsets = [BEGINNING], [first]
     for instant, kind in zip(instants, kinds, strict=True):
@@ -82,7 +82,7 @@ def append_change(starts: list[int], offsets: list[int], instant: int, offset: i
 
 
 class YearlyRule(NamedTuple):
-    """The footer of a TZif file: two changes a year for ever, or none."""
+    """The footer of a TZif file: two changes every year, or none."""
 
     standard: int
     daylight: int | None
@@ -109,15 +109,15 @@ FOOTER = re.compile(
 
 
 def read_footer(text: str) -> YearlyRule | None:
-    """The POSIX rule at the end of the file; None when the file has none."""
-    found = FOOTER.fullmatch(text)
-    if not found:
+    """The POSIX rule at the end of the file; None if the file has none."""
+    match = FOOTER.fullmatch(text)
+    if not match:
         return None
-    standard = -clock_seconds(found["std"])
-    if not found["begins"]:
+    standard = -clock_seconds(match["std"])
+    if not match["begins"]:
         return YearlyRule(standard, None, never_changes, never_changes)
-    daylight = -clock_seconds(found["dst"]) if found["dst"] else standard + 3600
-    return YearlyRule(standard, daylight, change_day(found["begins"]), change_day(found["ends"]))
+    daylight = -clock_seconds(match["dst"]) if match["dst"] else standard + 3600
+    return YearlyRule(standard, daylight, change_day(match["begins"]), change_day(match["ends"]))
 
 
 def never_changes(year: int) -> int:
@@ -125,14 +125,14 @@ def never_changes(year: int) -> int:
 
 
 def clock_seconds(text: str) -> int:
-    """`[+-]hh[:mm[:ss]]` in seconds; POSIX counts hours west of Greenwich, its caller negates."""
+    """`[+-]hh[:mm[:ss]]` in seconds; POSIX counts hours west of Greenwich, the caller negates."""
     sign = -1 if text.startswith("-") else 1
     hours, minutes, seconds = ([int(part) for part in text.lstrip("+-").split(":")] + [0, 0])[:3]
     return sign * (hours * 3600 + minutes * 60 + seconds)
 
 
 def change_day(text: str) -> Callable[[int], int]:
-    """A function from the year to the wall-clock second of the change, in any of three forms."""
+    """A function from the year to the wall-clock second of the change; parses all three forms."""
     day, _, clock = text.partition("/")
     second = clock_seconds(clock) if clock else 7200
     if day.startswith("M"):

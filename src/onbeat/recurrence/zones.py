@@ -1,7 +1,7 @@
 """Time zones as sorted tables, so that wall clock and instant are one bisection apart.
 
-`zoneinfo` has the same answers, but not the list of changes that the engine jumps along. The
-files are looked up as `zoneinfo` does: the system's first, then those of the package `tzdata`.
+`zoneinfo` gives the same answers, but not the list of changes that the engine needs. Files are
+looked up as in `zoneinfo`: the system's first, then those of the package `tzdata`.
 """
 
 import contextlib
@@ -27,29 +27,29 @@ from onbeat.recurrence.tzif import (
 )
 
 NEAR_YEAR = 2100
-"""Zones are worked out up to here at once; later years, rarely asked for, when first needed."""
+"""Zones are computed up to this year at once; later years on demand."""
 
 FAR_YEAR = 10_000
-"""`datetime` ends with 9999, and one year more keeps the last change inside the table."""
+"""`datetime` ends with 9999; one more year keeps the last change inside the table."""
 
 END = 1 << 40
 """An instant after every other, in seconds."""
 
 REAL_TIME_SHIFT = 3 * 3600
-"""Cron takes a change of three hours or more for a corrected clock, as Debian's cron does."""
+"""Debian's cron treats a change of three hours or more as a corrected clock."""
 
 ZONE_NAME_MAX = 100
-"""The longest name in the database has some 32 characters."""
+"""The longest name in the database has about 32 characters."""
 
 DstGap = Literal["shift", "skip", "end"]
 DstFold = Literal["first", "last", "both"]
 
 
 class Zone:
-    """A zone's table of offsets. `starts` closes with `END`, so segment i + 1 always exists.
+    """A zone's table of offsets. `starts` ends with `END`, so segment i + 1 always exists.
 
-    From `calm_from[i]` until `calm_until[i]` wall clock and instant go up together: no wall time
-    of a gap or fold at either end of the segment falls between.
+    From `calm_from[i]` until `calm_until[i]` wall clock and instant rise together: no wall time in
+    a gap or fold at either end of the segment lies between.
 
     The table grows once, from NEAR_YEAR to FAR_YEAR, by replacing its lists; entries never change.
     """
@@ -76,7 +76,7 @@ class Zone:
         for instant, offset in changes:
             if instant > last:
                 append_change(starts, offsets, instant, offset)
-        # The offset past the end is never in force; it spares every reader a bounds check.
+        # The offset past the end is never used; it saves a bounds check in every reader.
         starts, offsets = [*starts, END], [*offsets, offsets[-1]]
         shifts = [abs(new - old) for old, new in pairwise(offsets)]
         self.calm_from = [
@@ -85,7 +85,7 @@ class Zone:
         ]
         self.calm_until = [start - by for start, by in zip(starts[1:], shifts, strict=True)]
         self.calm_until[-1] = edge
-        # A reader in another thread finds its segment in `starts` first, so that comes last.
+        # Readers in other threads use `starts` first, so it is replaced last.
         self.offsets = offsets
         self.starts = starts
         self.edge = edge
@@ -101,17 +101,17 @@ class Zone:
         return bisect_right(self.starts, instant) - 1
 
     def offset(self, instant: int) -> int:
-        # First the segment: finding it can grow the table.
+        # Find the segment first, as this can grow the table.
         segment = self.segment(instant)
         return self.offsets[segment]
 
     @property
-    def fixed(self) -> bool:
+    def is_fixed(self) -> bool:
         """Whether the offset has never changed and never will."""
         return len(self.starts) == 2
 
     def segment_of_wall(self, wall: int) -> int:
-        """The segment where `wall` is read first; in a gap, the one before the gap."""
+        """The segment in which `wall` first occurs; in a gap, the segment before the gap."""
         self.segment(wall + DAY)
         index = max(self.segment(wall - DAY) - 1, 0)
         while self.starts[index + 1] + self.offsets[index] <= wall:
@@ -121,7 +121,7 @@ class Zone:
         return index
 
     def instants(self, wall: int, gap: DstGap, fold: DstFold) -> tuple[int, ...]:
-        """The instants a wall-clock second stands for: none, one, or two in a fold."""
+        """The instants of a wall-clock second: none, one, or two in a fold."""
         index = self.segment_of_wall(wall)
         offset, change = self.offsets[index], self.starts[index + 1]
         if wall >= change + offset:
@@ -164,7 +164,7 @@ def zone_data(name: str) -> bytes | None:
 
 
 def tzif_only(data: bytes) -> bytes | None:
-    """The data, unless it is another of the files that lie beside the zones."""
+    """The data, unless it is one of the other files that lie beside the zones."""
     return data if data.startswith(b"TZif") else None
 
 
@@ -181,11 +181,11 @@ def known_zones() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def tzdata_version() -> str:
-    """The version of the zone data in use, such as 2026a; "unknown" when nothing tells."""
+    """The version of the zone data in use, such as 2026a; "unknown" if it cannot be found."""
     for folder in zoneinfo.TZPATH:
         with contextlib.suppress(OSError), open(f"{folder}/tzdata.zi", encoding="ascii") as file:  # noqa: PTH123  pathlib would import os
-            found = re.match(r"# version (\S+)", file.readline())
-            return found[1] if found else "unknown"
+            match = re.match(r"# version (\S+)", file.readline())
+            return match[1] if match else "unknown"
     with contextlib.suppress(ImportError):
         return str(importlib.import_module("tzdata").IANA_VERSION)
     return "unknown"

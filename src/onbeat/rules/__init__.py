@@ -1,1 +1,1 @@
-"""Decisions: records and a time in, a record out."""
+"""Pure decision rules: they take records and a time, and return records."""

@@ -1,17 +1,19 @@
-"""What a callback may ask for: its URL, method, headers and secret, checked and put in one form."""
+"""Validates and normalizes a callback: its URL, method, headers and secrets."""
 
 import binascii
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 
 import msgspec
 
+from onbeat.model.credentials import HIDDEN
+from onbeat.model.encrypted import check_in_clear
 from onbeat.model.errors import Invalid, TooLarge
-from onbeat.model.limits import HEADER_BYTES_MAX, HEADERS_MAX, URL_CHARS_MAX
-from onbeat.rules.addresses import LOOPBACK, NOTHING_MORE, Allowed, verdict
+from onbeat.model.limits import HEADER_BYTES_MAX, HEADERS_MAX, SECRETS_MAX, URL_CHARS_MAX
+from onbeat.rules.ip_policy import LOOPBACK, NOTHING_MORE, Allowed, verdict
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -19,7 +21,7 @@ SECRET_PREFIX: Final = "whsec_"  # noqa: S105  a prefix is no secret
 SECRET_BYTES_MIN: Final = 24
 SECRET_BYTES_MAX: Final = 64
 
-# Each of these is Onbeat's to set, or would change where the request begins and ends.
+# Onbeat sets these headers itself, or they would change where the request begins and ends.
 DENIED_HEADERS: Final = frozenset(
     {
         "accept-encoding",
@@ -27,6 +29,7 @@ DENIED_HEADERS: Final = frozenset(
         "content-length",
         "expect",
         "host",
+        "http2-settings",
         "idempotency-key",
         "keep-alive",
         "te",
@@ -38,6 +41,27 @@ DENIED_HEADERS: Final = frozenset(
     }
 )
 DENIED_HEADER_PREFIXES: Final = ("onbeat-", "proxy-", "webhook-")
+
+# Proxies identify their client by these; a receiver that trusts this address could be deceived.
+PROXY_HEADERS: Final = frozenset(
+    {
+        "cf-connecting-ip",
+        "client-ip",
+        "fastly-client-ip",
+        "forwarded",
+        "max-forwards",
+        "true-client-ip",
+        "via",
+        "x-client-ip",
+        "x-cluster-client-ip",
+        "x-forwarded",
+        "x-original-forwarded-for",
+        "x-original-url",
+        "x-real-ip",
+        "x-rewrite-url",
+    }
+)
+PROXY_HEADER_PREFIX: Final = "x-forwarded-"
 
 FORM: Final = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>[^#]*)(?:#.*)?",
@@ -54,7 +78,7 @@ HEADER_VALUE: Final = re.compile(r"[\t\x20-\x7e]*", re.ASCII)
 
 
 class UrlParts(msgspec.Struct, frozen=True):
-    """A URL taken apart once; `rest` is path and query. An IPv6 host stands without brackets."""
+    """The parts of a URL; `rest` is path and query. An IPv6 host has no brackets."""
 
     scheme: str
     host: str
@@ -75,11 +99,12 @@ class UrlParts(msgspec.Struct, frozen=True):
 
 
 def checked_url(text: str, *, field: str = "url") -> str:
-    """The URL in the form in which it is kept and called; raises `Invalid`.
+    """The URL in the form that is stored and called; raises `Invalid`.
 
-    Scheme and host become lower case, characters that no URL may hold are escaped, and a fragment
-    goes: it is never sent. All else stays as given.
+    Scheme and host become lower case, characters that are invalid in URLs are escaped, and the
+    fragment is dropped, as it is never sent. All else stays as given.
     """
+    check_in_clear(text, field)
     return str(url_parts(text, field=field))
 
 
@@ -98,8 +123,8 @@ def url_parts(text: str, *, field: str = "url") -> UrlParts:
 
 
 def check_characters(text: str, field: str) -> None:
-    # Readers differ about backslashes, blanks and other alphabets, and so about the host that is
-    # meant (RFC 3986 has none of them). None of them gets near a second reader.
+    # Parsers differ about backslashes, blanks and other alphabets, and so about the host (RFC 3986
+    # allows none of them). Such URLs are refused before a second parser sees them.
     if "\\" in text:
         raise Invalid("the URL must not hold a backslash", field)
     if not (text.isascii() and text.isprintable()) or " " in text:
@@ -125,7 +150,7 @@ def checked_host(host: str, field: str) -> str:
     labels = host.removesuffix(".").split(".")
     if len(host) > 253 or not all(LABEL.fullmatch(label) for label in labels):
         raise Invalid(f"the URL's host {host!r} is not a host name", field)
-    # A resolver reads 127.1, 0x7f.1 and 2130706433 all as 127.0.0.1; one spelling is enough.
+    # A resolver reads 127.1, 0x7f.1 and 2130706433 all as 127.0.0.1; only one spelling is allowed.
     if NUMERIC_LABEL.fullmatch(labels[-1]) and not is_ipv4(host):
         raise Invalid(f"the URL's host {host!r} must be four decimal numbers or a name", field)
     return host
@@ -138,6 +163,10 @@ def checked_ipv6(text: str, field: str) -> str:
         raise Invalid(f"the URL's host [{text}] is not an IPv6 address", field) from None
     if ip.scope_id is not None:
         raise Invalid("the URL's host must not hold a zone id", field)
+    mapped = ip.ipv4_mapped
+    if mapped is not None:
+        # Python versions format these differently, and another version may read the stored URL.
+        return f"::ffff:{int(mapped) >> 16:x}:{int(mapped) & 0xFFFF:x}"
     return ip.compressed
 
 
@@ -159,15 +188,15 @@ def checked_port(text: str | None, field: str) -> int | None:
 def checked_rest(rest: str, field: str) -> str:
     if BAD_ESCAPE.search(rest):
         raise Invalid("in the URL, % must be followed by two hexadecimal digits", field)
-    return UNSAFE.sub(escaped, rest)
+    return UNSAFE.sub(escape, rest)
 
 
-def escaped(match: re.Match[str]) -> str:
+def escape(match: re.Match[str]) -> str:
     return f"%{ord(match[0]):02X}"
 
 
 def shown_url(url: str) -> str:
-    """The URL for logs and messages: without its query, which may hold secrets."""
+    """The URL for logs and messages, without its query, which may hold secrets."""
     form = FORM.fullmatch(url)
     if form is None:
         return "the callback"
@@ -180,8 +209,8 @@ def refusal_at_creation(
 ) -> str | None:
     """Why this URL is refused before it is ever called; None if only its connection can tell.
 
-    Expects what `checked_url` gave. Names are judged when they are resolved, at each connection;
-    here only what needs no resolving.
+    Expects the result of `checked_url`. Names are resolved and judged at each connection; this
+    checks only what needs no resolving.
     """
     host = url_parts(url).host
     private_allowed = private_allowed or allowed.names(host)
@@ -200,7 +229,7 @@ def checked_method(text: str, *, field: str = "method") -> str:
 
 
 def checked_headers(headers: Mapping[str, str], *, field: str = "headers") -> dict[str, str]:
-    """The headers, blanks around their values gone; raises `Invalid` naming the one at fault."""
+    """The headers with values stripped; raises `Invalid` that names the header at fault."""
     if len(headers) > HEADERS_MAX:
         raise TooLarge(f"a callback can have at most {HEADERS_MAX} headers", field)
     checked: dict[str, str] = {}
@@ -217,11 +246,20 @@ def checked_headers(headers: Mapping[str, str], *, field: str = "headers") -> di
 def check_header_name(name: str, field: str) -> None:
     if not TOKEN.fullmatch(name) or len(name) > HEADER_BYTES_MAX:
         raise Invalid(f"{name[:50]!r} is not the name of a header", field)
-    if name.lower() in DENIED_HEADERS or name.lower().startswith(DENIED_HEADER_PREFIXES):
+    # Receivers behind CGI or WSGI do not distinguish - and _.
+    plain = name.lower().replace("_", "-")
+    if plain in DENIED_HEADERS or plain.startswith(DENIED_HEADER_PREFIXES):
         raise Invalid(f"the header {name} is set by Onbeat itself", f"{field}.{name}")
+    if plain in PROXY_HEADERS or plain.startswith(PROXY_HEADER_PREFIX):
+        raise Invalid(
+            f"the header {name} is a proxy's to set, and receivers may trust what it says;"
+            " use a name of your own",
+            f"{field}.{name}",
+        )
 
 
 def checked_header_value(name: str, value: str, field: str) -> str:
+    check_in_clear(value, f"{field}.{name}")
     if len(value) > HEADER_BYTES_MAX:
         raise TooLarge(f"the header {name} is over {HEADER_BYTES_MAX} bytes", f"{field}.{name}")
     if not HEADER_VALUE.fullmatch(value):
@@ -232,8 +270,38 @@ def checked_header_value(name: str, value: str, field: str) -> str:
     return value.strip(" \t")
 
 
+def checked_secrets(
+    given: str | Sequence[str] | None, *, field: str = "secret"
+) -> str | tuple[str, ...] | None:
+    """The signing secrets in order; `***`, which stands for a stored one, is accepted.
+
+    A single secret is stored as a text, for compatibility with older records.
+    """
+    if given is None or isinstance(given, str):
+        return None if not given else checked_or_hidden(given, field)
+    if not 1 <= len(given) <= SECRETS_MAX:
+        raise Invalid(
+            f"{field} must be one secret, or a list of 1 to {SECRETS_MAX}; null signs no more",
+            field,
+        )
+    places = enumerate(given)
+    secrets = tuple(checked_or_hidden(text, f"{field}[{place}]") for place, text in places)
+    check_distinct(secrets, field)
+    first, *others = secrets
+    return secrets if others or first == HIDDEN else first
+
+
+def check_distinct(secrets: Sequence[str], field: str) -> None:
+    if len(set(secrets)) < len(secrets):
+        raise Invalid(f"{field}: a secret is given twice", field)
+
+
+def checked_or_hidden(text: str, field: str) -> str:
+    return text if text == HIDDEN else checked_secret(text, field=field)
+
+
 def checked_secret(text: str, *, field: str = "secret") -> str:
-    """A Standard Webhooks secret; the message never repeats it."""
+    """A Standard Webhooks secret; the error message never contains it."""
     encoded = text.removeprefix(SECRET_PREFIX)
     try:
         secret = b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)

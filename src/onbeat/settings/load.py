@@ -1,16 +1,18 @@
 """Reads the settings once: defaults < `onbeat.yaml` < `.env` < environment < flags."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 
 import msgspec
 
+from onbeat.model.credentials import HIDDEN
 from onbeat.model.errors import Misconfigured
 from onbeat.model.role import Role
-from onbeat.settings.keys import Setting
+from onbeat.rules.access import KEY_CHARS_MIN, clear_key, read_configured_keys
 from onbeat.settings.records import Settings
+from onbeat.settings.setting import Setting
 from onbeat.settings.sources import (
     Written,
     from_environment,
@@ -19,7 +21,7 @@ from onbeat.settings.sources import (
     read_dotenv,
 )
 from onbeat.settings.table import TABLE
-from onbeat.telemetry.redaction import HIDDEN, escape_controls, without_credentials
+from onbeat.telemetry.redaction import escape_controls, without_credentials
 
 DEFAULT_FILE: Final = "onbeat.yaml"
 VALUE_CHARS_SHOWN: Final = 80
@@ -32,14 +34,15 @@ def load(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Settings:
-    """The settings in force. Raises `Misconfigured`, naming key, value, place and what would do.
+    """The effective settings. Raises `Misconfigured` with key, value, origin and valid values.
 
-    `flags` are by key ("api.port"), None where not given. `config` names the file, which then must
-    exist. `folder` is where `onbeat.yaml` and `.env` are looked for, else the working directory.
+    `flags` are by key ("api.port"), None where not given. `config` names the file, which must then
+    exist. `folder` is where `onbeat.yaml` and `.env` are searched, by default the working
+    directory.
     """
     variables = os.environ if environment is None else environment
     written = {
-        found.path: found for found in layers(flags or {}, config, variables, folder or Path())
+        result.path: result for result in layers(flags or {}, config, variables, folder or Path())
     }
     settings = cast("Settings", fill(Settings(), "", written))
     check(settings, written)
@@ -49,7 +52,7 @@ def load(
 def layers(
     flags: Mapping[str, object], config: Path | None, variables: Mapping[str, str], folder: Path
 ) -> Iterator[Written]:
-    """All that was written, weakest first."""
+    """All configured values, lowest precedence first."""
     dotenv = read_dotenv(folder / ".env")
     named = variables.get("ONBEAT_CONFIG") or dotenv.get("ONBEAT_CONFIG")
     yield from from_file(config or (Path(named) if named else None), folder)
@@ -68,52 +71,68 @@ def from_file(named: Path | None, folder: Path) -> Iterator[Written]:
 
 
 def fill(record: msgspec.Struct, prefix: str, written: Mapping[str, Written]) -> msgspec.Struct:
-    """The record with what was written in place of its defaults."""
+    """The record with configured values in place of its defaults."""
     changes: dict[str, object] = {}
     for name in record.__struct_fields__:
         value = getattr(record, name)
         if isinstance(value, msgspec.Struct):
             changes[name] = fill(value, f"{prefix}{name}.", written)
-        elif found := written.get(prefix + name):
-            changes[name] = read(TABLE[found.path], found)
+        elif result := written.get(prefix + name):
+            changes[name] = read(TABLE[result.path], result)
     return msgspec.structs.replace(record, **changes)
 
 
-def read(setting: Setting, found: Written) -> object:
+def read(setting: Setting, written: Written) -> object:
     try:
-        return setting.key.read(found.value)
+        return setting.key.read(written.value)
     except ValueError as error:
-        raise wrong(found, f"must be {error}") from None
+        raise misconfigured(written, f"must be {error}") from None
 
 
-def wrong(found: Written, reason: str) -> Misconfigured:
-    shown = shown_value(found)
-    return Misconfigured(f"{found.path}: {shown} {reason} ({found.origin})", key=found.path)
+def misconfigured(written: Written, reason: str) -> Misconfigured:
+    shown = shown_value(written)
+    return Misconfigured(f"{written.path}: {shown} {reason} ({written.origin})", key=written.path)
 
 
-def shown_value(found: Written) -> str:
-    """The value for a message: never a secret, never long, always on one line."""
-    if TABLE[found.path].key.secret:
+def shown_value(written: Written) -> str:
+    """The value for a message: without secrets, shortened, on one line."""
+    if TABLE[written.path].key.secret:
         return HIDDEN
-    text = found.value if isinstance(found.value, str) else str(found.value)
+    text = written.value if isinstance(written.value, str) else str(written.value)
     shown = escape_controls(without_credentials(text))
     return repr(shown[:VALUE_CHARS_SHOWN])
 
 
 def check(settings: Settings, written: Mapping[str, Written]) -> None:
-    """What no single setting can tell."""
+    """Checks that involve several settings."""
     check_exposure(settings)
     if settings.retry.delay > settings.retry.delay_max:
         name = "retry.delay" if "retry.delay" in written else "retry.delay_max"
-        raise wrong(written[name], "makes retry.delay longer than retry.delay_max")
+        raise misconfigured(written[name], "makes retry.delay longer than retry.delay_max")
 
 
 def check_exposure(settings: Settings) -> None:
     api = settings.api
-    if Role.API not in settings.roles or api.is_loopback or api.keys or api.insecure:
+    if Role.API not in settings.roles or api.is_loopback:
+        return
+    check_key_lengths(api.keys)
+    if api.keys or api.insecure:
         return
     raise Misconfigured(
         f"api.host: {api.host} can be reached from other machines and api.keys is empty: set "
         "ONBEAT_API__KEYS, or api.insecure (--insecure) to let everyone in",
         key="api.host",
     )
+
+
+def check_key_lengths(keys: Sequence[str]) -> None:
+    """Refuse guessable keys where the API is reachable from a network."""
+    for configured, text in zip(read_configured_keys(keys), keys, strict=True):
+        clear = clear_key(text)
+        if clear is not None and len(clear) < KEY_CHARS_MIN:
+            raise Misconfigured(
+                f"api.keys: the key {configured.name!r} has {len(clear)} characters; where other "
+                f"machines can reach the API it needs {KEY_CHARS_MIN}: make one with "
+                "`onbeat key new`, or by `openssl rand -hex 24`",
+                key="api.keys",
+            )

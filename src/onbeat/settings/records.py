@@ -1,6 +1,5 @@
-"""The settings of one process: frozen, read once, each with its meaning beside it."""
+"""The settings of one process: frozen, read once, each with its description."""
 
-import ipaddress
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Final
@@ -8,31 +7,46 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from onbeat.model.limits import ATTEMPTS_MAX, DISK_FREE_PERCENT_MIN, SPAN_MAX
+from onbeat.model.limits import (
+    ATTEMPTS_MAX,
+    CONNECTIONS_MAX,
+    CONNECTIONS_MIN,
+    DISK_FREE_PERCENT_MIN,
+    LOST_MAX,
+    LOST_MAX_LARGEST,
+    SPAN_MAX,
+)
 from onbeat.model.retry import Backoff, RetryPolicy
 from onbeat.model.role import Role
-from onbeat.settings.keys import Key
-from onbeat.settings.readers import (
+from onbeat.rules.access import clear_key
+from onbeat.rules.ip_policy import is_this_machine
+from onbeat.settings.parsers import (
     api_keys,
+    encryption_keys,
     host_name,
+    host_names,
     log_destinations,
-    names,
     networks,
     one_of,
+    queue_names_or_all,
     some_of,
     span,
+    task_names,
     text,
     truth,
     truth_or_auto,
     whole,
     whole_or,
-    words_or_all,
 )
-from onbeat.settings.schemes import STORES, TRANSPORTS, named_urls, url_of
+from onbeat.settings.setting import SettingInfo
+from onbeat.settings.url_schemes import STORES, TRANSPORTS, named_urls, url_of
 
 MOMENT: Final = timedelta(milliseconds=10)
 NOTHING: Final = timedelta()
 DAY: Final = timedelta(days=1)
+
+
+RENAMED_ROLES: Final = {"supervisor": "maintenance"}
 
 
 class LogLevel(StrEnum):
@@ -52,60 +66,94 @@ class LogFormat(StrEnum):
 
 
 class ApiSettings(msgspec.Struct, frozen=True, kw_only=True):
-    host: Annotated[str, Key("address that the API listens on", host_name, flag="--host")] = (
-        "127.0.0.1"
-    )
-    port: Annotated[int, Key("port; 0 takes a free one", whole(0, 65_535), flag="--port")] = 8080
+    host: Annotated[
+        str, SettingInfo("address that the API listens on", host_name, flag="--host")
+    ] = "127.0.0.1"
+    port: Annotated[
+        int, SettingInfo("port; 0 takes a free one", whole(0, 65_535), flag="--port")
+    ] = 8080
     keys: Annotated[
         tuple[str, ...],
-        Key("API keys that are let in; without any, everyone is", api_keys, flag=None, secret=True),
+        SettingInfo(
+            "API keys that are let in, as `KEY` or `NAME:SCOPE+SCOPE:QUEUE,QUEUE=KEY`; without "
+            "any, and without keys in the store, everyone is",
+            api_keys,
+            flag=None,
+            secret=True,
+        ),
     ] = ()
     insecure: Annotated[
-        bool, Key("listen beyond loopback although no key is set", truth, flag="--insecure")
+        bool, SettingInfo("listen beyond loopback although no key is set", truth, flag="--insecure")
     ] = False
+    hosts: Annotated[
+        tuple[str, ...],
+        SettingInfo(
+            "host names that the API may be called by, beside `localhost` and addresses; without "
+            "any, requests with a key may name any host",
+            host_names,
+        ),
+    ] = ()
+    connections_max: Annotated[
+        int | None,
+        SettingInfo(
+            "connections that may be open; `auto`: what the limit of open files leaves, at most "
+            f"{CONNECTIONS_MAX}",
+            whole_or("auto", CONNECTIONS_MIN, 1_000_000),
+            unset="auto",
+        ),
+    ] = None
     disk_free_min: Annotated[
         int,
-        Key("percent of an SQLite store's disk, below which no new work is taken", whole(0, 99)),
+        SettingInfo(
+            "percent of an SQLite store's disk, below which no new work is taken", whole(0, 99)
+        ),
     ] = DISK_FREE_PERCENT_MIN
 
     def __repr__(self) -> str:
         keys = f"{len(self.keys)} keys"
-        shown = (self.host, self.port, keys, self.insecure, self.disk_free_min)
+        shown = (
+            self.host,
+            self.port,
+            keys,
+            self.insecure,
+            self.hosts,
+            self.connections_max,
+            self.disk_free_min,
+        )
         return f"ApiSettings({', '.join(map(repr, shown))})"
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the API. A name other than `localhost` may not be."""
-        name = self.host.rstrip(".").lower()
-        try:
-            return ipaddress.ip_address(name).is_loopback
-        except ValueError:
-            return name == "localhost"
+        """Whether only this machine can reach the API."""
+        return is_this_machine(self.host)
 
 
 class PlannerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    interval: Annotated[timedelta, Key("how often schedules are scanned", span(MOMENT, DAY))] = (
-        timedelta(seconds=20)
-    )
-    horizon: Annotated[timedelta, Key("how far ahead jobs are made", span(NOTHING, 31 * DAY))] = (
-        timedelta(minutes=10)
-    )
+    interval: Annotated[
+        timedelta, SettingInfo("how often schedules are scanned", span(MOMENT, DAY))
+    ] = timedelta(seconds=20)
+    horizon: Annotated[
+        timedelta, SettingInfo("how far ahead jobs are made", span(NOTHING, 31 * DAY))
+    ] = timedelta(minutes=10)
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: Annotated[
-        int, Key("jobs that run at once", whole(1, 100_000), flag="--concurrency")
+        int, SettingInfo("jobs that run at once", whole(1, 100_000), flag="--concurrency")
     ] = 100
     processes: Annotated[
-        int, Key("processes that run jobs, this one included", whole(1, 256), flag="--processes")
+        int,
+        SettingInfo(
+            "processes that run jobs, this one included", whole(1, 256), flag="--processes"
+        ),
     ] = 1
     queues: Annotated[
         tuple[str, ...] | None,
-        Key("queues that are served", words_or_all, flag="--queues", unset="all"),
+        SettingInfo("queues that are served", queue_names_or_all, flag="--queues", unset="all"),
     ] = None
     prefetch: Annotated[
         int | None,
-        Key(
+        SettingInfo(
             "jobs claimed ahead, those that run included; `auto`: as many as run at once",
             whole_or("auto", 1, 1_000_000),
             flag="--prefetch",
@@ -114,14 +162,22 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     lease: Annotated[
         timedelta,
-        Key(
-            "a job whose worker has not been heard of for this long is taken back",
+        SettingInfo(
+            "a job whose worker sent no heartbeat for this long is rescued",
             span(timedelta(seconds=1), DAY),
         ),
     ] = timedelta(seconds=15)
+    sidecar: Annotated[
+        bool,
+        SettingInfo(
+            "a small process beside each worker sends its heartbeats while one call holds its "
+            "interpreter",
+            truth,
+        ),
+    ] = True
     drain_timeout: Annotated[
         timedelta,
-        Key(
+        SettingInfo(
             "how long running jobs may go on after the signal to stop",
             span(NOTHING, DAY),
             flag="--drain-timeout",
@@ -129,27 +185,34 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = timedelta(seconds=30)
 
     @property
-    def prefetched(self) -> int:
+    def prefetch_count(self) -> int:
         """Jobs that a worker may hold at once; `auto` is as many as it can run."""
         return self.prefetch or self.concurrency
 
 
 class RetrySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """For jobs that say nothing of their own."""
+    """For jobs without a retry policy of their own."""
 
     attempts_max: Annotated[
-        int, Key("tries in all, the first included", whole(1, ATTEMPTS_MAX))
+        int, SettingInfo("tries in all, the first included", whole(1, ATTEMPTS_MAX))
     ] = 3
-    backoff: Annotated[Backoff, Key("how waits between tries grow", one_of(Backoff))] = (
+    backoff: Annotated[Backoff, SettingInfo("how waits between tries grow", one_of(Backoff))] = (
         Backoff.EXPONENTIAL
     )
-    delay: Annotated[timedelta, Key("wait after the first failure", span(NOTHING, SPAN_MAX))] = (
-        timedelta(seconds=1)
-    )
-    delay_max: Annotated[timedelta, Key("longest wait between tries", span(NOTHING, SPAN_MAX))] = (
-        timedelta(hours=1)
-    )
-    jitter: Annotated[bool, Key("wait a random part of the delay", truth)] = True
+    delay: Annotated[
+        timedelta, SettingInfo("wait after the first failure", span(NOTHING, SPAN_MAX))
+    ] = timedelta(seconds=1)
+    delay_max: Annotated[
+        timedelta, SettingInfo("longest wait between tries", span(NOTHING, SPAN_MAX))
+    ] = timedelta(hours=1)
+    jitter: Annotated[bool, SettingInfo("wait a random part of the delay", truth)] = True
+    lost_max: Annotated[
+        int,
+        SettingInfo(
+            "workers that may die under a job before it is given up as poison",
+            whole(1, LOST_MAX_LARGEST),
+        ),
+    ] = LOST_MAX
 
     @property
     def policy(self) -> RetryPolicy:
@@ -159,6 +222,7 @@ class RetrySettings(msgspec.Struct, frozen=True, kw_only=True):
             delay=self.delay,
             delay_max=self.delay_max,
             jitter=self.jitter,
+            lost_max=self.lost_max,
         )
 
 
@@ -167,11 +231,11 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     tasks: Annotated[
         tuple[str, ...],
-        Key("tasks that workers in other languages run", names),
+        SettingInfo("tasks that workers in other languages run", task_names),
     ] = ()
     lease: Annotated[
         timedelta,
-        Key(
+        SettingInfo(
             "a job sent to one is taken back unless its result or a renewal comes in time",
             span(timedelta(seconds=1), DAY),
         ),
@@ -180,57 +244,90 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     timeout: Annotated[
-        timedelta, Key("total time of a callback that sets none", span(MOMENT, DAY))
+        timedelta, SettingInfo("total time of a callback that sets none", span(MOMENT, DAY))
     ] = timedelta(seconds=30)
     allow_private: Annotated[
         bool | None,
-        Key(
+        SettingInfo(
             "callbacks to private and loopback addresses; `auto`: while `api.host` is loopback",
             truth_or_auto,
             unset="auto",
         ),
     ] = None
     allow: Annotated[
-        tuple[str, ...], Key("hosts and networks (CIDR) that callbacks may always reach", networks)
+        tuple[str, ...],
+        SettingInfo("hosts and networks (CIDR) that callbacks may always reach", networks),
     ] = ()
 
 
 class PruneSettings(msgspec.Struct, frozen=True, kw_only=True):
     after: Annotated[
-        timedelta, Key("finished jobs older than this are deleted", span(NOTHING, SPAN_MAX))
+        timedelta, SettingInfo("finished jobs older than this are deleted", span(NOTHING, SPAN_MAX))
     ] = timedelta(days=7)
     failed_after: Annotated[
-        timedelta, Key("failed jobs older than this are deleted", span(NOTHING, SPAN_MAX))
+        timedelta, SettingInfo("failed jobs older than this are deleted", span(NOTHING, SPAN_MAX))
     ] = timedelta(days=30)
+    audit_after: Annotated[
+        timedelta, SettingInfo("audit records older than this are deleted", span(NOTHING, SPAN_MAX))
+    ] = timedelta(days=365)
+    keys_after: Annotated[
+        timedelta,
+        SettingInfo(
+            "idempotency keys older than this are deleted, once their jobs have ended",
+            span(MOMENT, SPAN_MAX),
+        ),
+    ] = timedelta(days=1)
+
+
+class SecretsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Encryption at rest of credentials and of marked arguments."""
+
+    keys: Annotated[
+        tuple[str, ...],
+        SettingInfo(
+            "keys that encrypt credentials in the store, each `ID:KEY` with 32 bytes in base64; "
+            "the first encrypts, all decrypt",
+            encryption_keys,
+            flag=None,
+            secret=True,
+        ),
+    ] = ()
+
+    def __repr__(self) -> str:
+        return f"SecretsSettings({len(self.keys)} keys)"
 
 
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
-    level: Annotated[LogLevel, Key("least level that is logged", one_of(LogLevel))] = LogLevel.INFO
+    level: Annotated[LogLevel, SettingInfo("least level that is logged", one_of(LogLevel))] = (
+        LogLevel.INFO
+    )
     format: Annotated[
         LogFormat,
-        Key("form of the lines; `auto`: console on a terminal, else logfmt", one_of(LogFormat)),
+        SettingInfo(
+            "form of the lines; `auto`: console on a terminal, else logfmt", one_of(LogFormat)
+        ),
     ] = LogFormat.AUTO
     destinations: Annotated[
-        tuple[str, ...], Key("where lines go: `stdout`, `file:PATH`", log_destinations)
+        tuple[str, ...], SettingInfo("where lines go: `stdout`, `file:PATH`", log_destinations)
     ] = ("stdout",)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that can be set. `Settings()` is the defaults; `load` reads the rest."""
+    """All settings. `Settings()` has the defaults; `load` reads the configuration."""
 
-    store: Annotated[str, Key("where schedules and jobs are kept", url_of(STORES))] = (
+    store: Annotated[str, SettingInfo("where schedules and jobs are kept", url_of(STORES))] = (
         "sqlite:///onbeat.db"
     )
     transport: Annotated[
         str,
-        Key(
+        SettingInfo(
             "what carries claimed jobs to workers: a broker, or `memory://` for none",
             url_of(TRANSPORTS),
         ),
     ] = "memory://"
     connections: Annotated[
         dict[str, str],
-        Key(
+        SettingInfo(
             "brokers that messages may be published to: a name and a URL for each, as a group in "
             "the file, or as `NAME=URL NAME=URL`",
             named_urls,
@@ -239,11 +336,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = {}
     roles: Annotated[
-        tuple[Role, ...], Key("what this process does: " + ", ".join(Role), some_of(Role))
+        tuple[Role, ...],
+        SettingInfo("what this process does: " + ", ".join(Role), some_of(Role, RENAMED_ROLES)),
     ] = tuple(Role)
-    app: Annotated[str | None, Key("`FILE.py` or `MODULE:NAME` with the Onbeat to run", text)] = (
-        None
-    )
+    app: Annotated[
+        str | None, SettingInfo("`FILE.py` or `MODULE:NAME` with the Onbeat to run", text)
+    ] = None
     api: ApiSettings = ApiSettings()
     planner: PlannerSettings = PlannerSettings()
     worker: WorkerSettings = WorkerSettings()
@@ -251,17 +349,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     remote: RemoteSettings = RemoteSettings()
     http: HttpSettings = HttpSettings()
     prune: PruneSettings = PruneSettings()
+    secrets: SecretsSettings = SecretsSettings()
     log: LogSettings = LogSettings()
 
     @property
     def allows_private(self) -> bool:
-        """What `http.allow_private` comes to."""
+        """The effective value of `http.allow_private`."""
         allowed = self.http.allow_private
         return self.api.is_loopback if allowed is None else allowed
 
     @property
-    def secrets(self) -> tuple[str, ...]:
-        """Every value that no log may show."""
+    def secret_values(self) -> tuple[str, ...]:
+        """Every value that must not appear in a log."""
         urls = (self.store, self.transport, *self.connections.values())
         passwords = (urlsplit(url).password for url in urls)
-        return (*self.api.keys, *(password for password in passwords if password))
+        keys = (clear_key(text) for text in self.api.keys)
+        encryption = (text.partition(":")[2] for text in self.secrets.keys)
+        return (
+            *filter(None, keys),
+            *(password for password in passwords if password),
+            *encryption,
+        )

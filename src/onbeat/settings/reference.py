@@ -1,8 +1,8 @@
-"""The reference page of all settings, written from the record that is read."""
+"""The reference page of all settings, generated from their records."""
 
 from typing import Final
 
-from onbeat.settings.keys import Setting
+from onbeat.settings.setting import Setting
 from onbeat.settings.table import TABLE
 
 HEAD: Final = """\
@@ -47,4 +47,4 @@ def table_row(setting: Setting) -> str:
 
 
 if __name__ == "__main__":
-    print(reference_page(), end="")  # noqa: T201  it is redirected into docs/reference/settings.md
+    print(reference_page(), end="")  # noqa: T201  redirected into docs/reference/settings.md

@@ -1,4 +1,4 @@
-"""The places that settings are read from, each as keys with what was written and where."""
+"""The sources of settings, each as keys with value and origin."""
 
 import io
 import os
@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 
 from onbeat.model.errors import Misconfigured
-from onbeat.settings.keys import ENVIRONMENT_PREFIX, LEVEL_SEPARATOR
-from onbeat.settings.readers import did_you_mean
+from onbeat.settings.parsers import did_you_mean
+from onbeat.settings.setting import ENVIRONMENT_PREFIX, LEVEL_SEPARATOR
 from onbeat.settings.table import GROUPS, RESERVED, TABLE
 from onbeat.telemetry.redaction import escape_controls
 
 
 class Written(msgspec.Struct, frozen=True):
-    """One setting as somebody wrote it. `origin` ends a message: "from ONBEAT_STORE"."""
+    """One configured value. `origin` ends a message: "from ONBEAT_STORE"."""
 
     path: str
     value: object
@@ -33,7 +33,7 @@ def from_flags(flags: Mapping[str, object]) -> Iterator[Written]:
 
 
 def from_environment(environment: Mapping[str, str], place: str = "") -> Iterator[Written]:
-    """Every variable that begins with `ONBEAT_`; the others belong to somebody else."""
+    """Every variable with the prefix `ONBEAT_`; others are ignored."""
     for name, value in environment.items():
         if not name.startswith(ENVIRONMENT_PREFIX) or name in RESERVED:
             continue
@@ -52,23 +52,23 @@ def unknown_variable(name: str, place: str) -> Misconfigured:
 def unknown(path: str, place: str) -> Misconfigured:
     hint = (
         did_you_mean(path, [*TABLE, *sorted(GROUPS)])
-        or f"; the settings are {', '.join(siblings(path))}"
+        or f"; the settings are {', '.join(neighbours_of(path))}"
     )
     return Misconfigured(f"{path}: unknown setting in {place}{hint}", key=path)
 
 
-def siblings(path: str) -> Sequence[str]:
-    """The settings of the same group, or else the groups and the settings outside of them."""
+def neighbours_of(path: str) -> Sequence[str]:
+    """The settings of the same group, or the groups and the ungrouped settings."""
     group = path.partition(".")[0]
     inside = [known for known in TABLE if known.startswith(f"{group}.")]
     return inside or [*(known for known in TABLE if "." not in known), *sorted(GROUPS)]
 
 
 def read_dotenv(path: Path) -> dict[str, str]:
-    """The variables in a `.env` file, by the rules of python-dotenv, without interpolation."""
+    """The variables in a `.env` file, parsed by python-dotenv without interpolation."""
     if not path.is_file():
         return {}
-    from dotenv.parser import parse_stream  # noqa: PLC0415  the plain library reads no files
+    from dotenv.parser import parse_stream  # noqa: PLC0415  only the service reads files
 
     variables: dict[str, str] = {}
     for binding in parse_stream(io.StringIO(read_text(path))):
@@ -81,15 +81,15 @@ def read_dotenv(path: Path) -> dict[str, str]:
 
 
 def from_yaml(path: Path) -> Iterator[Written]:
-    """The settings in a YAML file, with their lines. Raises `Misconfigured` where it is broken."""
-    import yaml  # noqa: PLC0415  the plain library reads no files
+    """The settings in a YAML file, with their lines. Raises `Misconfigured` where it is invalid."""
+    import yaml  # noqa: PLC0415  only the service reads files
 
     text = read_text(path)
     try:
         loader = yaml.SafeLoader(text)
         yield from flatten(loader, loader.get_single_node(), "", path)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        # A mark has the line; its own text would go over several lines.
+        # The mark has the line; its own text has several lines.
         mark: Any = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or error
@@ -97,7 +97,7 @@ def from_yaml(path: Path) -> Iterator[Written]:
 
 
 def flatten(loader: Any, node: Any, prefix: str, path: Path) -> Iterator[Written]:
-    """Leaves of a YAML mapping under dotted keys; what has nothing after it says nothing."""
+    """Leaves of a YAML mapping under dotted keys; empty values are ignored."""
     import yaml  # noqa: PLC0415  as above
 
     if node is None or node.tag == "tag:yaml.org,2002:null":
@@ -111,7 +111,7 @@ def flatten(loader: Any, node: Any, prefix: str, path: Path) -> Iterator[Written
         key = prefix + escape_controls(str(key_node.value))
         where = f"{path}, line {key_node.start_mark.line + 1}"
         if key in seen:
-            raise Misconfigured(f"{key} stands twice in {where}", key=key)
+            raise Misconfigured(f"{key} is given twice in {where}", key=key)
         seen.add(key)
         yield from flatten_entry(loader, key, value_node, where, path)
 

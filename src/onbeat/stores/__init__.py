@@ -1,1 +1,1 @@
-"""Adapters of the durable state, one package or module each."""
+"""Store adapters, one package or module each."""

@@ -1,1 +1,1 @@
-"""Where work ends up: each target runs one kind of attempt."""
+"""Targets: a runner for each kind of work."""

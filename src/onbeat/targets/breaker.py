@@ -1,62 +1,64 @@
-"""The breakers of the endpoints that this process calls."""
+"""The circuit breakers of the endpoints and brokers that this process calls."""
 
 from collections import OrderedDict
 from datetime import timedelta
 from hashlib import blake2b
 from typing import Final, Self
 
-from yarl import URL
-
 from onbeat.model.job import Job
 from onbeat.model.outcome import Snoozed
 from onbeat.ports.clock import Clock
 from onbeat.ports.telemetry import Telemetry
-from onbeat.rules.breaking import Breaker, Pass
+from onbeat.rules.circuit_breaker import Breaker, Pass
 
-# A breaker takes about a kilobyte. The endpoint that was called least recently is forgotten first;
-# if it is still down, ten calls tell so again.
+# A breaker takes about a kilobyte. The least recently called endpoint is forgotten first; if it is
+# still down, ten calls open a breaker again.
 ENDPOINTS_MAX: Final = 1_000
 CHANCE_BYTES: Final = 8
 
+DOWN: Final = "seems to be down, so no call was made"
+BACK: Final = (
+    "was down until just now; its backlog is sent at an even rate, so this call was put off"
+)
+
 
 class Breakers:
-    """A breaker for each endpoint: scheme, host and port, since these go down together."""
+    """A breaker for each endpoint: an origin (scheme, host, port) or a broker."""
 
     def __init__(self, clock: Clock, telemetry: Telemetry | None = None) -> None:
         self.clock = clock
         self.telemetry = telemetry
         self.breakers: OrderedDict[str, Breaker] = OrderedDict()
 
-    def call(self, url: URL, job: Job) -> "Call | Snoozed":
-        """The call of this job to this URL, or for how long it is put off."""
-        endpoint = endpoint_of(url)
+    def call(self, endpoint: str, job: Job) -> "GuardedCall | Snoozed":
+        """Permission for this job's call to the endpoint, or a snooze while calls are held back."""
         breaker = self.breaker(endpoint)
         now = self.clock.monotonic()
         leave = breaker.admit(now)
         if leave is None:
             wait = timedelta(seconds=breaker.wait(now, chance_of(job)))
-            return Snoozed(wait, f"{endpoint} seems to be down, so no call was made")
-        return Call(self, endpoint, breaker, leave, chance_of(job))
+            return Snoozed(wait, f"{endpoint} {DOWN if breaker.is_open else BACK}")
+        return GuardedCall(self, endpoint, breaker, leave, chance_of(job))
 
     def breaker(self, endpoint: str) -> Breaker:
-        found = self.breakers.get(endpoint)
-        if found is not None:
+        result = self.breakers.get(endpoint)
+        if result is not None:
             self.breakers.move_to_end(endpoint)
-            return found
+            return result
         if len(self.breakers) >= ENDPOINTS_MAX:
             forgotten, breaker = self.breakers.popitem(last=False)
             if breaker.is_open:
-                self.tell(forgotten, is_open=False)
+                self.report_change(forgotten, is_open=False)
         self.breakers[endpoint] = Breaker()
         return self.breakers[endpoint]
 
-    def tell(self, endpoint: str, *, is_open: bool) -> None:
+    def report_change(self, endpoint: str, *, is_open: bool) -> None:
         if self.telemetry is not None:
             self.telemetry.breaker_changed(endpoint, is_open)
 
 
-class Call:
-    """One call that was let through. As a context it gives its leave back if it has no verdict."""
+class GuardedCall:
+    """An admitted call. As a context manager it gives back a pass without a result."""
 
     __slots__ = ("breaker", "breakers", "chance", "endpoint", "leave")
 
@@ -76,37 +78,38 @@ class Call:
         if self.leave is not None:
             self.breaker.give_back(self.leave, self.breakers.clock.monotonic())
 
-    def answered(self) -> None:
-        """The endpoint is there, whatever it made of the request."""
-        was_open, leave = self.breaker.is_open, self.used()
+    def succeed(self) -> None:
+        """The endpoint answered, even if it rejected the request."""
+        was_open, leave = self.breaker.is_open, self.take_pass()
         self.breaker.succeed(leave, self.breakers.clock.monotonic())
         self.tell_change(was_open=was_open)
 
-    def failed(self, retry_after: timedelta | None = None) -> None:
-        """The endpoint seems to be down, and may have asked for a pause."""
-        was_open, leave = self.breaker.is_open, self.used()
+    def fail(self, retry_after: timedelta | None = None) -> None:
+        """The endpoint seems to be down, and may have requested a pause."""
+        was_open, leave = self.breaker.is_open, self.take_pass()
         at_least = 0.0 if retry_after is None else retry_after.total_seconds()
         self.breaker.fail(leave, self.breakers.clock.monotonic(), self.chance, at_least)
         self.tell_change(was_open=was_open)
 
-    def used(self) -> Pass:
+    def put_off(self, reason: str) -> Snoozed:
+        """Snooze the job, since nothing could be sent for a reason other than the endpoint."""
+        now = self.breakers.clock.monotonic()
+        return Snoozed(timedelta(seconds=self.breaker.pause(now, self.chance)), reason)
+
+    def take_pass(self) -> Pass:
         leave, self.leave = self.leave, None
         assert leave is not None, "a call has one verdict"
         return leave
 
     def tell_change(self, *, was_open: bool) -> None:
-        # One that was forgotten meanwhile has been told as closed, and matters to nobody.
+        # An evicted breaker was already reported as closed.
         is_kept = self.breakers.breakers.get(self.endpoint) is self.breaker
         if is_kept and self.breaker.is_open != was_open:
-            self.breakers.tell(self.endpoint, is_open=self.breaker.is_open)
-
-
-def endpoint_of(url: URL) -> str:
-    return f"{url.scheme}://{url.host_subcomponent}:{url.port}"
+            self.breakers.report_change(self.endpoint, is_open=self.breaker.is_open)
 
 
 def chance_of(job: Job) -> float:
-    """From 0 to below 1, another for each job and each time that it is claimed."""
+    """A number from 0 to below 1 that differs for each job and each of its claims."""
     digest = blake2b(f"{job.id} {job.token}".encode(), digest_size=CHANCE_BYTES).digest()
     # A float has no more than 53 bits; more would round up to 1.
     return (int.from_bytes(digest) >> 11) / (1 << 53)

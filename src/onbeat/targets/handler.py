@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 
 from onbeat.model.errors import Invalid
-from onbeat.targets.arguments import Codec, decoder_for, hints_of
+from onbeat.targets.app_context import AppContext
+from onbeat.targets.codec import Codec, decoder_for, hints_of
 from onbeat.targets.context import Context
-from onbeat.targets.distributing import FanOut
-from onbeat.targets.program import Program
+from onbeat.targets.fan_out import FanOut
 
 
 class Isolation(msgspec.Struct, frozen=True):
-    """A process of its own for each running attempt, with at most so many bytes of memory."""
+    """A separate process for each running attempt, with at most this many bytes of memory."""
 
     memory_bytes: int | None = None
 
@@ -22,16 +22,22 @@ class Isolation(msgspec.Struct, frozen=True):
 class Handler:
     """A function registered under a task name, and where it runs.
 
-    One that `yields` is a distributor: what it yields are calls. Raises `Invalid` for one that is
-    to run in a process of its own.
+    With `encrypted`, its arguments are encrypted before they are stored. With `yields` it is a
+    distributor, which yields calls. Raises `Invalid` for a distributor with process isolation.
     """
 
     def __init__(
-        self, task: str, function: Callable[..., Any], isolation: Isolation | None = None
+        self,
+        task: str,
+        function: Callable[..., Any],
+        isolation: Isolation | None = None,
+        *,
+        encrypted: bool = False,
     ) -> None:
         self.task = task
         self.function = function
         self.isolation = isolation
+        self.encrypted = encrypted
         self.codec = Codec(task, function, Context)
         is_generator = inspect.isasyncgenfunction(function)
         self.is_async = is_generator or inspect.iscoroutinefunction(function)
@@ -48,19 +54,19 @@ class Handler:
         return FanOut if self.yields else hints_of(self.function).get("return", Any)
 
     def decode_result(self, packed: bytes) -> Any:
-        """The result as the function's annotation says it is."""
+        """The result, decoded by the function's return annotation."""
         return self.results.decode(packed)
 
 
 class Registry:
     """The tasks that this process knows, by name, and the program that they belong to."""
 
-    def __init__(self, program: Program | None = None) -> None:
-        self.program = program
+    def __init__(self, program: AppContext | None = None) -> None:
+        self.app = program
         self.handlers: dict[str, Handler] = {}
 
     def add(self, handler: Handler) -> None:
-        """Raises ValueError when another function has the name already."""
+        """Raises ValueError when another function already has the name."""
         known = self.handlers.get(handler.task)
         if known is not None and known.function is not handler.function:
             raise ValueError(

@@ -1,6 +1,7 @@
-"""HTTP callbacks: one request an attempt, guarded, bounded and never redirected."""
+"""HTTP callbacks: one request per attempt, with an SSRF guard, limits and no redirects."""
 
 import asyncio
+import errno
 import ssl
 from datetime import timedelta
 from functools import cache
@@ -10,6 +11,7 @@ from typing import Final
 
 import aiohttp
 import msgspec
+from yarl import URL
 
 from onbeat.model.errors import Invalid
 from onbeat.model.limits import CALLBACK_RESPONSE_HEADERS_MAX
@@ -18,34 +20,40 @@ from onbeat.model.target import HttpTarget
 from onbeat.ports.clock import Clock
 from onbeat.ports.target import Run
 from onbeat.ports.telemetry import Telemetry
-from onbeat.rules.addresses import NOTHING_MORE, Allowed
-from onbeat.targets.breaker import Breakers, Call
-from onbeat.targets.http_answer import (
-    DOWN,
-    Answer,
-    failure_of,
-    is_answer,
-    outcome_of,
-    read_answer,
-    refusal_in,
-)
-from onbeat.targets.http_guard import Guard, GuardedResolver, Lookup, SystemLookup
+from onbeat.rules.ip_policy import NOTHING_MORE, Allowed
+from onbeat.rules.shortage import shortage_in
+from onbeat.targets.breaker import Breakers, GuardedCall
+from onbeat.targets.descriptors import check_descriptors
+from onbeat.targets.http_protocol import BoundedConnector
 from onbeat.targets.http_request import Request, request_for
+from onbeat.targets.http_response import (
+    DOWN,
+    NO_LOOKUP,
+    Response,
+    failure_of,
+    is_response_error,
+    is_unresolved_for_now,
+    outcome_of,
+    read_response,
+    refusal_in,
+    without_credentials,
+)
+from onbeat.targets.ssrf_guard import AddressGuard, GuardedResolver, Lookup, SystemLookup
 
-# The deadline of an attempt is one for all its parts; aiohttp's own, one for each, are off.
+# One deadline covers the whole attempt; aiohttp's separate timeouts are disabled.
 NO_TIMEOUT: Final = aiohttp.ClientTimeout()
 
-# Both well below a minute, so that a name that moves to another address is followed.
-IDLE_SECONDS_MAX: Final = 15  # of a connection kept for the next request to the same host and port
-LOOKUP_SECONDS_MAX: Final = 10  # of a host's addresses, all of them judged before they are kept
+# Both are well below a minute, so that a host name that moves to a new address is followed.
+IDLE_SECONDS_MAX: Final = 15  # of an idle connection to one host and port
+LOOKUP_SECONDS_MAX: Final = 10  # of a host's checked addresses in the cache
 
 
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How callbacks are made.
+    """Options of callbacks.
 
-    `timeout` bounds a whole attempt, from the lookup of the name to the last byte of the answer,
-    where the job does not set a bound itself. `connections_max` of 0 leaves it to the worker how
-    many are in flight. `ca_file` replaces the system's authorities.
+    `timeout` limits a whole attempt, from the name lookup to the last byte of the response, unless
+    the job sets a limit itself. With `connections_max` 0 the worker limits how many are in flight.
+    `ca_file` replaces the system's certificate authorities.
     """
 
     timeout: timedelta = timedelta(seconds=30)
@@ -56,8 +64,8 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     user_agent: str = f"Onbeat/{version('onbeat')}"
 
 
-class NoAnswer(Exception):
-    """Carries the error of a request past the client, which would send it again by itself."""
+class NoResponse(Exception):
+    """Hides a request's error from the client, which would otherwise retry by itself."""
 
     def __init__(self, error: aiohttp.ClientError) -> None:
         super().__init__(str(error))
@@ -86,7 +94,8 @@ class HttpRunner:
         if self.lookup is None:
             self.lookup = self.system_lookup = SystemLookup()
         tls = tls_context(self.options.ca_file)
-        # Hosts that may lie inside have connections of their own, so that a guard has one answer.
+        # Hosts that may be private have separate connections, so that a guard always has one
+        # answer.
         self.sessions = {
             private_allowed: session_for(self.options, tls, self.lookup, private_allowed)
             for private_allowed in (False, True)
@@ -107,46 +116,50 @@ class HttpRunner:
             request = request_for(run.job, target, self.clock.now(), self.options.user_agent)
         except Invalid as error:
             return Failed(f"the callback was not sent: {error}", retryable=False)
-        time = self.time_for(run)
+        time = self.timeout_of(run)
         if time <= timedelta():
             return Failed(f"{request.shown} was not sent: no time was left")
-        call = self.breakers.call(request.place.url, run.job)
+        call = self.breakers.call(endpoint_of(request.url.url), run.job)
         if isinstance(call, Snoozed):
             return call
         with call:
             try:
-                return await self.answered(request, time, call)
+                return await self.send_guarded(request, time, call)
             except asyncio.CancelledError:
                 # The worker has the same deadline, and may be the first to see it pass.
                 if run.deadline is not None and self.clock.now() >= run.deadline:
-                    call.failed()
+                    call.fail()
                 raise
 
-    def time_for(self, run: Run) -> timedelta:
-        # A job that says how long it may take is taken at its word, also where that is longer.
+    def timeout_of(self, run: Run) -> timedelta:
+        # A timeout set by the job counts, even if it is longer than the default.
         timeout = run.job.timeout or self.options.timeout
         return timeout if run.deadline is None else min(timeout, run.deadline - self.clock.now())
 
-    async def answered(self, request: Request, time: timedelta, call: Call) -> Outcome:
+    async def send_guarded(self, request: Request, time: timedelta, call: GuardedCall) -> Outcome:
         try:
             async with asyncio.timeout(time.total_seconds()):
                 answer = await self.exchange(request)
         except TimeoutError:
-            call.failed()
-            return Failed(f"{request.shown} was not done within {time.total_seconds():g} s")
+            call.fail()
+            return Failed(f"{request.shown} did not finish within {time.total_seconds():g} s")
         except (aiohttp.ClientError, OSError) as error:
+            check_shortage(error, request.url.host)
             note_error(call, error)
+            if is_unresolved_for_now(error):
+                return call.put_off(f"{request.shown} was not sent: {NO_LOOKUP}")
             return failure_of(error, request.shown)
+        answer = without_credentials(answer, request.target)
         outcome = outcome_of(answer, request.shown, self.clock.now())
-        note_answer(call, answer, outcome)
+        note_response(call, answer, outcome)
         return outcome
 
-    async def exchange(self, request: Request) -> Answer:
-        """One request and its answer.
+    async def exchange(self, request: Request) -> Response:
+        """One request and its response.
 
-        A server may close a kept connection just as the next request goes out on it. Such a
-        request was not begun, so it goes out again on another connection and is still this
-        attempt; the idempotency key covers the server that did begin.
+        A server may close a kept connection just as the next request is sent on it. Such a request
+        was not begun, so it is sent again on another connection within the same attempt; the
+        idempotency key covers a server that did begin.
         """
         while True:
             connection = SimpleNamespace(stale=False)
@@ -156,23 +169,23 @@ class HttpRunner:
                 if not connection.stale:
                     raise
 
-    async def send(self, request: Request, connection: SimpleNamespace) -> Answer:
+    async def send(self, request: Request, connection: SimpleNamespace) -> Response:
         try:
-            response = await self.session_to(request.place.host).request(
+            response = await self.session_to(request.url.host).request(
                 request.method,
-                request.place.url,
+                request.url.url,
                 headers=request.headers,
                 data=request.body,
                 allow_redirects=False,
                 trace_request_ctx=connection,
             )
-        except NoAnswer as no_answer:
+        except NoResponse as no_answer:
             raise no_answer.error from no_answer.error.__cause__
         connection.stale = False
         try:
-            return await read_answer(response)
+            return await read_response(response)
         finally:
-            # Does nothing to an answer read to its end, whose connection is back in the pool.
+            # Does nothing after a complete response, whose connection is back in the pool.
             response.close()
 
     def session_to(self, host: str) -> aiohttp.ClientSession:
@@ -180,35 +193,45 @@ class HttpRunner:
         return self.sessions[options.private_allowed or options.allowed.names(host)]
 
 
-def note_error(call: Call, error: Exception) -> None:
-    if is_answer(error):
-        call.answered()
+def check_shortage(error: Exception, host: str) -> None:
+    """Raises an error for a shortage of this machine, which is no failure of the endpoint."""
+    # The same number also reports an address family that is unreachable from here.
+    is_no_address = isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL
+    if shortage_in(error) is not None and not (is_no_address and ":" in host):
+        raise error
+    if not is_response_error(error):
+        check_descriptors()  # without a descriptor, a lookup may report an unknown host name
+
+
+def note_error(call: GuardedCall, error: Exception) -> None:
+    if is_response_error(error):
+        call.succeed()
     elif refusal_in(error) is None:
-        call.failed()
+        call.fail()
 
 
-def note_answer(call: Call, answer: Answer, outcome: Outcome) -> None:
+def note_response(call: GuardedCall, answer: Response, outcome: Outcome) -> None:
     if answer.status in DOWN and isinstance(outcome, Failed):
-        call.failed(outcome.retry_after)
+        call.fail(outcome.retry_after)
     else:
-        call.answered()
+        call.succeed()
 
 
 def session_for(
     options: HttpOptions,
     tls: ssl.SSLContext,
     lookup: Lookup,
-    private_allowed: bool,  # noqa: FBT001  the sessions are told apart by nothing else
+    private_allowed: bool,  # noqa: FBT001  the sessions are keyed by nothing else
 ) -> aiohttp.ClientSession:
-    guard = Guard(options.allowed, private_allowed=private_allowed)
-    connector = aiohttp.TCPConnector(
+    guard = AddressGuard(options.allowed, private_allowed=private_allowed)
+    connector = BoundedConnector(
         ssl=tls,
         resolver=GuardedResolver(lookup, guard),
         socket_factory=guard.socket_for,
         ttl_dns_cache=LOOKUP_SECONDS_MAX,
         keepalive_timeout=IDLE_SECONDS_MAX,
         limit=options.connections_max,
-    )
+    ).use_bounded_protocol()
     return aiohttp.ClientSession(
         connector=connector,
         timeout=NO_TIMEOUT,
@@ -225,11 +248,11 @@ def session_for(
 async def send_once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """Retries are the job's alone: one that the client makes would be a call that nobody counts."""
+    """Disables the client's own retries, which would be calls that no attempt counts."""
     try:
         return await handler(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise NoAnswer(error) from error
+        raise NoResponse(error) from error
 
 
 def reuse_trace() -> aiohttp.TraceConfig:
@@ -246,10 +269,14 @@ async def note_reuse(
     context.trace_request_ctx.stale = True
 
 
-# Reading the system's authorities takes some 30 ms, which every Onbeat of a process would pay.
+# Loading the system's certificate authorities takes about 30 ms; do it once per process.
 @cache
 def tls_context(ca_file: str | None) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=ca_file)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+def endpoint_of(url: URL) -> str:
+    return f"{url.scheme}://{url.host_subcomponent}:{url.port}"

@@ -8,17 +8,18 @@ import msgspec
 from standardwebhooks import Webhook
 from yarl import URL
 
+from onbeat.model.credentials import signing
 from onbeat.model.errors import Invalid
 from onbeat.model.job import Job
 from onbeat.model.target import HttpTarget
 from onbeat.rules.urls import shown_url, url_parts
 
 TEXT: Final = "text/plain; charset=utf-8"
-PLACES_KEPT: Final = 1_000
+URLS_KEPT: Final = 1_000
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where requests for one URL go; `shown` is the URL as messages have it."""
+class RequestUrl(msgspec.Struct, frozen=True):
+    """The destination of requests to one URL; `shown` is the URL for messages."""
 
     url: URL
     host: str
@@ -26,41 +27,45 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One request, ready to be sent; `shown` names it in messages."""
+    """One request, ready to be sent; `shown` names it in messages.
+
+    `target` holds credentials that must not appear in a result or an error.
+    """
 
     method: str
-    place: Place
+    url: RequestUrl
     headers: dict[str, str]
     body: bytes | None
+    target: HttpTarget
 
     @property
     def shown(self) -> str:
-        return f"{self.method} {self.place.shown}"
+        return f"{self.method} {self.url.shown}"
 
 
 def request_for(job: Job, target: HttpTarget, now: datetime, user_agent: str) -> Request:
-    """Raises `Invalid` for a URL that no check at creation has seen."""
-    place = place_of(target.url)
+    """Raises `Invalid` for a URL that was not checked at creation."""
+    place = request_url(target.url)
     headers = defaults_of(target, user_agent) | identity_of(job)
-    if target.secret is not None:
-        headers |= signature_of(job, target.body or "", target.secret, now)
+    if secrets := signing(target):
+        headers |= signature_of(job, target.body or "", secrets, now)
     body = None if target.body is None else target.body.encode()
-    return Request(target.method, place, headers, body)
+    return Request(target.method, place, headers, body, target)
 
 
-# A schedule calls the same URL again and again, and reading it is a third of what we add to it.
-@lru_cache(PLACES_KEPT)
-def place_of(text: str) -> Place:
-    """The URL as the client wants it, refused if the client reads another host from it than we."""
+# Schedules call the same URLs repeatedly, and parsing is a third of our overhead per request.
+@lru_cache(URLS_KEPT)
+def request_url(text: str) -> RequestUrl:
+    """The URL as the client needs it; refused if the client parses another host from it."""
     parts = url_parts(text)
     url = URL(str(parts), encoded=True)
     if (url.raw_host, url.port) != (parts.host, parts.port_or_default):
-        raise Invalid("the URL's host can be read in two ways", "url")
-    return Place(url, parts.host, shown_url(text))
+        raise Invalid("the URL's host is ambiguous", "url")
+    return RequestUrl(url, parts.host, shown_url(text))
 
 
 def defaults_of(target: HttpTarget, user_agent: str) -> dict[str, str]:
-    """The caller's headers, and those that stand in where the caller said nothing."""
+    """The caller's headers, and defaults for those that are missing."""
     given = {name.lower() for name in target.headers}
     headers = dict(target.headers)
     if "user-agent" not in given:
@@ -71,7 +76,7 @@ def defaults_of(target: HttpTarget, user_agent: str) -> dict[str, str]:
 
 
 def identity_of(job: Job) -> dict[str, str]:
-    """What tells the receiver which work this is; `Idempotency-Key` is the same for every try."""
+    """Headers that identify the job; `Idempotency-Key` is the same for every attempt."""
     headers = {
         "Accept-Encoding": "identity",
         "Idempotency-Key": job.id,
@@ -86,12 +91,16 @@ def identity_of(job: Job) -> dict[str, str]:
     return headers
 
 
-def signature_of(job: Job, body: str, secret: str, now: datetime) -> dict[str, str]:
-    """Standard Webhooks, over exactly what is sent and when this attempt sends it."""
+def signature_of(job: Job, body: str, secrets: tuple[str, ...], now: datetime) -> dict[str, str]:
+    """A Standard Webhooks signature of the exact body and the time of this attempt.
+
+    One signature for each secret; a receiver accepts any that it can verify.
+    """
+    signatures = (Webhook(secret).sign(job.id, now, body) for secret in secrets)
     return {
         "webhook-id": job.id,
         "webhook-timestamp": str(int(now.timestamp())),
-        "webhook-signature": Webhook(secret).sign(job.id, now, body),
+        "webhook-signature": " ".join(signatures),
     }
 
 

@@ -1,14 +1,14 @@
-"""Runs handler targets: each handler where it wants to run."""
+"""Runs handler targets, each in its own mode of isolation."""
 
 import asyncio
 
 from onbeat.model.outcome import Failed, Outcome
 from onbeat.model.target import HandlerTarget
 from onbeat.ports.target import Run
-from onbeat.targets import isolated
-from onbeat.targets.calling import Caller
 from onbeat.targets.handler import Registry
-from onbeat.targets.isolation import Processes
+from onbeat.targets.in_process import InProcessRunner
+from onbeat.targets.subprocess import child
+from onbeat.targets.subprocess.parent import ChildProcesses
 
 
 class HandlerRunner:
@@ -16,18 +16,18 @@ class HandlerRunner:
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
-        self.caller = Caller(registry.program)
-        self.processes: Processes | None = None
+        self.in_process = InProcessRunner(registry.app)
+        self.subprocesses: ChildProcesses | None = None
 
     async def open(self) -> None:
-        await self.caller.open()
-        self.processes = Processes(isolated.serve)
+        await self.in_process.open()
+        self.subprocesses = ChildProcesses(child.serve)
 
     async def close(self) -> None:
-        await self.caller.close()
-        if self.processes is not None:
-            await asyncio.to_thread(self.processes.close)
-            self.processes = None
+        await self.in_process.close()
+        if self.subprocesses is not None:
+            await asyncio.to_thread(self.subprocesses.close)
+            self.subprocesses = None
 
     async def run(self, run: Run) -> Outcome:
         target = run.job.target
@@ -36,7 +36,7 @@ class HandlerRunner:
         if handler is None:
             return Failed(f"no task {target.task!r} is registered in this worker")
         if handler.isolation is None:
-            return await self.caller.run(handler, run)
-        assert self.processes is not None, "the runner is open while jobs run"
+            return await self.in_process.run(handler, run)
+        assert self.subprocesses is not None, "the runner is open while jobs run"
         module, memory_bytes = handler.function.__module__, handler.isolation.memory_bytes
-        return await self.processes.run(run, module, memory_bytes)
+        return await self.subprocesses.run(run, module, memory_bytes)

@@ -1,4 +1,4 @@
-"""Threads for plain functions, kept for the next one and in nobody's way at the end."""
+"""Reusable daemon threads for plain functions."""
 
 import asyncio
 import threading
@@ -7,16 +7,18 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
+from onbeat.rules.shortage import Shortage
+
 Call = Callable[[], Any]
 Inbox = SimpleQueue[Callable[[], None] | None]
 
 
 class Threads:
-    """As many threads as there are functions running.
+    """A thread for each running function, reused when idle.
 
-    There is no bound here: whoever calls has one. A function that nobody waits for any more keeps
-    its thread and takes none from others; as the threads are daemons, it does not hold up the end
-    of the process either, which an executor of the standard library would.
+    The caller limits the number. An abandoned function keeps its thread and takes none from others.
+    As the threads are daemons, it does not delay the end of the process, unlike with a
+    `ThreadPoolExecutor`.
     """
 
     def __init__(self) -> None:
@@ -25,17 +27,17 @@ class Threads:
         self.is_closed = False
 
     async def run(self, call: Call) -> Any:
-        """Call it in a thread; answers or raises as it does."""
+        """Run the call in a thread; returns or raises as it does."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
 
-        def told(value: Any, error: BaseException | None) -> None:
+        def resolve(value: Any, error: BaseException | None) -> None:
             if not ended.done():
                 ended.set_result((value, error))
 
         def work() -> Callable[[], None]:
-            value, error = called(call)
-            return lambda: in_loop(loop, lambda: told(value, error))
+            value, error = run_call(call)
+            return lambda: in_loop(loop, lambda: resolve(value, error))
 
         self.hand_over(work)
         value, error = await ended
@@ -45,11 +47,11 @@ class Threads:
 
     def hand_over(self, work: Callable[[], Callable[[], None]]) -> None:
         with self.lock:
-            inbox = self.idle.pop() if self.idle else self.started()
+            inbox = self.idle.pop() if self.idle else self.start_thread()
         inbox.put(lambda: self.serve_one(inbox, work))
 
     def serve_one(self, inbox: Inbox, work: Callable[[], Callable[[], None]]) -> None:
-        """Work, and be free again before anybody hears of it: what follows finds this thread."""
+        """Run the work, and become idle before notifying the caller, so that it can reuse this."""
         tell = work()
         with self.lock:
             if self.is_closed:
@@ -58,13 +60,17 @@ class Threads:
                 self.idle.append(inbox)
         tell()
 
-    def started(self) -> Inbox:
+    def start_thread(self) -> Inbox:
         inbox: Inbox = SimpleQueue()
-        threading.Thread(target=serve, args=(inbox,), name="onbeat-handler", daemon=True).start()
+        thread = threading.Thread(target=serve, args=(inbox,), name="onbeat-handler", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise Shortage("threads") from error
         return inbox
 
     def close(self) -> None:
-        """End the idle threads now and the others once they are done."""
+        """End idle threads now and the others once they are done."""
         with self.lock:
             self.is_closed = True
             idle, self.idle = self.idle, deque()
@@ -75,14 +81,14 @@ class Threads:
 def serve(inbox: Inbox) -> None:
     while (work := inbox.get()) is not None:
         work()
-        # What it holds shall not live on in an idle thread.
+        # An idle thread must not keep references of the work alive.
         del work
 
 
-def called(call: Call) -> tuple[Any, BaseException | None]:
+def run_call(call: Call) -> tuple[Any, BaseException | None]:
     try:
         return call(), None
-    except BaseException as error:  # noqa: BLE001  it is raised where the function was called
+    except BaseException as error:  # noqa: BLE001  raised again in the caller
         return None, error
 
 
@@ -90,5 +96,5 @@ def in_loop(loop: asyncio.AbstractEventLoop, act: Callable[[], None]) -> None:
     try:
         loop.call_soon_threadsafe(act)
     except RuntimeError:
-        # The loop has ended; nobody waits any more.
+        # The loop has ended, and nothing waits for the call.
         return

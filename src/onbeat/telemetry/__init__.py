@@ -1,1 +1,1 @@
-"""What Onbeat tells of itself: log lines and metrics."""
+"""Telemetry of Onbeat: log lines and metrics."""

@@ -1,4 +1,4 @@
-"""The service's log: every line of the process, ours or not, in one form."""
+"""The service's log: every line of the process, including other libraries, in one format."""
 
 import logging
 import os
@@ -19,8 +19,8 @@ from structlog.processors import (
 from structlog.stdlib import ExtraAdder, ProcessorFormatter, add_log_level, add_logger_name
 
 from onbeat.model.errors import Misconfigured
-from onbeat.telemetry.lines import Line
 from onbeat.telemetry.redaction import Redact, escape_controls, redact_fields, redactor
+from onbeat.telemetry.structured_log import LogLine
 
 Event = MutableMapping[str, Any]
 Processor = Callable[[Any, str, Event], Event]
@@ -29,11 +29,11 @@ LEADING_KEYS: Final = ("time", "level", "event")
 CONSOLE_EVENT_WIDTH: Final = 20
 COPIES: Final = ("message", "asctime", "color_message")
 ACCESS_ARGS: Final = ("client", "method", "path", "http", "status")
-LOG_FILE_MODE: Final = 0o600  # log lines tell what a service does and for whom
+LOG_FILE_MODE: Final = 0o600  # log lines reveal what a service does and for whom
 
 
 class LogOptions(Protocol):
-    """What `onbeat.settings.LogSettings` says."""
+    """The options of `onbeat.settings.LogSettings`."""
 
     @property
     def level(self) -> str: ...
@@ -51,7 +51,7 @@ class LogOptions(Protocol):
 def configure_logging(options: LogOptions, *, secrets: Collection[str] = ()) -> None:
     """Send every log line of this process to the destinations. May be called again.
 
-    `secrets` are values that no line may show. Raises `Misconfigured` for a file that cannot be
+    `secrets` are values to hide in every line. Raises `Misconfigured` for a file that cannot be
     written.
     """
     redact = redactor(secrets)
@@ -84,8 +84,8 @@ def handler_to(destination: str, options: LogOptions, redact: Redact) -> logging
 
 
 def handler_to_file(path: Path) -> logging.Handler:
-    """Appends; opens the file again when it was rotated away."""
-    # Imported here: the module behind it brings sockets and threads that stdout does not need.
+    """Appends; reopens the file after a rotation."""
+    # Imported here: its module loads sockets and threads that stdout does not need.
     from logging.handlers import WatchedFileHandler  # noqa: PLC0415
 
     try:
@@ -105,7 +105,7 @@ def form_on(stream: TextIO, options: LogOptions) -> str:
 
 
 def colors(stream: TextIO) -> bool:
-    """Only on a terminal, and not where NO_COLOR or a dumb terminal asks for none."""
+    """Only on a terminal, and not with NO_COLOR or a dumb terminal."""
     unwanted = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return stream.isatty() and not unwanted
 
@@ -135,7 +135,7 @@ def formatter(form: str, redact: Redact, with_colors: bool) -> ProcessorFormatte
 def rendering(form: str, *, with_colors: bool) -> list[Any]:
     match form:
         case "json":
-            # ASCII only: what is not printable is escaped by the format itself.
+            # ASCII only: the format itself escapes unprintable characters.
             return [put_first, JSONRenderer(default=str, ensure_ascii=True)]
         case "logfmt":
             return [put_first, clean_keys, escape_values, LogfmtRenderer(bool_as_flag=False)]
@@ -146,7 +146,7 @@ def rendering(form: str, *, with_colors: bool) -> list[Any]:
 def console(*, with_colors: bool) -> ConsoleRenderer:
     return ConsoleRenderer(
         colors=with_colors,
-        exception_formatter=plain_traceback,  # the others show the values of local variables
+        exception_formatter=plain_traceback,  # other formatters show the values of local variables
         timestamp_key="time",
         pad_event_to=CONSOLE_EVENT_WIDTH,
         sort_keys=False,
@@ -154,7 +154,7 @@ def console(*, with_colors: bool) -> ConsoleRenderer:
 
 
 def without_copies(_logger: Any, _method: str, event: Event) -> Event:
-    """Drops what other formatters left on the record: the message once more, as text."""
+    """Drops copies of the message that other formatters left on the record."""
     for key in COPIES:
         event.pop(key, None)
     return event
@@ -163,7 +163,7 @@ def without_copies(_logger: Any, _method: str, event: Event) -> Event:
 def line_fields(_logger: Any, _method: str, event: Event) -> Event:
     """The fields of our own lines in place of their text."""
     message = event["_record"].msg
-    if isinstance(message, Line):
+    if isinstance(message, LogLine):
         event["event"] = message.event
         event.update(message.fields)
     return event
@@ -184,14 +184,14 @@ def time_of_record(_logger: Any, _method: str, event: Event) -> Event:
 
 
 def local_time(_logger: Any, _method: str, event: Event) -> Event:
-    """People at a terminal think in their own time, and know the day."""
+    """Local time without the date, for people at a terminal."""
     time = cast("datetime", event["time"]).astimezone()
     event["time"] = time.strftime("%H:%M:%S.") + f"{time.microsecond // 1000:03d}"
     return event
 
 
 def put_first(_logger: Any, _method: str, event: Event) -> Event:
-    """Time, level and event first, and the time as RFC 3339 in UTC."""
+    """Time, level and event first, with the time as RFC 3339 in UTC."""
     time = cast("datetime", event["time"])
     leading = {"time": time.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
     leading |= {key: event[key] for key in LEADING_KEYS[1:]}
@@ -207,7 +207,7 @@ def hide_secrets(redact: Redact) -> Processor:
 
 
 def clean_keys(_logger: Any, _method: str, event: Event) -> Event:
-    """Keys that logfmt can hold: no blanks, quotes or signs of equality."""
+    """Keys valid in logfmt: without spaces, quotes or equals signs."""
     return {
         "".join("_" if c in '="' or c.isspace() or not c.isprintable() else c for c in key)
         or "_": value
@@ -216,7 +216,7 @@ def clean_keys(_logger: Any, _method: str, event: Event) -> Event:
 
 
 def escape_values(_logger: Any, _method: str, event: Event) -> Event:
-    """No value ends a line or drives a terminal; a traceback keeps its lines until it is placed."""
+    """Escape line ends and terminal controls; tracebacks keep their lines until they are placed."""
     return {
         escape_controls(key): value
         if value is None or isinstance(value, bool | int | float)
@@ -226,7 +226,7 @@ def escape_values(_logger: Any, _method: str, event: Event) -> Event:
 
 
 def indent_exception(_logger: Any, _method: str, event: Event) -> Event:
-    """A traceback's lines are indented, so that none can pass for a line of the log."""
+    """Indent the lines of a traceback, so that none looks like a log line."""
     for key in ("exception", "stack"):
         if key in event:
             event[key] = "    " + str(event[key]).replace("\n", "\n    ")
@@ -234,7 +234,7 @@ def indent_exception(_logger: Any, _method: str, event: Event) -> Event:
 
 
 def take_over_uvicorn() -> None:
-    """Its loggers get no handlers of their own, whatever had set them up before."""
+    """Remove the handlers of uvicorn's loggers."""
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logger = logging.getLogger(name)
         logger.handlers.clear()
@@ -242,7 +242,7 @@ def take_over_uvicorn() -> None:
 
 
 def route_structlog() -> None:
-    """Handlers that log by structlog come out like everybody else."""
+    """Route log lines of handlers that use structlog to this log."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

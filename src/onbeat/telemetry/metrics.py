@@ -1,4 +1,4 @@
-"""The counts and the store's gauges in Prometheus's text form."""
+"""Counters and store gauges in the Prometheus text format."""
 
 import asyncio
 import time
@@ -24,36 +24,37 @@ from prometheus_client.registry import Collector
 
 from onbeat.model.errors import OnbeatError
 from onbeat.model.event import Stats
+from onbeat.model.limits import UNKNOWN_TASKS_MAX
 from onbeat.model.queue import Queue
-from onbeat.telemetry.counts import (
+from onbeat.telemetry.counters import (
     DURATION_BOUNDS,
     LATENESS_BOUNDS,
     OTHER,
     OUTCOMES,
     QUEUES_MAX,
-    Counts,
+    ConnectionCounts,
+    Counters,
 )
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
-# Scrapes come every 10 to 60 seconds; several scrapers share a reading.
+# Scrapes come every 10 to 60 seconds; several scrapers share one reading.
 FRESH_SECONDS: Final = 5.0
 READ_SECONDS_MAX: Final = 5.0
-UNKNOWN_TASKS_MAX: Final = 50
 
 JOB_LABELS: Final = ("queue", "task")
 
 
 class Measured(Protocol):
-    """What the gauges are read from: a store."""
+    """The source of the gauges: a store."""
 
     async def queues(self, now: datetime) -> Sequence[Queue]: ...
 
     async def stats(self, now: datetime) -> Stats: ...
 
 
-class Reading:
-    """The store's figures as last read."""
+class StoreFigures:
+    """The figures of the store from the last reading."""
 
     def __init__(self, now: datetime, queues: Sequence[Queue], stats: Stats) -> None:
         self.now = now
@@ -62,14 +63,14 @@ class Reading:
 
 
 class Metrics(Collector):
-    """Its own registry, so that nothing else of the process is in the way."""
+    """A collector with its own registry, separate from other metrics of the process."""
 
-    def __init__(self, counts: Counts, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, counts: Counters, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._counts = counts
         self._monotonic = monotonic
         self._lock = asyncio.Lock()
         self._read_at: float | None = None
-        self._reading: Reading | None = None
+        self._figures: StoreFigures | None = None
         self._store_up = True
         self.registry = CollectorRegistry(auto_describe=False)
         self.registry.register(self)
@@ -77,9 +78,9 @@ class Metrics(Collector):
             collector(registry=self.registry)
 
     async def refresh(self, store: Measured, now: datetime) -> None:
-        """Read the gauges from the store, unless it was done just now.
+        """Read the gauges from the store, unless they are fresh.
 
-        A store that does not answer leaves the figures of before and shows in `onbeat_store_up`.
+        If the store does not answer, the previous figures stay and `onbeat_store_up` shows it.
         """
         async with self._lock:
             at = self._monotonic()
@@ -93,23 +94,24 @@ class Metrics(Collector):
                 self._store_up = False
                 return
             self._store_up = True
-            self._reading = Reading(now, bounded(queues), stats)
+            self._figures = StoreFigures(now, top_queues(queues), stats)
 
     def exposition(self) -> bytes:
-        """What `GET /metrics` answers, as `CONTENT_TYPE`."""
+        """The body of `GET /metrics`, as `CONTENT_TYPE`."""
         return generate_latest(self.registry)
 
     def collect(self) -> Iterator[Metric]:
         yield from job_metrics(self._counts)
         yield from loop_metrics(self._counts)
+        yield from connection_metrics(self._counts.connections)
         yield gauge("store_up", "1 while the store answers.", float(self._store_up))
-        if self._reading:
-            yield from queue_metrics(self._reading)
-            yield from stats_metrics(self._reading.stats)
+        if self._figures:
+            yield from queue_metrics(self._figures)
+            yield from stats_metrics(self._figures.stats)
 
 
-def bounded(queues: Sequence[Queue]) -> Sequence[Queue]:
-    """The fullest queues by name, and the rest as one."""
+def top_queues(queues: Sequence[Queue]) -> Sequence[Queue]:
+    """The queues with most jobs by name, and the others combined."""
     if len(queues) <= QUEUES_MAX:
         return queues
     fullest = sorted(queues, key=lambda queue: queue.waiting + queue.running, reverse=True)
@@ -142,7 +144,7 @@ def labelled_gauge(
     return family
 
 
-def job_metrics(counts: Counts) -> Iterator[Metric]:
+def job_metrics(counts: Counters) -> Iterator[Metric]:
     starts = CounterMetricFamily("onbeat_job_starts", "Attempts begun.", labels=JOB_LABELS)
     outcomes = CounterMetricFamily(
         "onbeat_job_outcomes", "Attempts ended, by outcome.", labels=(*JOB_LABELS, "outcome")
@@ -157,19 +159,19 @@ def job_metrics(counts: Counts) -> Iterator[Metric]:
         starts.add_metric(labels, series.starts)
         for name, count in zip(OUTCOMES, series.outcomes, strict=True):
             outcomes.add_metric((*labels, name), count)
-        buckets = cumulated(LATENESS_BOUNDS, series.lateness)
+        buckets = cumulate(LATENESS_BOUNDS, series.lateness)
         lateness.add_metric(labels, buckets, series.lateness_sum)
-        buckets = cumulated(DURATION_BOUNDS, series.duration)
+        buckets = cumulate(DURATION_BOUNDS, series.duration)
         duration.add_metric(labels, buckets, series.duration_sum)
     yield from (starts, outcomes, lateness, duration)
 
 
-def cumulated(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
+def cumulate(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
     names = [*map(str, bounds), "+Inf"]
     return list(zip(names, accumulate(counts), strict=True))
 
 
-def loop_metrics(counts: Counts) -> Iterator[Metric]:
+def loop_metrics(counts: Counters) -> Iterator[Metric]:
     yield counter("planned_jobs", "Jobs made by the planner.", counts.planned_jobs)
     yield counter(
         "skipped_occurrences", "Occurrences that got no job, by policy.", counts.skipped_occurrences
@@ -181,14 +183,23 @@ def loop_metrics(counts: Counts) -> Iterator[Metric]:
     yield counter("jobs_rescued", "Jobs taken back from dead workers.", counts.rescued_jobs)
     yield counter("jobs_pruned", "Ended jobs deleted.", counts.pruned_jobs)
     yield counter("clock_steps", "Times the clock was set by over a second.", counts.clock_steps)
-    buried = CounterMetricFamily(
-        "onbeat_dead_letters", "Messages put aside, by where they came in.", labels=("source",)
+    yield counter("keys_refused", "Requests with a wrong key or none.", counts.keys_refused)
+    dead_letters = CounterMetricFamily(
+        "onbeat_dead_letters", "Dead letters, by source.", labels=("source",)
     )
-    for source, count in counts.buried_letters.copy().items():
-        buried.add_metric((source,), count)
-    yield buried
+    for source, count in counts.dead_letters.copy().items():
+        dead_letters.add_metric((source,), count)
+    yield dead_letters
     yield counter("breakers_opened", "Endpoints that seemed to be down.", counts.breakers_opened)
     yield gauge("breakers_open", "Endpoints that are not called now.", counts.breakers_open)
+    shortages = CounterMetricFamily(
+        "onbeat_shortages",
+        "Attempts put off for want of something of this machine.",
+        labels=("means",),
+    )
+    for means, count in counts.shortages.copy().items():
+        shortages.add_metric((means,), count)
+    yield shortages
     failures = CounterMetricFamily("onbeat_loop_failures", "Failed rounds.", labels=("loop",))
     for loop, count in counts.loop_failures.copy().items():
         failures.add_metric((loop,), count)
@@ -198,7 +209,20 @@ def loop_metrics(counts: Counts) -> Iterator[Metric]:
     yield labelled_gauge("loop_last_round_timestamp_seconds", meaning, ("loop",), beats)
 
 
-def queue_metrics(reading: Reading) -> Iterator[Metric]:
+def connection_metrics(counts: ConnectionCounts) -> Iterator[Metric]:
+    yield gauge("api_connections", "Open connections to the API.", counts.open)
+    yield gauge("api_connections_max", "Most connections that may be open.", counts.limit)
+    refused = CounterMetricFamily(
+        "onbeat_api_refused",
+        "Connections and requests refused before a key was looked at.",
+        labels=("reason",),
+    )
+    for reason, count in counts.refused.copy().items():
+        refused.add_metric((reason,), count)
+    yield refused
+
+
+def queue_metrics(reading: StoreFigures) -> Iterator[Metric]:
     depth = GaugeMetricFamily(
         "onbeat_queue_depth",
         "Jobs in a queue; those that are due are among the waiting.",

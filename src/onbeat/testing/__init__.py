@@ -1,1 +1,1 @@
-"""What others may test with: builders of records, and the contract that every store keeps."""
+"""Public test helpers: builders of records, and the contracts of stores and brokers."""

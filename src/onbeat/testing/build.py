@@ -1,4 +1,4 @@
-"""Records for tests: valid by default, so that a test says only what matters to it."""
+"""Builders of records for tests: valid by default, so that a test sets only relevant fields."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -12,7 +12,7 @@ from onbeat.model.plan import Plan
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.schedule import Schedule
 from onbeat.model.target import HandlerTarget
-from onbeat.model.worker import Worker
+from onbeat.model.worker import WorkerRecord
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 SECOND: Final = timedelta(seconds=1)
@@ -20,13 +20,13 @@ MINUTE: Final = timedelta(minutes=1)
 HOUR: Final = timedelta(hours=1)
 DAY: Final = timedelta(days=1)
 TICK: Final = timedelta(microseconds=1)
-"""The smallest span that a store can tell."""
+"""The smallest time span that a store distinguishes."""
 
 numbers = count(1)
 
 
 def an_id() -> str:
-    """A fresh id, greater than all before it, in the form of a UUIDv7."""
+    """A new id, greater than all earlier ones, in the form of a UUIDv7."""
     number = next(numbers)
     return f"0190{number >> 32:04x}-{number >> 16 & 0xFFFF:04x}-7000-8000-{number:012x}"
 
@@ -38,7 +38,7 @@ def a_job(task: str = "work", **fields: Any) -> Job:
 
 
 def a_schedule(**fields: Any) -> Schedule:
-    """An hourly schedule that is planned up to `NOW` and due for its next plan."""
+    """An hourly schedule, planned up to `NOW` and due for its next plan."""
     schedule = Schedule(
         id=ScheduleId(an_id()),
         name="every hour",
@@ -68,7 +68,7 @@ def an_occurrence(schedule: Schedule, at: datetime = NOW, **fields: Any) -> Job:
 
 
 def a_plan(schedule: Schedule, *jobs: Job, **fields: Any) -> Plan:
-    """A plan that adds these jobs and, unless told otherwise, goes as far as the last of them."""
+    """A plan that adds these jobs and by default extends to the last of them."""
     ends = [job.occurrence for job in jobs if job.occurrence is not None]
     plan = Plan(
         schedule_id=schedule.id,
@@ -80,8 +80,8 @@ def a_plan(schedule: Schedule, *jobs: Job, **fields: Any) -> Plan:
     return replace(plan, **fields)
 
 
-def a_worker(**fields: Any) -> Worker:
-    worker = Worker(
+def a_worker(**fields: Any) -> WorkerRecord:
+    worker = WorkerRecord(
         id=WorkerId(f"worker-{an_id()}"),
         host="host",
         pid=1,

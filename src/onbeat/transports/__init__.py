@@ -1,1 +1,1 @@
-"""Ways from dispatcher to worker."""
+"""Transports: how jobs get from the dispatcher to the worker."""

@@ -1,4 +1,4 @@
-"""The way within one event loop: the default, without any broker."""
+"""The default transport, within one event loop and without a broker."""
 
 import asyncio
 from collections import deque
@@ -8,23 +8,23 @@ from onbeat.model.job import Job
 
 
 class DirectTransport:
-    """Hands jobs over within one event loop; `capacity` says how many the worker can take."""
+    """Hands jobs over within one event loop; `capacity` returns how many the worker can take."""
 
     def __init__(self, capacity: Callable[[], int]) -> None:
         self.capacity = capacity
-        self.under_way: deque[Job] = deque()
+        self.in_flight: deque[Job] = deque()
         self.arrived = asyncio.Event()
 
-    def room(self) -> int:
-        return max(0, self.capacity() - len(self.under_way))
+    def free_slots(self) -> int:
+        return max(0, self.capacity() - len(self.in_flight))
 
     async def send(self, jobs: Sequence[Job]) -> None:
-        self.under_way.extend(jobs)
+        self.in_flight.extend(jobs)
         self.arrived.set()
 
     async def receive(self) -> Sequence[Job]:
         await self.arrived.wait()
         self.arrived.clear()
-        jobs = tuple(self.under_way)
-        self.under_way.clear()
+        jobs = tuple(self.in_flight)
+        self.in_flight.clear()
         return jobs

@@ -1,4 +1,4 @@
-"""A broker within the process: for trying out and for tests, without a server."""
+"""A broker within the process, for trials and tests without a server."""
 
 import asyncio
 import re
@@ -9,24 +9,24 @@ from typing import Final
 from msgspec.structs import replace
 
 from onbeat.model.errors import Misconfigured, Unavailable
-from onbeat.ports.transport import Delivery, Envelope, Inbox
-from onbeat.transports.lots import check, lots
-from onbeat.transports.memory_server import Bell, Consumer, MemoryServer, server_named
+from onbeat.ports.transport import Consumer, Delivery, Envelope
+from onbeat.transports.batches import batches, check_size
+from onbeat.transports.memory_server import LoopWakeup, MemoryServer, Subscription, server_named
 
 SCHEME: Final = "memory://"
 NAME_FORM: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
 class MemoryBroker:
-    """`memory://NAME`. All that name it in one process share its queues, whatever their threads.
+    """`memory://NAME`. All brokers with this name in one process share queues, across threads.
 
-    A message is given to another inbox when the one that holds it is left, as with RabbitMQ.
-    Nothing outlasts the process. Raises `Misconfigured`.
+    A message is redelivered to another consumer when the one that holds it closes, as with
+    RabbitMQ. Nothing survives the process. Raises `Misconfigured`.
     """
 
     def __init__(self, url: str) -> None:
         self.server = server_named(name_in(url))
-        self.inboxes: set[MemoryInbox] = set()
+        self.consumers: set[MemoryConsumer] = set()
         self.is_closed = False
 
     @property
@@ -38,74 +38,74 @@ class MemoryBroker:
 
     async def close(self) -> None:
         self.is_closed = True
-        for inbox in self.inboxes:
-            self.server.take_back(inbox.consumer)
+        for consumer in self.consumers:
+            self.server.take_back(consumer.subscription)
 
-    def reached(self) -> MemoryServer:
+    def require_open(self) -> MemoryServer:
         """Raises `Unavailable` when this broker is closed."""
         if self.is_closed:
             raise Unavailable(f"{self.url} is closed here")
         return self.server
 
     async def ping(self) -> None:
-        await asyncio.sleep(0)  # who asks again and again lets others run
-        self.reached().answer()
+        await asyncio.sleep(0)  # a caller in a tight loop lets other tasks run
+        self.require_open().answer()
 
     async def publish(self, queue: str, envelopes: Sequence[Envelope]) -> None:
         for envelope in envelopes:
-            check(envelope)
+            check_size(envelope)
         own = [replace(envelope, headers=dict(envelope.headers)) for envelope in envelopes]
-        for lot in lots(own):
+        for batch in batches(own):
             await asyncio.sleep(0)  # as above
-            self.reached().put(queue, lot)
+            self.require_open().put(queue, batch)
 
     @asynccontextmanager
-    async def inbox(self, queue: str, prefetch: int) -> AsyncGenerator[Inbox, None]:
-        inbox = MemoryInbox(self, Consumer(queue, max(1, prefetch), Bell()))
-        self.server.join(inbox.consumer)
-        self.inboxes.add(inbox)
+    async def consumer(self, queue: str, prefetch: int) -> AsyncGenerator[Consumer, None]:
+        inbox = MemoryConsumer(self, Subscription(queue, max(1, prefetch), LoopWakeup()))
+        self.server.join(inbox.subscription)
+        self.consumers.add(inbox)
         try:
             yield inbox
         finally:
-            self.inboxes.discard(inbox)
-            self.server.part(inbox.consumer)
+            self.consumers.discard(inbox)
+            self.server.part(inbox.subscription)
 
     async def depth(self, queue: str) -> int | None:
-        return self.reached().depth(queue)
+        return self.require_open().depth(queue)
 
     async def purge(self, queue: str) -> None:
-        self.reached().purge(queue)
+        self.require_open().purge(queue)
 
 
-class MemoryInbox:
-    """What it holds is held for as long as it is not left."""
+class MemoryConsumer:
+    """Messages are held until they are acknowledged or the consumer closes."""
 
-    def __init__(self, broker: MemoryBroker, consumer: Consumer) -> None:
+    def __init__(self, broker: MemoryBroker, consumer: Subscription) -> None:
         self.broker = broker
-        self.consumer = consumer
+        self.subscription = consumer
 
     async def receive(self, limit: int, wait: float) -> Sequence[Delivery]:
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
         await asyncio.sleep(0)  # as above
         while True:
-            self.consumer.bell.hush()
+            self.subscription.wakeup.clear()
             is_last = loop.time() >= until
             try:
-                taken = self.broker.reached().take(self.consumer, limit)
+                taken = self.broker.require_open().take(self.subscription, limit)
             except Unavailable:
                 if is_last:
                     raise
             else:
                 if taken or is_last:
                     return taken
-            await self.consumer.bell.wait(until)
+            await self.subscription.wakeup.wait(until)
 
     async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
-        self.broker.server.drop(self.consumer, [one.receipt for one in deliveries])
+        self.broker.server.drop(self.subscription, [delivery.receipt for delivery in deliveries])
 
     async def extend(self, deliveries: Sequence[Delivery]) -> None:
-        """Nothing: they are not given to others while this inbox lives."""
+        """Does nothing: messages are not redelivered while this consumer is open."""
 
 
 def name_in(url: str) -> str:

@@ -1,4 +1,4 @@
-"""What stands behind `memory://NAME`: queues that live and end with this process."""
+"""The server behind `memory://NAME`: queues that live as long as this process."""
 
 import asyncio
 import threading
@@ -12,45 +12,45 @@ from onbeat.model.errors import Unavailable
 from onbeat.ports.transport import Delivery, Envelope
 
 BYTES_MAX: Final = 256 << 20
-MESSAGE_BYTES: Final = 1 << 10  # about what one costs beside its body and headers
+MESSAGE_BYTES: Final = 1 << 10  # approximate overhead of a message
 
 
-class Bell:
-    """Wakes one who waits in the event loop that it was made in."""
+class LoopWakeup:
+    """Wakes a waiter in the event loop in which it was created."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._rung = asyncio.Event()
 
-    def ring(self) -> None:
-        """From any thread."""
-        with suppress(RuntimeError):  # the loop has ended: nobody waits
+    def wake(self) -> None:
+        """Thread-safe."""
+        with suppress(RuntimeError):  # the loop has ended: nothing waits
             self._loop.call_soon_threadsafe(self._rung.set)
 
-    def hush(self) -> None:
+    def clear(self) -> None:
         self._rung.clear()
 
     async def wait(self, until: float) -> None:
-        """Until it rings, or that instant of the loop's time."""
+        """Returns after `wake`, or at that instant of the loop's time."""
         with suppress(TimeoutError):
             async with asyncio.timeout_at(until):
                 await self._rung.wait()
 
 
-class Consumer:
-    """An inbox as the server knows it; `held` is what it was given and has not acknowledged."""
+class Subscription:
+    """The server's view of a consumer; `held` are its unacknowledged messages."""
 
-    def __init__(self, queue: str, prefetch: int, bell: Bell) -> None:
+    def __init__(self, queue: str, prefetch: int, bell: LoopWakeup) -> None:
         self.queue = queue
         self.prefetch = prefetch
-        self.bell = bell
+        self.wakeup = bell
         self.held: dict[object, Envelope] = {}
 
 
 class MemoryServer:
-    """Shared by all brokers of one name, in any thread.
+    """Shared by all brokers of one name, across threads.
 
-    As a server elsewhere does, it can stop and start again: its consumers then lose what they
+    Like a remote server it can stop and start again: its consumers then lose the messages that they
     hold, and no message is lost.
     """
 
@@ -58,7 +58,7 @@ class MemoryServer:
         self.url = url
         self._lock = threading.Lock()
         self._waiting: defaultdict[str, deque[Envelope]] = defaultdict(deque)
-        self._consumers: defaultdict[str, set[Consumer]] = defaultdict(set)
+        self._consumers: defaultdict[str, set[Subscription]] = defaultdict(set)
         self._bytes = 0
         self._receipts = count(1)
         self._is_stopped = False
@@ -73,7 +73,7 @@ class MemoryServer:
         with self._lock:
             self._is_stopped = False
             for consumer in self._all_consumers():
-                consumer.bell.ring()
+                consumer.wakeup.wake()
 
     def answer(self) -> None:
         """Raises `Unavailable` while it is stopped."""
@@ -81,7 +81,7 @@ class MemoryServer:
             raise Unavailable(f"{self.url} is stopped")
 
     def put(self, queue: str, envelopes: Sequence[Envelope]) -> None:
-        """All of them or none. Raises `Unavailable`."""
+        """Add all messages or none. Raises `Unavailable`."""
         size = sum(map(size_of, envelopes))
         with self._lock:
             self.answer()
@@ -93,8 +93,8 @@ class MemoryServer:
             self._waiting[queue].extend(envelopes)
             self._wake(queue)
 
-    def take(self, consumer: Consumer, limit: int) -> list[Delivery]:
-        """What waits, within the limit and the consumer's prefetch. Raises `Unavailable`."""
+    def take(self, consumer: Subscription, limit: int) -> list[Delivery]:
+        """Waiting messages, within the limit and the consumer's prefetch. Raises `Unavailable`."""
         with self._lock:
             self.answer()
             room = min(limit, consumer.prefetch - len(consumer.held))
@@ -107,24 +107,24 @@ class MemoryServer:
                 self._waiting.pop(consumer.queue, None)
         return [delivery(receipt, envelope) for receipt, envelope in taken]
 
-    def drop(self, consumer: Consumer, receipts: Sequence[object]) -> None:
-        """The consumer is done with these; a receipt of what it does not hold means nothing."""
+    def drop(self, consumer: Subscription, receipts: Sequence[object]) -> None:
+        """Acknowledges messages; receipts that the consumer does not hold are ignored."""
         with self._lock:
-            done = [consumer.held.pop(one) for one in receipts if one in consumer.held]
+            done = [consumer.held.pop(receipt) for receipt in receipts if receipt in consumer.held]
             self._bytes -= sum(map(size_of, done))
-        consumer.bell.ring()
+        consumer.wakeup.wake()
 
-    def join(self, consumer: Consumer) -> None:
+    def join(self, consumer: Subscription) -> None:
         with self._lock:
             self._consumers[consumer.queue].add(consumer)
 
-    def take_back(self, consumer: Consumer) -> None:
-        """What it holds waits again."""
+    def take_back(self, consumer: Subscription) -> None:
+        """Requeues the messages that the consumer holds."""
         with self._lock:
             self._take_back(consumer)
 
-    def part(self, consumer: Consumer) -> None:
-        """The consumer is gone."""
+    def part(self, consumer: Subscription) -> None:
+        """Removes the consumer."""
         with self._lock:
             self._take_back(consumer)
             self._consumers[consumer.queue].discard(consumer)
@@ -141,11 +141,11 @@ class MemoryServer:
             self.answer()
             self._bytes -= sum(map(size_of, self._waiting.pop(queue, ())))
 
-    def _all_consumers(self) -> list[Consumer]:
-        return [one for consumers in self._consumers.values() for one in consumers]
+    def _all_consumers(self) -> list[Subscription]:
+        return [consumer for consumers in self._consumers.values() for consumer in consumers]
 
-    def _take_back(self, consumer: Consumer) -> None:
-        """In front, in the order in which it was given."""
+    def _take_back(self, consumer: Subscription) -> None:
+        """Requeues at the front, in the original order."""
         if consumer.held:
             self._waiting[consumer.queue].extendleft(reversed(consumer.held.values()))
             consumer.held.clear()
@@ -153,7 +153,7 @@ class MemoryServer:
 
     def _wake(self, queue: str) -> None:
         for consumer in self._consumers.get(queue, ()):
-            consumer.bell.ring()
+            consumer.wakeup.wake()
 
 
 def size_of(envelope: Envelope) -> int:
@@ -171,5 +171,5 @@ SERVERS: Final[dict[str, MemoryServer]] = {}
 
 
 def server_named(name: str) -> MemoryServer:
-    """The one of this process under that name, for as long as the process lives."""
+    """The server of that name in this process; it is kept as long as the process lives."""
     return SERVERS.setdefault(name, MemoryServer(f"memory://{name}"))

@@ -1,1 +1,1 @@
-"""The one outer form: JSON on one side, records on the other."""
+"""The wire format: JSON on one side, records on the other."""

@@ -1,4 +1,4 @@
-"""Occurrences of a schedule as events, each with its status history, for callers of old."""
+"""Occurrences of a schedule as events with status history, in a legacy format."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ STARTED = "worker_queue"
 
 
 class EventStatus(msgspec.Struct, frozen=True):
-    """What the event became, when and why."""
+    """A status of the event, with time and reason."""
 
     time: datetime
     status: str
@@ -48,24 +48,24 @@ def event_of(job: Job, attempts: Sequence[Attempt]) -> Event:
 
 
 def status_history(job: Job, attempts: Sequence[Attempt]) -> list[EventStatus]:
-    """Queued, started and ended; a try that was not the last leads back to the queue."""
+    """Queued, started and ended; every attempt but the last leads back to the queue."""
     history = [EventStatus(job.created_at, QUEUED, "Event pre-queued for ready queue")]
     for place, attempt in enumerate(attempts):
-        history.append(started(attempt.started_at))
+        history.append(started_status(attempt.started_at))
         if place < len(attempts) - 1 or not job.is_final:
-            history.append(EventStatus(attempt.finished_at, QUEUED, again(attempt)))
+            history.append(EventStatus(attempt.finished_at, QUEUED, retry_message(attempt)))
     if job.state is JobState.RUNNING and job.started_at is not None:
-        history.append(started(job.started_at))
+        history.append(started_status(job.started_at))
     if job.is_final:
-        history.append(ended(job))
+        history.append(ended_status(job))
     return history
 
 
-def started(at: datetime) -> EventStatus:
+def started_status(at: datetime) -> EventStatus:
     return EventStatus(at, STARTED, "Event dispatched to worker queue")
 
 
-def again(attempt: Attempt) -> str:
+def retry_message(attempt: Attempt) -> str:
     match attempt.outcome:
         case OutcomeName.SNOOZED:
             return f"Attempt {attempt.number} asked to be run again later"
@@ -75,7 +75,7 @@ def again(attempt: Attempt) -> str:
             return f"Attempt {attempt.number} {outcome}: {attempt.error or 'no reason given'}"
 
 
-def ended(job: Job) -> EventStatus:
+def ended_status(job: Job) -> EventStatus:
     at = job.finished_at or job.created_at
     match job.state:
         case JobState.SUCCEEDED:
@@ -84,11 +84,11 @@ def ended(job: Job) -> EventStatus:
             reason = job.reason or job.cancel_reason or "no reason given"
             return EventStatus(at, "cancelled", f"Event cancelled: {reason}")
         case _:
-            return EventStatus(at, "error", failure(job))
+            return EventStatus(at, "error", failure_message(job))
 
 
-def failure(job: Job) -> str:
-    """Why it failed for good. Some failures are final at once and use up no tries."""
+def failure_message(job: Job) -> str:
+    """Why it failed permanently. Some failures are final at once and leave attempts unused."""
     what = "Callback" if isinstance(job.target, HttpTarget) else "Task"
     tries = " after max retries" if job.attempt >= job.retry.attempts_max else ""
     return f"{what} failed{tries}: {job.error or job.reason or 'no reason given'}"
@@ -101,7 +101,7 @@ SINGLE = {
 
 
 def known_attempts(job: Job) -> tuple[Attempt, ...] | None:
-    """The tries of a job as far as the job itself tells them; None when they must be looked up."""
+    """The attempts that the job itself implies; None when they must be looked up."""
     if job.token == 0:
         return ()
     if job.token > 1 or job.started_at is None or job.finished_at is None:

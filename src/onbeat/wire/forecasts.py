@@ -1,4 +1,4 @@
-"""How often schedules will fire: what is asked, and the answer."""
+"""The request and the answer of a forecast."""
 
 from datetime import datetime
 from typing import Annotated
@@ -12,7 +12,7 @@ from onbeat.wire.values import InstantForm
 class AskForecast(
     msgspec.Struct, frozen=True, kw_only=True, rename={"first": "from", "last": "to"}
 ):
-    """A span, its end excluded; a day from now where nothing is said."""
+    """A span without its end; by default one day from now."""
 
     first: InstantForm | None = None
     last: InstantForm | None = None
@@ -26,9 +26,10 @@ class HourAnswer(msgspec.Struct, frozen=True):
 
 
 class ForecastAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Every hour that the span touches, quiet ones too.
+    """Every hour of the span, including those without fires.
 
-    `cut` names schedules that fire oftener than is counted, or whose rule only a program can read.
+    `cut` names schedules that fire more often than the limit, or whose rule exists only in a
+    program.
     """
 
     hours: tuple[HourAnswer, ...]

@@ -1,4 +1,4 @@
-"""Jobs: the body that a caller sends, and how a job and its history are shown."""
+"""Wire records of jobs: the body that a caller sends, and the answer with its history."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -37,7 +37,7 @@ from onbeat.wire.values import (
     read_labels,
     read_name,
     read_queue,
-    shown_or_unset,
+    value_or_unset,
 )
 
 GroupForm = Annotated[
@@ -47,7 +47,7 @@ NO_RESULT: Final = msgspec.Raw(b"null")
 
 
 class JobBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A job as it is sent: a `task` with its arguments, or a `target`; and when and how it runs."""
+    """A job to enqueue: a `task` with its arguments, or a `target`; when and how it runs."""
 
     task: str | UnsetType = UNSET
     args: ArgsForm = UNSET
@@ -84,17 +84,19 @@ class EnqueueBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     after: Annotated[tuple[str, ...], Meta(max_length=AFTER_MAX)] | UnsetType = UNSET
     labels: dict[str, str] | UnsetType | None = UNSET
     group: GroupForm | UnsetType | None = UNSET
-    jobs: Annotated[tuple[JobBody, ...], Meta(max_length=BULK_JOBS_MAX)] | UnsetType = UNSET
+    jobs: (
+        Annotated[tuple[JobBody, ...], Meta(min_length=1, max_length=BULK_JOBS_MAX)] | UnsetType
+    ) = UNSET
 
 
 class ReasonBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why, in words, for the history."""
+    """The reason, for the history."""
 
     reason: Annotated[str, Meta(max_length=REASON_CHARS_MAX)] | UnsetType | None = UNSET
 
 
 class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as a caller wants it, checked. UNSET where its task's own defaults apply."""
+    """A validated job of a caller. UNSET where the defaults of its task apply."""
 
     target: Target
     run_at: datetime | None = None
@@ -111,7 +113,7 @@ class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttemptAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """One try; without `finished` and `outcome` while it runs."""
+    """One attempt; without `finished` and `outcome` while it runs."""
 
     number: int
     worker: str | None
@@ -127,7 +129,7 @@ class ProgressAnswer(msgspec.Struct, frozen=True):
 
 
 class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One step in a job's life."""
+    """One step in the history of a job."""
 
     at: datetime
     to: str
@@ -136,8 +138,8 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     worker: str | UnsetType = UNSET
 
 
-class JobAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as it is shown."""
+class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as shown in answers."""
 
     id: str
     state: JobState
@@ -167,7 +169,7 @@ class JobAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_jobs(body: EnqueueBody) -> tuple[JobDraft, ...]:
-    """One draft, or one for each of `jobs`; faults name the job by its place."""
+    """One draft, or one for each of `jobs`; errors name the job by its index."""
     if body.jobs is UNSET:
         return (read_job(body),)
     others = [
@@ -185,7 +187,7 @@ def read_job(body: JobBody | EnqueueBody, prefix: str = "") -> JobDraft:
 
 
 def read_draft(body: JobBody | EnqueueBody, target: Target, prefix: str = "") -> JobDraft:
-    """The job for `target`, with when and how it runs as `body` says."""
+    """The job for `target`, with the other fields of `body`."""
     run_at = optional_instant(body.run_at, f"{prefix}run_at")
     delay = optional_span(body.delay, f"{prefix}delay")
     if run_at and delay:
@@ -228,8 +230,8 @@ def read_reason(body: ReasonBody, default: str) -> str:
     return body.reason or default
 
 
-def job_answer(job: Job) -> JobAnswer:
-    return JobAnswer(
+def job_answer(job: Job) -> JobInfo:
+    return JobInfo(
         id=job.id,
         state=job.state,
         reason=job.reason,
@@ -250,16 +252,14 @@ def job_answer(job: Job) -> JobAnswer:
         unique=job.unique,
         after=job.after,
         expires_at=job.expires_at,
-        cancel_reason=shown_or_unset(job.cancel_reason),
+        cancel_reason=value_or_unset(job.cancel_reason),
         labels=job.labels,
         group=job.group,
     )
 
 
-def job_detail(
-    job: Job, attempts: Sequence[Attempt], transitions: Sequence[Transition]
-) -> JobAnswer:
-    """The job with each try at it and all that befell it."""
+def job_detail(job: Job, attempts: Sequence[Attempt], transitions: Sequence[Transition]) -> JobInfo:
+    """The job with its attempts and history."""
     return msgspec.structs.replace(
         job_answer(job),
         attempts=(*map(attempt_answer, attempts), *running_attempt(job)),
@@ -274,7 +274,7 @@ def attempt_answer(attempt: Attempt) -> AttemptAnswer:
         started=attempt.started_at,
         finished=attempt.finished_at,
         outcome=attempt.outcome,
-        error=shown_or_unset(attempt.error),
+        error=value_or_unset(attempt.error),
     )
 
 
@@ -287,7 +287,7 @@ def running_attempt(job: Job) -> tuple[AttemptAnswer, ...]:
 def job_history(
     job: Job, attempts: Sequence[Attempt], transitions: Sequence[Transition]
 ) -> tuple[HistoryEntry, ...]:
-    """From enqueue to now, in order of time."""
+    """The history from enqueue to now, in order of time."""
     entries = [HistoryEntry(at=job.created_at, to=JobState.WAITING, cause="enqueued")]
     for place, attempt in enumerate(attempts):
         is_last = place == len(attempts) - 1
@@ -297,7 +297,7 @@ def job_history(
             at=attempt.started,
             to=JobState.RUNNING,
             attempt=attempt.number,
-            worker=shown_or_unset(attempt.worker),
+            worker=value_or_unset(attempt.worker),
         )
         for attempt in running_attempt(job)
     ]
@@ -305,9 +305,9 @@ def job_history(
         HistoryEntry(
             at=step.at,
             to=step.to,
-            cause=shown_or_unset(step.cause),
-            attempt=shown_or_unset(step.attempt),
-            worker=shown_or_unset(step.worker),
+            cause=value_or_unset(step.cause),
+            attempt=value_or_unset(step.attempt),
+            worker=value_or_unset(step.worker),
         )
         for step in transitions
     ]
@@ -315,8 +315,8 @@ def job_history(
 
 
 def attempt_history(attempt: Attempt, ended: JobState | None) -> tuple[HistoryEntry, HistoryEntry]:
-    """The start and the end of one try; `ended` is the job's state where this was its last."""
-    worker = shown_or_unset(attempt.worker)
+    """The start and the end of one attempt; `ended` is the job's state if it was the last."""
+    worker = value_or_unset(attempt.worker)
     return (
         HistoryEntry(
             at=attempt.started_at, to=JobState.RUNNING, attempt=attempt.number, worker=worker
@@ -332,7 +332,7 @@ def attempt_history(attempt: Attempt, ended: JobState | None) -> tuple[HistoryEn
 
 
 def after_outcome(outcome: OutcomeName) -> JobState:
-    """Where a job stood after a try that was not its last: it waited, unless it had ended."""
+    """The job's state after an attempt that was not its last: waiting, or ended."""
     match outcome:
         case OutcomeName.SUCCEEDED:
             return JobState.SUCCEEDED

@@ -1,15 +1,16 @@
-"""JSON-RPC 2.0: calls in, responses out, and the one table of its error codes."""
+"""JSON-RPC 2.0: calls, responses, and the table of error codes."""
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from onbeat.model.errors import Invalid, Malformed, NotFound
-from onbeat.wire.decoding import NotJson, loaded
-from onbeat.wire.problems import problem
+from onbeat.model.limits import RPC_BATCH_MAX
+from onbeat.wire.decode import NotJson, load_json, safe_text
+from onbeat.wire.errors import problem
 
 VERSION: Final = "2.0"
 NULL: Final = msgspec.Raw(b"null")
@@ -30,7 +31,7 @@ APPLICATION_CODES: Final[Mapping[str, int]] = {
     "rate_limited": -32007,
     "lease_lost": -32008,
 }
-"""Codes of REST, and the numbers that the specification leaves to applications."""
+"""Codes of REST with numbers from the range that the specification leaves to applications."""
 
 FIXED: Final[Mapping[int, str]] = {
     PARSE_ERROR: "Parse error",
@@ -38,14 +39,13 @@ FIXED: Final[Mapping[int, str]] = {
     METHOD_NOT_FOUND: "Method not found",
     INTERNAL_ERROR: "Internal error",
 }
-"""Messages as the specification has them; what there is to say beside stands in `data`."""
+"""Messages fixed by the specification; details are in `data`."""
 
-BATCH_MAX: Final = 1_000  # calls in a batch: they run one after the other, and hold a connection
 OPEN_OF_ID: Final = re.compile(rb'["\-0-9]|null')
 
 
 class InvalidCall(Malformed):
-    """It is JSON, and no call. `id` is the one that it was sent with, if that can be told."""
+    """Valid JSON that is no call. `id` is its id, if that can be read."""
 
     def __init__(self, message: str, field: str = "", id: msgspec.Raw = NULL) -> None:
         super().__init__(message, field)
@@ -56,32 +56,34 @@ class UnknownMethod(NotFound):
     """The method does not exist."""
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A call as it was sent; `text` is all of it. Without an `id` it is a notification.
+class RpcCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A call; `text` is all of it. Without an `id` it is a notification.
 
-    `params` is an object or an array. `onbeat` is the member of that name, which steers what is
-    done with a submission; the specification allows members beside its own.
+    `params` is an object or an array. `onbeat` is the member with options of a submission, and
+    `key` an idempotency key; the specification allows additional members.
     """
 
     method: str
     params: msgspec.Raw | None
     id: msgspec.Raw | None
     onbeat: msgspec.Raw | None
+    key: msgspec.Raw | None
     text: msgspec.Raw
 
 
-class Parts(msgspec.Struct, frozen=True, gc=False):
-    """The members of a call, each as it stands."""
+class CallMembers(msgspec.Struct, frozen=True, gc=False):
+    """The raw members of a call."""
 
     jsonrpc: msgspec.Raw | UnsetType = UNSET
     method: msgspec.Raw | UnsetType = UNSET
     params: msgspec.Raw | UnsetType = UNSET
     id: msgspec.Raw | UnsetType = UNSET
     onbeat: msgspec.Raw | UnsetType = UNSET
+    key: msgspec.Raw | UnsetType = UNSET
 
 
 class ErrorData(msgspec.Struct, frozen=True, kw_only=True):
-    """The error as REST tells it, but for the message: a code, the field at fault, and more."""
+    """The error as in REST, without the message: a code, the invalid field, and details."""
 
     code: str
     field: str | UnsetType = UNSET
@@ -107,41 +109,56 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
 
 
 def split(body: bytes, bytes_max: int) -> tuple[Sequence[msgspec.Raw], bool]:
-    """The calls of a body, unread, and whether they came as a batch.
+    """The undecoded calls of a body, and whether they came as a batch.
 
-    Raises `NotJson`, `TooLarge` and, for what cannot be judged call by call, `InvalidCall`.
+    Raises `NotJson`, `TooLarge` and, for a body that cannot be split into calls, `InvalidCall`.
     """
     try:
-        value = loaded(body, bytes_max)
+        value = load_json(body, bytes_max)
     except NotJson:
         raise
     except Malformed as error:
         raise InvalidCall(str(error)) from None
     if not isinstance(value, list):
         return [msgspec.Raw(body)], False
-    if not value:
-        raise InvalidCall("A batch needs at least one call")
-    if len(value) > BATCH_MAX:  # pyright: ignore[reportUnknownArgumentType]
-        raise InvalidCall(f"A batch may have at most {BATCH_MAX} calls; send several")
+    check_batch(cast("list[object]", value))
     try:
         return msgspec.json.decode(body, type=list[msgspec.Raw]), True
     except msgspec.DecodeError:
-        raise halved() from None
+        raise half_surrogate_error() from None
 
 
-def halved() -> InvalidCall:
-    """What one reader of JSON takes and the other does not."""
+def check_batch(calls: list[object]) -> None:
+    if not calls:
+        raise InvalidCall("A batch needs at least one call")
+    if len(calls) > RPC_BATCH_MAX:
+        raise InvalidCall(f"A batch may have at most {RPC_BATCH_MAX} calls; send several")
+    seen: set[str | float] = set()
+    for call in calls:
+        id = cast("dict[str, object]", call).get("id") if isinstance(call, dict) else None
+        if isinstance(id, str | int | float):
+            if id in seen:
+                shown_id = safe_text(str(id))
+                raise InvalidCall(
+                    f"The id {shown_id} is given twice in the batch: its answers"
+                    " could not be distinguished"
+                )
+            seen.add(id)
+
+
+def half_surrogate_error() -> InvalidCall:
+    """For texts that one JSON parser accepts and the other does not."""
     return InvalidCall("A text contains half of a surrogate pair")
 
 
-def read_call(text: msgspec.Raw) -> Call:
-    """Raises `InvalidCall` for what is none."""
+def read_call(text: msgspec.Raw) -> RpcCall:
+    """Raises `InvalidCall` for anything but a call."""
     try:
-        parts = msgspec.json.decode(text, type=Parts)
+        parts = msgspec.json.decode(text, type=CallMembers)
     except msgspec.ValidationError:
         raise InvalidCall("A call must be an object") from None
     except msgspec.DecodeError:
-        raise halved() from None
+        raise half_surrogate_error() from None
     id = read_call_id(parts.id)
     known = NULL if id is None else id
     if parts.jsonrpc is UNSET or msgspec.json.decode(parts.jsonrpc) != VERSION:
@@ -151,11 +168,12 @@ def read_call(text: msgspec.Raw) -> Call:
         raise InvalidCall("method must be a string", "method", known)
     if parts.params is not UNSET and bytes(parts.params)[:1] not in b"{[":
         raise InvalidCall("params must be an object or an array", "params", known)
-    return Call(
+    return RpcCall(
         method=method,
         params=parts.params or None,
         id=id,
         onbeat=parts.onbeat or None,
+        key=parts.key or None,
         text=text,
     )
 
@@ -177,20 +195,20 @@ def failure(error: Exception, id: msgspec.Raw = NULL) -> bytes:
 
 
 def error_object(error: Exception) -> ErrorObject:
-    """What a caller may know of `error`."""
-    found = problem(error)
-    code = code_of(error, found.code)
+    """The public part of an error."""
+    result = problem(error)
+    code = code_of(error, result.code)
     if code not in FIXED:
-        data = ErrorData(code=found.code, field=found.field, detail=found.detail)
-        return ErrorObject(code=code, message=found.message, data=data)
-    if code == INTERNAL_ERROR or found.message == UnknownMethod.__doc__:
+        data = ErrorData(code=result.code, field=result.field, detail=result.detail)
+        return ErrorObject(code=code, message=result.message, data=data)
+    if code == INTERNAL_ERROR or result.message == UnknownMethod.__doc__:
         return ErrorObject(code=code, message=FIXED[code])
-    data = ErrorData(code=found.code, field=found.field, detail=found.message)
+    data = ErrorData(code=result.code, field=result.field, detail=result.message)
     return ErrorObject(code=code, message=FIXED[code], data=data)
 
 
 def code_of(error: Exception, code: str) -> int:
-    """The number that goes with an error whose code in REST is `code`."""
+    """The number of an error whose REST code is `code`."""
     match error:
         case NotJson():
             return PARSE_ERROR

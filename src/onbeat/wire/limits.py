@@ -1,4 +1,4 @@
-"""Limits of queues, as they are set and shown."""
+"""Wire records of queue limits."""
 
 import re
 from datetime import timedelta
@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from onbeat.model.errors import Invalid
 from onbeat.model.queue import Limits, Rate
-from onbeat.wire.values import read_span, shown_or_unset, span_text
+from onbeat.wire.values import read_span, span_text, value_or_unset
 
 CONCURRENCY_MAX: Final = 1_000_000  # more than any fleet runs of one queue
-RATE_COUNT_MAX: Final = 1_000_000  # starts in a span; times a span in microseconds it fits 64 bits
-RATE_SPAN_MIN: Final = timedelta(milliseconds=1)  # shorter is below what a claim takes
-RATE_SPAN_MAX: Final = timedelta(days=31)  # a month's allowance of some service
+RATE_COUNT_MAX: Final = 1_000_000  # starts; times a span in microseconds it fits 64 bits
+RATE_SPAN_MIN: Final = timedelta(milliseconds=1)  # a shorter one is below the duration of a claim
+RATE_SPAN_MAX: Final = timedelta(days=31)  # the monthly quota of some services
 
 RATE: Final = re.compile(r"\s*(?P<count>[0-9]{1,9})\s*/\s*(?P<span>.{1,60}?)\s*", re.ASCII)
 UNITS: Final = {"ms", "s", "m", "h", "d"}
@@ -38,9 +38,7 @@ FairForm = Annotated[
 
 
 class LimitBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a queue, and each group of it, may give out. Null takes a limit away; what is left out
-    stays.
-    """
+    """Limits of a queue and its groups. Null removes a limit; missing fields stay unchanged."""
 
     concurrency: ConcurrencyForm | UnsetType | None = UNSET
     rate: RateForm | UnsetType | None = UNSET
@@ -50,7 +48,7 @@ class LimitBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class LimitsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits that there are; the others are left out."""
+    """The limits that are set; the others are omitted."""
 
     concurrency: int | UnsetType = UNSET
     rate: str | UnsetType = UNSET
@@ -60,7 +58,7 @@ class LimitsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def changed_limits(before: Limits, body: LimitBody) -> Limits:
-    """The limits with what the body says."""
+    """The limits with the changes of the body."""
     after = before
     if body.concurrency is not UNSET:
         after = replace(after, concurrency=body.concurrency)
@@ -76,20 +74,20 @@ def changed_limits(before: Limits, body: LimitBody) -> Limits:
 
 
 def read_rate(text: str | None, field: str) -> Rate | None:
-    """A rate as `RateForm` says it: a count, and a span or its unit."""
+    """A rate in the form `RateForm`: a count, and a span or its unit."""
     if text is None:
         return None
-    found = RATE.fullmatch(text)
-    if found is None or not 1 <= int(found["count"]) <= RATE_COUNT_MAX:
+    match = RATE.fullmatch(text)
+    if match is None or not 1 <= int(match["count"]) <= RATE_COUNT_MAX:
         raise Invalid(
             f"{field} must be a count of at most {RATE_COUNT_MAX} and a span,"
             " such as 100/s, 5/m, 1000/1h or 10/30s",
             field,
         )
-    span = found["span"]
+    span = match["span"]
     whole = f"1{span}" if span in UNITS else span
     return Rate(
-        int(found["count"]), read_span(whole, field, least=RATE_SPAN_MIN, most=RATE_SPAN_MAX)
+        int(match["count"]), read_span(whole, field, least=RATE_SPAN_MIN, most=RATE_SPAN_MAX)
     )
 
 
@@ -101,13 +99,13 @@ def rate_text(rate: Rate) -> str:
 
 def limits_answer(limits: Limits) -> LimitsAnswer:
     return LimitsAnswer(
-        concurrency=shown_or_unset(limits.concurrency),
-        rate=shown_rate(limits.rate),
-        group_concurrency=shown_or_unset(limits.group_concurrency),
-        group_rate=shown_rate(limits.group_rate),
+        concurrency=value_or_unset(limits.concurrency),
+        rate=rate_or_unset(limits.rate),
+        group_concurrency=value_or_unset(limits.group_concurrency),
+        group_rate=rate_or_unset(limits.group_rate),
         fair=limits.fair or UNSET,
     )
 
 
-def shown_rate(rate: Rate | None) -> str | UnsetType:
+def rate_or_unset(rate: Rate | None) -> str | UnsetType:
     return UNSET if rate is None else rate_text(rate)

@@ -1,4 +1,4 @@
-"""Recurrences: four ways to write one, and what a preview of one shows."""
+"""Wire records of recurrences: four ways to write one, and its preview."""
 
 from datetime import datetime
 from typing import Annotated, Final, Protocol
@@ -6,10 +6,10 @@ from typing import Annotated, Final, Protocol
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from onbeat.model.errors import BadRecurrence, Invalid
+from onbeat.model.errors import BadRecurrence, Invalid, TooCostly
 from onbeat.model.limits import PREVIEW_MAX
 from onbeat.model.recurrence import DstFold, DstGap, RecurrenceSpec
-from onbeat.recurrence import parse_recurrence
+from onbeat.recurrence import Budget, parse_recurrence
 from onbeat.recurrence.zones import zone_named
 from onbeat.wire.values import InstantForm
 
@@ -27,7 +27,7 @@ ZoneForm = Annotated[str, Meta(description="An IANA time zone", examples=["Europ
 
 FORMS: Final = ("rrule", "cron", "every", "at")
 FORM_OF_KIND: Final = {"rrule": "rrule", "cron": "cron", "every": "every", "once": "at"}
-"""How a stored kind is written in a body; the other kinds are made by programs only."""
+"""The body field of each stored kind; other kinds are created only by programs."""
 
 NO_RULE: Final = RecurrenceSpec("rrule", "")
 TEXT_CHARS_MAX: Final = 65_536
@@ -36,7 +36,7 @@ BAD_RRULE: Final = "Invalid RRULE format"
 
 
 class RecurrenceFields(Protocol):
-    """What every body with a recurrence has."""
+    """The fields of every body with a recurrence."""
 
     @property
     def rrule(self) -> str | UnsetType | None: ...
@@ -55,7 +55,7 @@ class RecurrenceFields(Protocol):
 
 
 class PreviewBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A recurrence, and which part of it to show."""
+    """A recurrence, and the part of it to preview."""
 
     rrule: RruleForm | UnsetType | None = UNSET
     cron: CronForm | UnsetType | None = UNSET
@@ -69,25 +69,27 @@ class PreviewBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    """The next occurrences, the rule in words, and what may surprise about it."""
+    """The next occurrences, the rule in words, and notes on surprising behaviour."""
 
     occurrences: tuple[datetime, ...]
     description: str
     notes: tuple[str, ...]
 
 
-def read_recurrence(body: RecurrenceFields, key: str) -> RecurrenceSpec:
-    """The rule that `body` describes, not yet anchored. `key` spreads the `H` of cron rules."""
+def read_recurrence(
+    body: RecurrenceFields, key: str, budget: Budget | None = None
+) -> RecurrenceSpec:
+    """The rule of `body`, not yet anchored. `key` spreads the `H` of cron rules."""
     form, text = written_rule(body)
     if form is None:
         raise Invalid(NO_RRULE)
-    return parsed(form, text, body, NO_RULE, key)
+    return parse_rule(form, text, body, NO_RULE, key, budget)
 
 
 def changed_recurrence(
-    body: RecurrenceFields, before: RecurrenceSpec, key: str
+    body: RecurrenceFields, before: RecurrenceSpec, key: str, budget: Budget | None = None
 ) -> RecurrenceSpec | UnsetType:
-    """The rule before with what `body` changes of it; UNSET when it says nothing about it.
+    """The previous rule with the changes of `body`; UNSET without changes.
 
     The anchor stays as long as the rule's text does.
     """
@@ -102,11 +104,11 @@ def changed_recurrence(
             raise Invalid(
                 "This rule was made by a program; its time zone is part of it", "timezone"
             )
-    return anchored_like(before, parsed(form, text, body, before, before.key or key))
+    return anchored_like(before, parse_rule(form, text, body, before, before.key or key, budget))
 
 
 def written_rule(body: RecurrenceFields) -> tuple[str | None, str | float]:
-    """Which form of rule the body gives, and its text."""
+    """The form of the rule in the body, and its text."""
     fields = {"rrule": body.rrule, "cron": body.cron, "every": body.every, "at": body.at}
     given = {form: text for form, text in fields.items() if isinstance(text, str | float | int)}
     if not given:
@@ -126,10 +128,15 @@ def mentions(body: RecurrenceFields, names: tuple[str, ...]) -> bool:
     return any(getattr(body, name) is not UNSET for name in names)
 
 
-def parsed(
-    form: str, text: str | float, body: RecurrenceFields, old: RecurrenceSpec, key: str
+def parse_rule(
+    form: str,
+    text: str | float,
+    body: RecurrenceFields,
+    old: RecurrenceSpec,
+    key: str,
+    budget: Budget | None,
 ) -> RecurrenceSpec:
-    """The spec of the text; zone and DST rules that are left out come from the old rule."""
+    """The spec of the text; missing zone and DST rules come from the old rule."""
     if form == "rrule" and not str(text).strip():
         raise Invalid(NO_RRULE)
     zone = old.tz if body.timezone is UNSET else body.timezone or None
@@ -146,14 +153,17 @@ def parsed(
             dst_gap=gap,
             dst_fold=fold,
             key=key,
+            budget=budget,
         )
+    except TooCostly:
+        raise
     except BadRecurrence as error:
         raise bad_rule(form, error) from None
     return as_written(spec, str(text)) if form == "rrule" else spec
 
 
 def as_written(spec: RecurrenceSpec, text: str) -> RecurrenceSpec:
-    """The spec with the rule as its owner wrote it, who shall find it so again."""
+    """The spec with the rule's original text, which answers then show."""
     return msgspec.structs.replace(spec, text=text.strip())
 
 
@@ -166,12 +176,21 @@ def check_zone(zone: str | None) -> None:
 
 def bad_rule(form: str, error: BadRecurrence) -> Invalid:
     if form == "rrule":
-        return Invalid(BAD_RRULE, detail=explained(error))
-    return Invalid(f"{form}: {explained(error)}", form)
+        return Invalid(BAD_RRULE, detail=rule_error_text(error))
+    return Invalid(f"{form}: {rule_error_text(error)}", form)
 
 
-def explained(error: BadRecurrence) -> str:
-    """The reason, and where in the rule the fault begins."""
+def too_costly(form: str, error: TooCostly) -> Invalid:
+    return Invalid(f"{form}: {error}", form)
+
+
+def form_of(body: RecurrenceFields) -> str:
+    """The field of the rule; a body without one changes the existing rule."""
+    return written_rule(body)[0] or "recurrence"
+
+
+def rule_error_text(error: BadRecurrence) -> str:
+    """The reason, and the position of the error in the rule."""
     if error.position is None:
         return str(error)
     return f"{error} (at character {error.position + 1})"

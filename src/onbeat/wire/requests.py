@@ -1,4 +1,4 @@
-"""What each operation is asked for, and the smaller answers."""
+"""The request of each operation, and the smaller answers."""
 
 from datetime import datetime
 from typing import Annotated
@@ -15,12 +15,12 @@ from onbeat.model.limits import (
     PAGE_LIMIT_MAX,
 )
 from onbeat.model.schedule import ScheduleStatus
-from onbeat.wire.jobs import EnqueueBody, JobAnswer, ReasonBody
+from onbeat.wire.jobs import EnqueueBody, JobInfo, ReasonBody
 from onbeat.wire.limits import LimitBody
 from onbeat.wire.recurrences import PreviewBody
-from onbeat.wire.reports import ClaimBody, LeaseBody, SettleBody
 from onbeat.wire.schedules import ScheduleAnswer, ScheduleBody
 from onbeat.wire.values import InstantForm
+from onbeat.wire.worker_results import ClaimBody, LeaseBody, SettleBody
 
 PAGE_MAX = 2**31
 
@@ -30,8 +30,8 @@ PageForm = Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Which page, from 
 SearchForm = Annotated[str, Meta(max_length=200, description="Part of a name or key, in any case")]
 
 
-class Nothing(msgspec.Struct, frozen=True):
-    """An operation that needs to be told nothing."""
+class NoParams(msgspec.Struct, frozen=True):
+    """The request of an operation without parameters."""
 
 
 class CreateSchedule(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class BackfillBody(
     forbid_unknown_fields=True,
     rename={"first": "from", "last": "to"},
 ):
-    """A span of the past, both ends included; at most `limit` occurrences of it."""
+    """A span of the past, both ends included, and at most `limit` of its occurrences."""
 
     first: InstantForm
     last: InstantForm
@@ -129,6 +129,11 @@ class ListJobs(msgspec.Struct, frozen=True, kw_only=True):
     cursor: Annotated[str, Meta(description="Where the page before ended")] | None = None
 
 
+class ListQueues(msgspec.Struct, frozen=True, kw_only=True):
+    limit: LimitForm = PAGE_LIMIT_DEFAULT
+    page: PageForm = 1
+
+
 class QueueByName(msgspec.Struct, frozen=True):
     name: Annotated[str, Meta(max_length=NAME_CHARS_MAX)]
 
@@ -144,7 +149,7 @@ class ListWorkers(msgspec.Struct, frozen=True, kw_only=True):
     ] = PAGE_LIMIT_DEFAULT
 
 
-class ListLetters(msgspec.Struct, frozen=True, kw_only=True):
+class ListDeadLetters(msgspec.Struct, frozen=True, kw_only=True):
     source: (
         Annotated[str, Meta(max_length=NAME_CHARS_MAX, description="Where they came in")] | None
     ) = None
@@ -152,7 +157,7 @@ class ListLetters(msgspec.Struct, frozen=True, kw_only=True):
     cursor: Annotated[str, Meta(description="Where the page before ended")] | None = None
 
 
-class LetterById(msgspec.Struct, frozen=True):
+class DeadLetterById(msgspec.Struct, frozen=True):
     id: IdForm
 
 
@@ -160,15 +165,15 @@ class Created(msgspec.Struct, frozen=True):
     id: str
 
 
-class Put(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`created` and `changed` are shown as false where nothing had to be done."""
+class PutResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`created` and `changed` are shown as false when nothing changed."""
 
     id: str
     created: bool = True
     changed: bool = True
 
 
-class Done(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct, frozen=True):
     message: str
 
 
@@ -177,7 +182,7 @@ class Triggered(msgspec.Struct, frozen=True):
 
 
 class Backfilled(msgspec.Struct, frozen=True):
-    """How many jobs were added, and the last occurrence that was looked at."""
+    """The number of added jobs, and the last occurrence examined."""
 
     jobs: int
     through: datetime | UnsetType = UNSET
@@ -190,9 +195,9 @@ class SchedulesAnswer(msgspec.Struct, frozen=True):
     total: int
 
 
-class Enqueued(msgspec.Struct, frozen=True, kw_only=True):
-    """`id` of one job or `ids` of many. `created` is false where a live job had the unique key;
-    of many, `existing` holds the ids of those.
+class EnqueueAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`id` of one job or `ids` of many. `created` is false where a live job had the unique key; for
+    many jobs, `existing` has the ids of those live jobs.
     """
 
     id: str | UnsetType = UNSET
@@ -204,15 +209,15 @@ class Enqueued(msgspec.Struct, frozen=True, kw_only=True):
 class JobsAnswer(msgspec.Struct, frozen=True):
     """Newest first; `cursor` leads to the next page and is null on the last."""
 
-    jobs: tuple[JobAnswer, ...]
+    jobs: tuple[JobInfo, ...]
     limit: int
     cursor: str | None
 
 
-class Why(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a job does not run: a code for programs, words for people, and when it may run.
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job does not run: a code for programs, a text for people, and when it may run.
 
-    `may_run_at` is the earliest instant at which it may, null where time is not what it waits for.
+    `may_run_at` is the earliest possible instant, null where the job does not wait for a time.
     """
 
     id: str

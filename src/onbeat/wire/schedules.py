@@ -1,17 +1,20 @@
-"""Schedules: the body that a caller sends, what it changes, and how a schedule is shown."""
+"""Wire records of schedules: bodies to create and change one, and the answer."""
 
 from datetime import datetime, timedelta
 from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
+from onbeat.model.credentials import masked
 from onbeat.model.errors import Invalid
 from onbeat.model.limits import KEY_CHARS_MAX
 from onbeat.model.recurrence import DstFold, DstGap, RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.schedule import CatchUp, Overlap, Schedule, ScheduleStatus
 from onbeat.model.target import HttpTarget, Target
+from onbeat.recurrence import Budget
 from onbeat.recurrence.describe import describe
 from onbeat.wire.recurrences import (
     AtForm,
@@ -48,9 +51,9 @@ from onbeat.wire.values import (
     read_name,
     read_queue,
     read_span,
-    shown_or_unset,
-    shown_span,
+    span_or_unset,
     span_text,
+    value_or_unset,
 )
 
 StatusForm = Literal["active", "paused", "finished"]
@@ -61,10 +64,10 @@ JITTER_MAX: Final = timedelta(days=1)
 
 
 class ScheduleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A schedule as it is sent: all of it to create one, what shall change to update one.
+    """A schedule: all fields to create one, the changed fields to update one.
 
     It needs a name, one of `rrule`, `cron`, `every` and `at`, and a `callback_url` or a `target`.
-    In an update, null takes an optional field back to its default.
+    In an update, null resets an optional field to its default.
     """
 
     name: str | UnsetType | None = UNSET
@@ -103,7 +106,7 @@ class ScheduleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ScheduleDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """What a caller says about a schedule, checked; UNSET where nothing is said."""
+    """A validated schedule of a caller; UNSET for missing fields."""
 
     name: str | UnsetType = UNSET
     recurrence: RecurrenceSpec | UnsetType = UNSET
@@ -123,14 +126,14 @@ class ScheduleDraft(msgspec.Struct, frozen=True, kw_only=True):
     key: str | UnsetType | None = UNSET
     labels: dict[str, str] | UnsetType = UNSET
 
-    def given(self) -> dict[str, object]:
-        """The fields that say something, as keywords for a `Schedule`."""
+    def given_fields(self) -> dict[str, object]:
+        """The given fields, as keywords for a `Schedule`."""
         fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
         return {name: value for name, value in fields if value is not UNSET}
 
 
 class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A schedule as it is shown. `next_at` is null while it is paused and when it has finished."""
+    """A schedule as shown in answers. `next_at` is null while it is paused and once it finished."""
 
     id: str
     name: str
@@ -168,16 +171,19 @@ class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_schedule(
-    body: ScheduleBody, retry: RetryPolicy, before: Schedule | None = None
+    body: ScheduleBody,
+    retry: RetryPolicy,
+    before: Schedule | None = None,
+    budget: Budget | None = None,
 ) -> ScheduleDraft:
-    """What `body` says. Without `before` it has to say all that a schedule needs.
+    """The draft of `body`. Without `before` it needs all required fields.
 
-    The order of the first checks is fixed: name, rule, target; the first fault is the one told.
+    The order of the first checks is fixed (name, rule, target), and the first error is reported.
     `retry` is the policy of schedules that name none.
     """
     name = read_schedule_name(body, before)
-    rule = read_rule(body, rule_key(body, name), before)
-    target = read_schedule_target(body, before.target if before else None)
+    rule = read_rule(body, rule_key(body, name), before, budget)
+    target = read_schedule_target(body, masked(before.target) if before else None)
     return ScheduleDraft(
         name=name,
         recurrence=rule,
@@ -207,22 +213,24 @@ def read_schedule_name(body: ScheduleBody, before: Schedule | None) -> str | Uns
     return read_name(body.name, "name")
 
 
-def read_rule(body: ScheduleBody, key: str, before: Schedule | None) -> RecurrenceSpec | UnsetType:
+def read_rule(
+    body: ScheduleBody, key: str, before: Schedule | None, budget: Budget | None
+) -> RecurrenceSpec | UnsetType:
     if before is None:
-        return read_recurrence(body, key)
-    return changed_recurrence(body, before.recurrence, key)
+        return read_recurrence(body, key, budget)
+    return changed_recurrence(body, before.recurrence, key, budget)
 
 
 def rule_key(body: ScheduleBody, name: str | UnsetType) -> str:
-    """What spreads the `H` fields of cron rules: the schedule's key, else its name."""
+    """The key that spreads the `H` fields of cron rules: the schedule's key, else its name."""
     return body.key or name or ""
 
 
 def read_schedule_target(body: ScheduleBody, before: Target | None) -> Target | UnsetType:
-    """The target by either of its two forms.
+    """The target in either of its two forms.
 
-    Answers show both forms, so that both may come back when one of them was changed: then the
-    changed one counts.
+    Answers show both forms, so a client may send both back with one of them changed: then the
+    changed one counts. `before` is the target as in answers.
     """
     flat = flat_target(body, before)
     if body.target is UNSET or body.target is None:
@@ -230,15 +238,20 @@ def read_schedule_target(body: ScheduleBody, before: Target | None) -> Target | 
             raise Invalid(BAD_URL, detail="Give a callback_url, or a target")
         return flat
     nested = read_target(body.target, "target", before)
-    if flat is UNSET or flat in (nested, before):
+    if flat is UNSET or flat == before or flat == with_secret_of(nested, flat):
         return nested
     if nested == before:
         return flat
     raise Invalid("target and callback_url describe different targets; give one of them", "target")
 
 
+def with_secret_of(nested: Target, flat: HttpTarget) -> Target:
+    """The nested form with the secret of the flat form, which has no field for it."""
+    return replace(nested, secret=flat.secret) if isinstance(nested, HttpTarget) else nested
+
+
 def flat_target(body: ScheduleBody, before: Target | None) -> HttpTarget | UnsetType:
-    """The HTTP request of `callback_url`, `method`, `headers` and `body`, over the one before."""
+    """The HTTP request of `callback_url`, `method`, `headers` and `body`, merged into `before`."""
     given = [
         name
         for name in ("callback_url", "method", "headers", "body")
@@ -266,7 +279,7 @@ def flat_target(body: ScheduleBody, before: Target | None) -> HttpTarget | Unset
 def read_status(
     status: StatusForm | UnsetType | None, before: Schedule | None
 ) -> ScheduleStatus | UnsetType:
-    """Active or paused; `finished` only where it is so already, as an answer sent back says."""
+    """Active or paused; `finished` only if it is, for answers that are sent back unchanged."""
     if status is UNSET:
         return UNSET
     wanted = ScheduleStatus(status or "active")
@@ -286,7 +299,7 @@ def read_jitter(value: SpanForm | UnsetType | None) -> timedelta | UnsetType:
 def read_policy(
     value: RetryBody | UnsetType | None, defaults: RetryPolicy, old: RetryPolicy
 ) -> RetryPolicy | UnsetType:
-    """What is given over the old policy; null is the default one."""
+    """The given fields over the old policy; null is the default policy."""
     if value is UNSET:
         return UNSET
     return read_retry(value, old) if value is not None else defaults
@@ -300,7 +313,8 @@ def read_key(value: str | UnsetType | None) -> str | UnsetType | None:
 
 def schedule_answer(schedule: Schedule, next_at: datetime | None) -> ScheduleAnswer:
     rule = schedule.recurrence
-    http = schedule.target if isinstance(schedule.target, HttpTarget) else None
+    shown = masked(schedule.target)
+    http = shown if isinstance(shown, HttpTarget) else None
     return ScheduleAnswer(
         id=schedule.id,
         name=schedule.name,
@@ -309,8 +323,8 @@ def schedule_answer(schedule: Schedule, next_at: datetime | None) -> ScheduleAns
         every=rule_as(rule, "every"),
         at=rule_as(rule, "at"),
         recurrence=describe(rule),
-        timezone=shown_or_unset(rule.tz),
-        anchor=shown_or_unset(rule.anchor),
+        timezone=value_or_unset(rule.tz),
+        anchor=value_or_unset(rule.anchor),
         dst_gap=rule.dst_gap,
         dst_fold=rule.dst_fold,
         callback_url=http.url if http else UNSET,
@@ -320,18 +334,18 @@ def schedule_answer(schedule: Schedule, next_at: datetime | None) -> ScheduleAns
         target=target_answer(schedule.target),
         status=schedule.status.value,
         next_at=next_at,
-        starts_at=shown_or_unset(schedule.starts_at),
-        ends_at=shown_or_unset(schedule.ends_at),
+        starts_at=value_or_unset(schedule.starts_at),
+        ends_at=value_or_unset(schedule.ends_at),
         catch_up=schedule.catch_up,
-        grace=shown_span(schedule.grace),
+        grace=span_or_unset(schedule.grace),
         overlap=schedule.overlap,
         jitter=span_text(schedule.jitter),
         retry=retry_answer(schedule.retry),
-        timeout=shown_span(schedule.timeout),
+        timeout=span_or_unset(schedule.timeout),
         queue=schedule.queue,
         priority=schedule.priority,
-        expires_after=shown_span(schedule.expires_after),
-        key=shown_or_unset(schedule.key),
+        expires_after=span_or_unset(schedule.expires_after),
+        key=value_or_unset(schedule.key),
         labels=schedule.labels,
         created_at=schedule.created_at,
         updated_at=schedule.updated_at,

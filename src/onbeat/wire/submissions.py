@@ -1,4 +1,4 @@
-"""Work that is submitted as a call of `submit:<task>`: its params are the task's arguments."""
+"""Submissions as calls of `submit:<task>`, whose params are the task's arguments."""
 
 from typing import Final
 
@@ -6,10 +6,11 @@ import msgspec
 from msgspec import UNSET
 
 from onbeat.model.errors import Invalid
-from onbeat.wire.decoding import guard_values, typed
+from onbeat.wire.decode import decode_typed, guard_values
 from onbeat.wire.jobs import JobBody, JobDraft, read_draft
-from onbeat.wire.jsonrpc import Call, UnknownMethod
+from onbeat.wire.jsonrpc import RpcCall, UnknownMethod
 from onbeat.wire.targets import handler_target
+from onbeat.wire.values import read_task
 
 PREFIX: Final = "submit:"
 KEY_HEADER: Final = "onbeat-key"
@@ -19,24 +20,23 @@ NOT_OPTIONS: Final = ("task", "args", "kwargs", "target")
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
-    """The job, and whether it is new: it is not where a live one has the unique key."""
+    """The job, and whether it is new: false where a live job has the unique key."""
 
     id: str
     created: bool
 
 
 def task_of(method: str) -> str:
-    """The task that a method submits to; raises `UnknownMethod` for another method."""
+    """The task of a submission's method. Raises `UnknownMethod` for another method."""
     if not method.startswith(PREFIX) or method == PREFIX:
         raise UnknownMethod
-    return method.removeprefix(PREFIX)
+    return read_task(method.removeprefix(PREFIX), "task")
 
 
-def read_submission(call: Call) -> JobDraft:
+def read_submission(call: RpcCall) -> JobDraft:
     """The job: an object of params as keyword arguments, an array as positional ones.
 
-    When and how it runs stands beside the params in the member `onbeat`, in the words of a job's
-    body in REST.
+    The member `onbeat` beside the params has its options, as in a job's body in REST.
     """
     guard_values(bytes(call.text))
     params = UNSET if call.params is None else call.params
@@ -50,11 +50,11 @@ def read_submission(call: Call) -> JobDraft:
     return read_draft(read_options(call), target, f"{OPTIONS}.")
 
 
-def read_options(call: Call) -> JobBody:
+def read_options(call: RpcCall) -> JobBody:
     if call.onbeat is None:
         return JobBody()
     try:
-        options = typed(JobBody, bytes(call.onbeat))
+        options = decode_typed(JobBody, bytes(call.onbeat))
     except Invalid as error:
         field = f"{OPTIONS}.{error.field}" if error.field else OPTIONS
         raise type(error)(f"{OPTIONS}: {error}", field) from None

@@ -1,49 +1,82 @@
-"""Targets and retry policies, as they are sent and as they are shown."""
+"""Wire records of targets and retry policies."""
 
 from typing import Annotated, Final
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from onbeat.model.credentials import HIDDEN, masked
+from onbeat.model.encrypted import check_in_clear
 from onbeat.model.errors import Invalid, Malformed, TooLarge
 from onbeat.model.limits import (
     ATTEMPTS_MAX,
     HEADER_BYTES_MAX,
     HEADERS_MAX,
+    LOST_MAX_LARGEST,
     PAYLOAD_BYTES_MAX,
+    SECRETS_MAX,
 )
 from onbeat.model.retry import Backoff, RetryPolicy
 from onbeat.model.target import NO_ARGS, NO_KWARGS, HandlerTarget, HttpTarget, MessageTarget, Target
-from onbeat.wire.values import ReadOnly, SpanForm, read_name, read_span, span_text
+from onbeat.wire.values import (
+    ANY_ARRAY,
+    ANY_OBJECT,
+    SpanForm,
+    read_name,
+    read_span,
+    read_task,
+    span_text,
+)
 
 ArgsForm = Annotated[
     msgspec.Raw | UnsetType,
-    Meta(description="Positional arguments", extra_json_schema={"type": "array"}),
+    Meta(description="Positional arguments", extra_json_schema=ANY_ARRAY),
 ]
 KwargsForm = Annotated[
     msgspec.Raw | UnsetType,
-    Meta(description="Named arguments", extra_json_schema={"type": "object"}),
+    Meta(description="Named arguments", extra_json_schema=ANY_OBJECT),
+]
+EncryptedForm = Annotated[
+    bool | UnsetType,
+    Meta(description="Whether the arguments are encrypted at rest; then shown as `***`"),
 ]
 OWN_HEADERS: Final = "onbeat-"
 
 JsonForm = Annotated[msgspec.Raw | UnsetType, Meta(description="Any JSON; sent as the body")]
 
 
+SecretForm = Annotated[
+    str | tuple[str, ...],
+    Meta(description=f"whsec_ and a key in base64, or a list of up to {SECRETS_MAX} of them"),
+]
+
+SecretSetForm = Annotated[
+    msgspec.Raw | UnsetType,
+    Meta(
+        description="As an answer has it; true without a secret stands for the one that is stored",
+        extra_json_schema={"readOnly": True},
+    ),
+]
+
+
 class HttpBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An HTTP request: `body` as text, or `json`. `secret` signs it and is never shown again."""
+    """An HTTP request: `body` as text, or `json`. `secret` signs it and is never shown again.
+
+    A list of secrets signs with each. In an edit, `***` stands for the stored credential.
+    """
 
     url: str
     method: str | UnsetType | None = UNSET
     headers: dict[str, str] | UnsetType | None = UNSET
     body: str | UnsetType | None = UNSET
     json: JsonForm = UNSET
-    secret: str | UnsetType | None = UNSET
-    secret_set: ReadOnly = UNSET
+    secret: SecretForm | UnsetType | None = UNSET
+    secret_set: SecretSetForm = UNSET
 
 
 class MessageBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A message: `to` names a connection of the service's configuration, `queue` a queue or topic
-    there. A `body` that is a JSON string is sent as that text.
+    there. A `body` that is a JSON string is sent as plain text.
     """
 
     to: str
@@ -58,18 +91,20 @@ class TargetBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     task: str | UnsetType = UNSET
     args: ArgsForm = UNSET
     kwargs: KwargsForm = UNSET
+    encrypted: EncryptedForm = UNSET
     http: HttpBody | UnsetType = UNSET
     message: MessageBody | UnsetType = UNSET
 
 
 class RetryBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How often and how far apart a job is tried; what is left out is the service's default."""
+    """How often and at what intervals a job is tried; missing fields are the service's defaults."""
 
     attempts_max: Annotated[int, Meta(ge=1, le=ATTEMPTS_MAX)] | UnsetType = UNSET
     backoff: Backoff | UnsetType = UNSET
     delay: SpanForm | UnsetType = UNSET
     delay_max: SpanForm | UnsetType = UNSET
     jitter: bool | UnsetType = UNSET
+    lost_max: Annotated[int, Meta(ge=1, le=LOST_MAX_LARGEST)] | UnsetType = UNSET
 
 
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -91,6 +126,7 @@ class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
     task: str | UnsetType = UNSET
     args: ArgsForm = UNSET
     kwargs: KwargsForm = UNSET
+    encrypted: EncryptedForm = UNSET
     http: HttpAnswer | UnsetType = UNSET
     message: MessageAnswer | UnsetType = UNSET
 
@@ -101,15 +137,16 @@ class RetryAnswer(msgspec.Struct, frozen=True, kw_only=True):
     delay: str
     delay_max: str
     jitter: bool
+    lost_max: int
 
 
 def read_target(body: TargetBody, field: str, before: Target | None = None) -> Target:
-    """The target that `body` describes.
+    """The target of `body`.
 
-    `before` is the target that it replaces: a signing secret is never shown, so one that is not
-    sent again stays.
+    `before` is the target that it replaces, as shown in answers: a missing signing secret becomes
+    `***`, which stands for the stored one.
     """
-    is_task = not body.task is body.args is body.kwargs is UNSET
+    is_task = not body.task is body.args is body.kwargs is body.encrypted is UNSET
     if is_task + (body.http is not UNSET) + (body.message is not UNSET) > 1:
         raise Invalid(f"{field} must be of one kind: task, http or message", field)
     if body.http is not UNSET:
@@ -118,14 +155,15 @@ def read_target(body: TargetBody, field: str, before: Target | None = None) -> T
         return message_target(body.message, f"{field}.message")
     if body.task is UNSET:
         raise Invalid(f"{field} needs a kind: task, http or message", field)
-    return handler_target(body.task, body.args, body.kwargs, field)
+    target = handler_target(body.task, body.args, body.kwargs, field)
+    return msgspec.structs.replace(target, encrypted=body.encrypted is True)
 
 
 def handler_target(
     task: str, args: msgspec.Raw | UnsetType, kwargs: msgspec.Raw | UnsetType, field: str
 ) -> HandlerTarget:
     prefix = f"{field}." if field else ""
-    read_name(task, f"{prefix}task")
+    read_task(task, f"{prefix}task")
     kept_args = compact(args, NO_ARGS, b"[", f"{prefix}args")
     kept_kwargs = compact(kwargs, NO_KWARGS, b"{", f"{prefix}kwargs")
     check_payload(len(bytes(kept_args)) + len(bytes(kept_kwargs)), f"{prefix}args")
@@ -135,7 +173,7 @@ def handler_target(
 def compact(
     given: msgspec.Raw | UnsetType, default: msgspec.Raw, opening: bytes, field: str
 ) -> msgspec.Raw:
-    """JSON text without its spaces, so that equal arguments are equal bytes."""
+    """JSON text without spaces, so that equal arguments have equal bytes."""
     if given is UNSET or bytes(given).strip() == b"null":
         return default
     text = msgspec.json.format(bytes(given), indent=-1)
@@ -154,19 +192,30 @@ def http_target(body: HttpBody, field: str, before: Target | None) -> HttpTarget
         text = msgspec.json.format(bytes(body.json), indent=-1).decode()
         if not any(name.lower() == "content-type" for name in headers):
             headers = {**headers, "Content-Type": "application/json"}
-    secret = body.secret or None
-    if body.secret is UNSET and isinstance(before, HttpTarget):
-        secret = before.secret
     return checked_http(
         HttpTarget(
-            url=body.url, method=body.method or "GET", headers=headers, body=text, secret=secret
+            url=body.url,
+            method=body.method or "GET",
+            headers=headers,
+            body=text,
+            secret=read_secret(body, before),
         ),
         f"{field}.",
     )
 
 
+def read_secret(body: HttpBody, before: Target | None) -> str | tuple[str, ...] | None:
+    if body.secret is not UNSET:
+        return None if body.secret == "" else body.secret
+    if isinstance(before, HttpTarget):
+        return before.secret
+    # A client may send back an answer; without this its callback would lose the signature.
+    is_set = body.secret_set is not UNSET and bytes(body.secret_set) == b"true"
+    return HIDDEN if is_set else None
+
+
 def checked_http(target: HttpTarget, prefix: str = "") -> HttpTarget:
-    """The target, if its body is not too large; what its other parts say is judged later."""
+    """The target, if its body is not too large; other parts are validated later."""
     check_payload(len((target.body or "").encode()), f"{prefix}body")
     return target
 
@@ -186,13 +235,14 @@ def message_target(body: MessageBody, field: str = "") -> MessageTarget:
 
 
 def message_headers(headers: dict[str, str], field: str) -> dict[str, str]:
-    """The headers, if a broker would take them and none is one of Onbeat's own."""
+    """The headers, if brokers accept them and none is reserved for Onbeat."""
     if len(headers) > HEADERS_MAX:
         raise Invalid(f"{field} may have at most {HEADERS_MAX} entries", field)
     for name, value in headers.items():
         read_name(name, field)
         if name.lower().startswith(OWN_HEADERS):
             raise Invalid(f"{field}: names that begin with {OWN_HEADERS} are Onbeat's own", field)
+        check_in_clear(value, f"{field}.{name}")
         if len(value.encode("utf-8", "replace")) > HEADER_BYTES_MAX:
             raise TooLarge(f"{field}.{name} may have at most {HEADER_BYTES_MAX} bytes", field)
     return headers
@@ -218,14 +268,17 @@ def read_retry(body: RetryBody, defaults: RetryPolicy, field: str = "retry") -> 
         delay=delay,
         delay_max=max(delay, delay_max),
         jitter=defaults.jitter if body.jitter is UNSET else body.jitter,
+        lost_max=defaults.lost_max if body.lost_max is UNSET else body.lost_max,
     )
 
 
 def target_answer(target: Target) -> TargetAnswer:
-    match target:
-        case HandlerTarget(task=task, args=args, kwargs=kwargs):
-            return TargetAnswer(task=task, args=args, kwargs=kwargs)
-        case HttpTarget():
+    match masked(target):
+        case HandlerTarget(task=task, args=args, kwargs=kwargs, encrypted=encrypted):
+            return TargetAnswer(
+                task=task, args=args, kwargs=kwargs, encrypted=True if encrypted else UNSET
+            )
+        case HttpTarget() as target:
             return TargetAnswer(
                 http=HttpAnswer(
                     url=target.url,
@@ -248,4 +301,5 @@ def retry_answer(policy: RetryPolicy) -> RetryAnswer:
         delay=span_text(policy.delay),
         delay_max=span_text(policy.delay_max),
         jitter=policy.jitter,
+        lost_max=policy.lost_max,
     )

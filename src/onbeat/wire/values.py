@@ -1,25 +1,32 @@
-"""Single values of the outer form: spans, instants, ids and names."""
+"""Single values on the wire: spans, instants, ids and names."""
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from onbeat.model.errors import BadRecurrence, Invalid, Malformed
-from onbeat.model.ids import JobId, LetterId, ScheduleId
+from onbeat.model.ids import DeadLetterId, JobId, ScheduleId
 from onbeat.model.limits import (
     LABEL_CHARS_MAX,
     LABELS_MAX,
     NAME_CHARS_MAX,
+    OWN_TASKS,
     PRIORITY_MAX,
     PRIORITY_MIN,
+    QUEUE_CHARS_REFUSED,
     SPAN_MAX,
 )
-from onbeat.recurrence.spans import read_iso, read_units
+from onbeat.recurrence.durations import read_iso, read_units
 
 Value = TypeVar("Value")
+
+# Client generators treat an object without `additionalProperties` as empty, and fail at an array
+# without items.
+ANY_ARRAY: Final[dict[str, Any]] = {"type": "array", "items": {}}
+ANY_OBJECT: Final[dict[str, Any]] = {"type": "object", "additionalProperties": True}
 
 SpanForm = Annotated[
     str | float,
@@ -42,7 +49,7 @@ ReadOnly = Annotated[
         extra_json_schema={"readOnly": True},
     ),
 ]
-"""What answers hold and a client may send back."""
+"""Read-only fields of answers that a client may send back."""
 
 NAME: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]*")
 SPAN_CHARS_MAX: Final = 60
@@ -57,13 +64,13 @@ OTHER_ID: Final = re.compile(r"[0-9a-f]{24}|[0-9a-f]{32}")
 def read_span(
     value: str | float, field: str, *, least: timedelta = timedelta(), most: timedelta = SPAN_MAX
 ) -> timedelta:
-    """A span as `SpanForm` says it, from `least` to `most`."""
+    """A span in the form `SpanForm`, from `least` to `most`."""
     seconds = span_seconds(value)
     if seconds is None:
         raise Invalid(
             f"{field} must be a span such as 90s, 5m, 1h30m, PT1H or a number of seconds", field
         )
-    # Compared before it is made: a timedelta cannot hold every number.
+    # Compare first: a timedelta cannot hold every number.
     if not least.total_seconds() <= seconds <= most.total_seconds():
         raise Invalid(f"{field} must be from {span_text(least)} to {span_text(most)}", field)
     return timedelta(seconds=seconds)
@@ -79,7 +86,7 @@ def span_seconds(value: str | float) -> float | None:
         span = read_iso(text) if text[0] in "Pp" else read_units(text)
     except BadRecurrence:
         return None
-    # A month is no fixed time, so nothing can wait for one.
+    # A month has no fixed length, so it cannot be a delay.
     return None if span.months else span.microseconds / 1_000_000
 
 
@@ -103,13 +110,39 @@ def read_instant(value: datetime, field: str) -> datetime:
 
 
 def read_name(value: str, field: str, *, chars_max: int = NAME_CHARS_MAX) -> str:
-    """A name as it stands: not blank, no control characters, within its length."""
+    """A name unchanged: not blank, no control characters, within its length."""
     if not value.strip():
         raise Invalid(f"{field} cannot be empty", field)
     if len(value) > chars_max:
         raise Invalid(f"{field} must have at most {chars_max} characters", field)
     if not NAME.fullmatch(value):
         raise Invalid(f"{field} must not contain control characters", field)
+    return value
+
+
+def read_task(value: str, field: str) -> str:
+    """The name of a program's task."""
+    if value.startswith(OWN_TASKS):
+        raise Invalid(
+            f"{field} must not begin with {OWN_TASKS}: such names are Onbeat's own", field
+        )
+    return read_name(value, field)
+
+
+def read_queue_name(value: str, field: str) -> str:
+    """A name that is valid in a path and in a list of settings."""
+    read_name(value, field)
+    refused = next((sign for sign in value if sign in QUEUE_CHARS_REFUSED), None)
+    if refused is not None:
+        raise Invalid(
+            f"{field} must not contain {refused}; the name of a queue holds none of "
+            f"{' '.join(QUEUE_CHARS_REFUSED)}",
+            field,
+        )
+    if value != value.strip() or value in {".", ".."}:
+        raise Invalid(
+            f"{field} must not begin or end with a space, nor be . or ..: it stands in paths", field
+        )
     return value
 
 
@@ -135,12 +168,12 @@ def job_id(text: str, field: str = "") -> JobId:
     return JobId(read_id(text, "job", field))
 
 
-def letter_id(text: str, field: str = "") -> LetterId:
-    return LetterId(read_id(text, "dead letter", field))
+def dead_letter_id(text: str, field: str = "") -> DeadLetterId:
+    return DeadLetterId(read_id(text, "dead letter", field))
 
 
 def read_id(text: str, noun: str, field: str = "") -> str:
-    """An id in its canonical form. Ids of the systems that Onbeat replaces are well-formed too."""
+    """An id in its canonical form. Ids of systems that Onbeat replaces are accepted too."""
     lowered = text.lower()
     if UUID.fullmatch(lowered):
         return lowered
@@ -153,15 +186,15 @@ def hyphenated(digits: str) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def shown_or_unset(value: Value | None) -> Value | UnsetType:
-    """Left out of the answer where there is nothing to say."""
+def value_or_unset(value: Value | None) -> Value | UnsetType:
+    """UNSET, which answers omit, for None."""
     return UNSET if value is None else value
 
 
 def read_queue(value: str | UnsetType | None, field: str = "queue") -> str | UnsetType:
     if value is UNSET:
         return UNSET
-    return read_name(value, field) if value is not None else "default"
+    return read_queue_name(value, field) if value is not None else "default"
 
 
 def optional_instant(value: datetime | UnsetType | None, field: str) -> datetime | UnsetType | None:
@@ -177,7 +210,7 @@ def optional_span(
 
 
 def or_default(value: Value | UnsetType | None, default: Value) -> Value | UnsetType:
-    """Null is the default."""
+    """Null means the default."""
     return default if value is None else value
 
 
@@ -185,5 +218,5 @@ def or_empty(value: dict[str, str] | UnsetType | None) -> dict[str, str]:
     return value if isinstance(value, dict) else {}
 
 
-def shown_span(span: timedelta | None) -> str | UnsetType:
+def span_or_unset(span: timedelta | None) -> str | UnsetType:
     return span_text(span) if span is not None else UNSET

@@ -9,24 +9,24 @@ from stores.mysql.server import database, empty
 
 
 @pytest.fixture(scope="module")
-def place() -> Iterator[str]:
+def dsn() -> Iterator[str]:
     with database() as url:
         yield url
 
 
 @pytest.fixture
-async def store(place: str) -> AsyncIterator[MysqlStore]:
-    store = MysqlStore(place)
+async def store(dsn: str) -> AsyncIterator[MysqlStore]:
+    store = MysqlStore(dsn)
     await store.open()
     yield store
     await store.close()
-    empty(place)
+    empty(dsn)
 
 
 @pytest.fixture
-async def other(store: MysqlStore, place: str) -> AsyncIterator[MysqlStore]:
+async def other(store: MysqlStore, dsn: str) -> AsyncIterator[MysqlStore]:
     """A second store on the same database, as another process would have it."""
-    other = MysqlStore(place)
+    other = MysqlStore(dsn)
     await other.open()
     yield other
     await other.close()

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
@@ -93,6 +93,12 @@ class Private:
         self._process = subprocess.Popen(command, stdout=quiet, stderr=quiet)
         wait_for(self.url, self._process)
 
+    def place_database(self, name: str, folder: Path) -> str:
+        """The URL of a new database whose tables lie in this folder, of which it is the only one."""
+        folder.mkdir()
+        (self._folder / "data" / name).symlink_to(folder)
+        return f"{self.url}/{name}"
+
     def kill(self) -> None:
         assert self._process is not None
         self._process.kill()
@@ -108,8 +114,8 @@ def installed(*names: str) -> str:
     path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/libexec"))
     for _ in range(2):
         for name in names:
-            if found := shutil.which(name, path=path):
-                return found
+            if result := shutil.which(name, path=path):
+                return result
         if os.geteuid() != 0 or not shutil.which("apt-get"):
             break
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -136,12 +142,12 @@ def wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
 def database(on: str | None = None) -> Iterator[str]:
     """The URL of a new, empty database, dropped at the end."""
     name = f"onbeat_test_{os.getpid()}_{uuid4().hex[:8]}"
-    place = on or server()
-    execute(place, f"CREATE DATABASE {name}")
+    dsn = on or server()
+    execute(dsn, f"CREATE DATABASE {name}")
     try:
-        yield urlunsplit(urlsplit(place)._replace(path=f"/{name}"))
+        yield urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
     finally:
-        execute(place, f"DROP DATABASE {name}")
+        execute(dsn, f"DROP DATABASE {name}")
 
 
 def execute(url: str, *statements: str) -> list[tuple[Any, ...]]:
@@ -154,8 +160,19 @@ def execute(url: str, *statements: str) -> list[tuple[Any, ...]]:
 
 
 async def run(url: str, statements: Sequence[str]) -> list[tuple[Any, ...]]:
+    db = await connected(url)
+    try:
+        cursor = db.cursor()
+        for statement in statements:
+            await cursor.execute(statement)
+        return list(await cursor.fetchall() or ())
+    finally:
+        await db.ensure_closed()
+
+
+async def connected(url: str) -> Any:
     parts = urlsplit(url)
-    db = await asyncmy.connect(
+    return await asyncmy.connect(
         user=parts.username or "root",
         password=parts.password or "",
         host=parts.hostname,
@@ -164,13 +181,24 @@ async def run(url: str, statements: Sequence[str]) -> list[tuple[Any, ...]]:
         database=parts.path.removeprefix("/") or None,
         autocommit=True,
     )
-    try:
-        cursor = db.cursor()
-        for statement in statements:
-            await cursor.execute(statement)
-        return list(await cursor.fetchall() or ())
-    finally:
-        await db.ensure_closed()
+
+
+@contextmanager
+def session(url: str) -> Iterator[Callable[[str], None]]:
+    """Runs statements on one connection, which is closed at the end with all that it holds."""
+    parts = urlsplit(url)
+    with asyncio.Runner() as runner:
+        db = runner.run(
+            asyncmy.connect(user="root", host=parts.hostname, port=parts.port, autocommit=True)
+        )
+
+        def run(statement: str) -> None:
+            runner.run(db.cursor().execute(statement))
+
+        try:
+            yield run
+        finally:
+            db.close()
 
 
 def empty(url: str) -> None:

@@ -1,21 +1,24 @@
 """A database that an older program has written is brought up to date, with all that is in it."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 import pytest
 
 from onbeat.model.outcome import Lost
 from onbeat.model.queue import Queue
 from onbeat.stores.mysql import migrate
-from onbeat.stores.mysql.place import read_place
+from onbeat.stores.mysql.dsn import parse_dsn
 from onbeat.stores.mysql.pool import pool_of
 from onbeat.stores.mysql.rows import job_row
 from onbeat.stores.mysql.store import MysqlStore
 from onbeat.stores.mysql.transaction import Row, Transaction
 from onbeat.testing.build import NOW, a_job
-from onbeat.testing.store_contract.acts import claimed, end, ids_of, limit, stored
+from onbeat.testing.store_contract.steps import claim_jobs, end, ids_of, limit, stored_job
 from stores.mysql.server import database, execute
+from stores.version_0_1 import check_history_is_there, check_jobs_go_on
 
+RELEASE = Path(__file__).with_name("fixtures") / "version_0_1.sql"
 INSERT_OF_FIRST = """
     INSERT INTO jobs (id, queue, priority, lane, due_at, start_by, unique_key, schedule_id,
                       occurrence, overlap, spec)
@@ -24,8 +27,8 @@ INSERT_OF_FIRST = """
 
 
 async def insert(url: str, sql: str, rows: Sequence[Row]) -> None:
-    pool = pool_of(read_place(url), 1)
-    async with pool.lend() as db:
+    pool = pool_of(parse_dsn(url), 1)
+    async with pool.borrow() as db:
         await Transaction(db).insert(sql, rows)
     await pool.close()
 
@@ -61,11 +64,33 @@ async def test_jobs_of_the_first_version_go_on(monkeypatch: pytest.MonkeyPatch) 
         await limit(store, concurrency=1)
         later = a_job(queue="slow", group="a")
         await store.enqueue([later])
-        taken = await claimed(store)
+        taken = await claim_jobs(store)
         assert ids_of(taken) == [jobs[1].id, jobs[0].id]
-        assert [await stored(store, job) for job in taken] == list(taken)
-        lost = {job.id: job for job in await store.abandoned([], NOW, 10)}
+        assert [await stored_job(store, job) for job in taken] == list(taken)
+        lost = {job.id: job for job in await store.abandoned_jobs([], NOW, 10)}
         assert lost.keys() == set(ids_of(jobs))
         await end(store, lost[jobs[2].id], Lost("gone"))
-        assert ids_of(await claimed(store, limit=1)) == [jobs[2].id]
+        assert ids_of(await claim_jobs(store, limit=1)) == [jobs[2].id]
         await store.close()
+
+
+@pytest.fixture
+async def release() -> AsyncIterator[MysqlStore]:
+    """A database of version 0.1.0, as this version opens it."""
+    with database() as url:
+        text = RELEASE.read_text("utf-8")
+        if "MariaDB" not in execute(url, "SELECT VERSION()")[0][0]:
+            text = text.replace("utf8mb4_nopad_bin", "utf8mb4_0900_bin")
+        execute(url, *filter(str.strip, text.split(";\n")))
+        store = MysqlStore(url)
+        await store.open()
+        yield store
+        await store.close()
+
+
+async def test_jobs_of_version_0_1_go_on(release: MysqlStore) -> None:
+    await check_jobs_go_on(release)
+
+
+async def test_what_version_0_1_knew_besides_is_there(release: MysqlStore) -> None:
+    await check_history_is_there(release)

@@ -10,8 +10,8 @@ import pytest
 from onbeat.model.errors import Unavailable
 from onbeat.ports.store import Hint
 from onbeat.stores.mysql import hints
-from onbeat.stores.mysql.hints import Bell
-from onbeat.stores.mysql.place import read_place
+from onbeat.stores.mysql.dsn import parse_dsn
+from onbeat.stores.mysql.hints import HintSender
 from onbeat.stores.mysql.pool import pool_of
 from onbeat.stores.mysql.store import MysqlStore
 from onbeat.stores.sql import pool
@@ -35,10 +35,10 @@ async def test_a_call_that_is_cancelled_just_as_it_is_answered_ends(store: Mysql
             await asyncio.wait([worker])
 
 
-async def test_opening_that_is_cancelled_just_as_it_is_answered_ends(place: str) -> None:
+async def test_opening_that_is_cancelled_just_as_it_is_answered_ends(dsn: str) -> None:
     cancelled = 0
     for number in range(CANCELS):
-        store = MysqlStore(place)
+        store = MysqlStore(dsn)
         opening = asyncio.ensure_future(store.open())
         for _ in range(number):
             await asyncio.sleep(0)
@@ -67,14 +67,14 @@ class Steeple:
 
 async def test_a_bell_that_is_stopped_before_it_begins_is_not_waited_for() -> None:
     steeple = Steeple()
-    bell = Bell(steeple.ring)
-    bell.ring({Hint.JOBS})
+    bell = HintSender(steeple.ring)
+    bell.send({Hint.JOBS})
     (ringing,) = asyncio.all_tasks() - {asyncio.current_task()}
     ringing.cancel()
     async with asyncio.timeout(PATIENCE):
-        await bell.landed()
-        bell.ring({Hint.ENDED})
-        await bell.landed()
+        await bell.wait_until_sent()
+        bell.send({Hint.ENDED})
+        await bell.wait_until_sent()
     assert steeple.rung == [{Hint.JOBS, Hint.ENDED}]
 
 
@@ -82,33 +82,33 @@ async def test_a_bell_that_is_stuck_is_not_waited_for(monkeypatch: pytest.Monkey
     monkeypatch.setattr(hints, "CLOSE_SECONDS", 0.0)
     steeple = Steeple()
     steeple.is_stuck = True
-    bell = Bell(steeple.ring)
-    bell.ring({Hint.JOBS})
+    bell = HintSender(steeple.ring)
+    bell.send({Hint.JOBS})
     async with asyncio.timeout(PATIENCE):
-        await bell.landed()
+        await bell.wait_until_sent()
 
 
 async def test_what_is_rung_meanwhile_is_rung_together() -> None:
     steeple = Steeple()
-    bell = Bell(steeple.ring)
+    bell = HintSender(steeple.ring)
     for hint in Hint:
-        bell.ring({hint})
-    await bell.landed()
+        bell.send({hint})
+    await bell.wait_until_sent()
     assert steeple.rung == [set(Hint)]
 
 
 async def test_a_turn_that_comes_too_late_is_passed_on(
-    place: str, monkeypatch: pytest.MonkeyPatch
+    dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lenders = pool_of(read_place(place), 1)
+    lenders = pool_of(parse_dsn(dsn), 1)
 
     async def borrow() -> None:
-        async with lenders.lend():
+        async with lenders.borrow():
             pass
 
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(PATIENCE):
-        async with lenders.lend():
+        async with lenders.borrow():
             monkeypatch.setattr(pool, "WAIT_SECONDS", 0.0)
             late = loop.create_task(borrow())
             loop.call_soon(monkeypatch.setattr, pool, "WAIT_SECONDS", 2 * PATIENCE)
@@ -122,21 +122,21 @@ async def test_a_turn_that_comes_too_late_is_passed_on(
 
 
 async def test_a_loop_that_ends_during_the_close_is_not_waited_for(
-    place: str, monkeypatch: pytest.MonkeyPatch
+    dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = MysqlStore(place)
+    store = MysqlStore(dsn)
     await store.open()
-    held, asked, closed = threading.Event(), threading.Event(), threading.Event()
+    held, request, closed = threading.Event(), threading.Event(), threading.Event()
     ask = asyncio.run_coroutine_threadsafe
 
     def asking(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> Any:
         future = ask(work, loop)
-        asked.set()
+        request.set()
         return future
 
     def hold_then_stop(loop: asyncio.AbstractEventLoop) -> None:
         held.set()
-        asked.wait(PATIENCE)
+        request.wait(PATIENCE)
         loop.stop()
 
     def work() -> None:

@@ -25,11 +25,11 @@ BINARIES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/b
 @cache
 def base_url() -> str:
     """Of a database on which others can be created."""
-    asked = os.environ.get("ONBEAT_TEST_POSTGRES")
-    if asked:
-        return asked
-    found = next((url for url in RUNNING if answers(url)), None)
-    return found or shared_private()
+    request = os.environ.get("ONBEAT_TEST_POSTGRES")
+    if request:
+        return request
+    result = next((url for url in RUNNING if answers(url)), None)
+    return result or shared_private()
 
 
 def answers(url: str) -> bool:
@@ -52,11 +52,11 @@ def answers(url: str) -> bool:
 
 def shared_private() -> str:
     """A private server until the end of the process."""
-    place = contextlib.ExitStack()
+    dsn = contextlib.ExitStack()
     import atexit  # noqa: PLC0415  only where a server is started
 
-    atexit.register(place.close)
-    return place.enter_context(private_server()).url
+    atexit.register(dsn.close)
+    return dsn.enter_context(private_server()).url
 
 
 class Server:
@@ -80,6 +80,16 @@ class Server:
 
     def start(self) -> None:
         run("pg_ctl", "-D", str(self.data), "-w", "-s", "-l", str(self.folder / "log"), "start")
+
+    def stay_in_recovery(self) -> None:
+        """Start as one that replays its log, and lets nobody in, until it is stopped."""
+        self.write_conf("hot_standby = off", "restore_command = 'false'")
+        (self.data / "standby.signal").touch()
+        self.start()
+
+    def write_conf(self, *lines: str) -> None:
+        with (self.data / "postgresql.conf").open("a") as conf:
+            conf.write("\n".join(["", *lines, ""]))
 
     def stop(self, mode: str = "immediate") -> None:
         run("pg_ctl", "-D", str(self.data), "-w", "-s", "-m", mode, "stop")
@@ -122,22 +132,22 @@ def unprivileged() -> str:
 
 @cache
 def binaries() -> Path:
-    found = installed()
-    if found is None and os.geteuid() == 0:
+    result = installed()
+    if result is None and os.geteuid() == 0:
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         for words in (("update", "-qq"), ("install", "-qq", "-y", "postgresql")):
             subprocess.run(["apt-get", *words], check=True, env=environment)
-        found = installed()
-    assert found is not None, "install PostgreSQL, or name a server in ONBEAT_TEST_POSTGRES"
-    return found
+        result = installed()
+    assert result is not None, "install PostgreSQL, or name a server in ONBEAT_TEST_POSTGRES"
+    return result
 
 
 def installed() -> Path | None:
-    places = [place for form in BINARIES for place in Path("/").glob(form.removeprefix("/"))]
+    places = [dsn for form in BINARIES for dsn in Path("/").glob(form.removeprefix("/"))]
     on_path = shutil.which("initdb")
     if on_path:
         places.append(Path(on_path).resolve().parent)
-    return max((place for place in places if (place / "initdb").exists()), default=None)
+    return max((dsn for dsn in places if (dsn / "initdb").exists()), default=None)
 
 
 def free_port() -> int:
@@ -182,7 +192,8 @@ def with_schema(url: str, schema: str) -> str:
 
 TABLES = (
     "jobs", "finished", "attempts", "waits", "transitions", "schedules", "dispositions", "queues",
-    "workers", "meters", "turns", "dead_letters",
+    "cascades", "workers", "meters", "turns", "dead_letters", "secrets", "api_keys", "audit",
+    "idempotency_keys",
 )  # fmt: skip
 
 

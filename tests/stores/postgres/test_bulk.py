@@ -8,6 +8,7 @@ import asyncpg
 import msgspec
 import pytest
 
+from conditions import eventually
 from onbeat.model.errors import Invalid
 from onbeat.model.job import Job, JobState
 from onbeat.model.retry import RetryPolicy
@@ -15,20 +16,19 @@ from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget
 from onbeat.stores.postgres import settle
 from onbeat.stores.postgres.bulk import COPIED_MIN, ENDED_MAX, PIECE, copy_new, may_be_copied
 from onbeat.stores.postgres.connection import connect
-from onbeat.stores.postgres.place import read_place
+from onbeat.stores.postgres.dsn import parse_dsn
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.testing.build import HOUR, NOW, TICK, a_job
-from onbeat.testing.store_contract.acts import (
+from onbeat.testing.store_contract.steps import (
     a_settlement,
-    claimed,
+    claim_jobs,
     end,
-    ended,
     ids_of,
-    running,
-    stored,
+    run_and_end,
+    run_job,
+    stored_job,
 )
-from waiting import eventually
 
 MANY = 2 * PIECE + COPIED_MIN
 
@@ -60,18 +60,18 @@ async def test_a_job_of_many_is_stored_as_it_is(store: PostgresStore) -> None:
     answers = await store.enqueue(jobs)
     assert [(answer.id, answer.created) for answer in answers] == [(job.id, True) for job in jobs]
     assert await live(store) == len(jobs)
-    assert [await stored(store, job) for job in jobs[: len(FIELDS)]] == jobs[: len(FIELDS)]
+    assert [await stored_job(store, job) for job in jobs[: len(FIELDS)]] == jobs[: len(FIELDS)]
 
 
 async def test_many_that_were_stored_may_be_added_again(store: PostgresStore) -> None:
     jobs = many_jobs()
     # The one that is in the way stands last, when most has been sent.
-    last = await running(store, msgspec.structs.replace(jobs[-1], queue="default"))
+    last = await run_job(store, msgspec.structs.replace(jobs[-1], queue="default"))
     for _ in range(2):
         answers = await store.enqueue(jobs)
         assert [answer.id for answer in answers if answer.created] == ids_of(jobs)
         assert await live(store) == len(jobs)
-        assert await stored(store, last) == last
+        assert await stored_job(store, last) == last
 
 
 @pytest.mark.parametrize("ended_count", [1, ENDED_MAX + 1])
@@ -80,12 +80,12 @@ async def test_many_of_which_some_have_ended_may_be_added_again(
 ) -> None:
     jobs = [a_job() for _ in range(COPIED_MIN + ENDED_MAX)]
     await store.enqueue(jobs)
-    first = await claimed(store, limit=ended_count)
+    first = await claim_jobs(store, limit=ended_count)
     assert all(await store.settle([a_settlement(job) for job in first]))
     answers = await store.enqueue(jobs)
     assert [answer.id for answer in answers if answer.created] == ids_of(jobs)
     assert await live(store) == len(jobs) - ended_count
-    assert {(await stored(store, job)).state for job in first} == {JobState.SUCCEEDED}
+    assert {(await stored_job(store, job)).state for job in first} == {JobState.SUCCEEDED}
 
 
 async def test_what_has_ended_between_new_ids_is_not_in_their_way(store: PostgresStore) -> None:
@@ -93,14 +93,14 @@ async def test_what_has_ended_between_new_ids_is_not_in_their_way(store: Postgre
     half = COPIED_MIN // 2
     old = jobs[half:-half]
     await store.enqueue(old)
-    claim = await claimed(store, limit=len(old))
+    claim = await claim_jobs(store, limit=len(old))
     assert all(await store.settle([a_settlement(job) for job in claim]))
     await added_by_copy(store, [*jobs[:half], *jobs[-half:]])
 
 
 async def added_by_copy(store: PostgresStore, jobs: list[Job]) -> None:
     """Straight by that way: nothing in its answers tells by which way jobs were added."""
-    db: Any = await connect(read_place(store.url))
+    db: Any = await connect(parse_dsn(store.url))
     try:
         await db.execute("BEGIN")
         assert await copy_new(Transaction(db), jobs) == len(jobs)
@@ -120,13 +120,15 @@ WAITS_FOR_A_LOCK = """
 async def test_a_job_that_ends_while_it_is_added_again_is_not_added(
     store: PostgresStore, database: str
 ) -> None:
-    job = await running(store, a_job())
+    job = await run_job(store, a_job())
     jobs = [*many_jobs(COPIED_MIN), job]
-    ender: Any = await connect(read_place(database))
+    ender: Any = await connect(parse_dsn(database))
     watcher = await asyncpg.connect(database)
     try:
         await ender.execute("BEGIN")
-        moved = await settle.end_plain(Transaction(ender), [settle.settled(a_settlement(job))])
+        moved = await settle.end_plain(
+            Transaction(ender), [settle.prepare_settlement(a_settlement(job))]
+        )
         assert moved == [True]
         again = asyncio.create_task(store.enqueue(jobs))
 
@@ -141,7 +143,7 @@ async def test_a_job_that_ends_while_it_is_added_again_is_not_added(
         await watcher.close()
     assert all(answer.created for answer in answers)
     assert await live(store) == COPIED_MIN
-    assert (await stored(store, job)).state is JobState.SUCCEEDED
+    assert (await stored_job(store, job)).state is JobState.SUCCEEDED
 
 
 @pytest.mark.parametrize(
@@ -160,12 +162,12 @@ async def test_many_of_which_one_cannot_be_stored_are_refused_together(
 
 
 async def test_jobs_that_look_around_are_not_copied(store: PostgresStore) -> None:
-    job = await ended(store, a_job())
+    job = await run_and_end(store, a_job())
     plain = many_jobs(COPIED_MIN)
     for other in (a_job(unique="key"), a_job(after=(job.id,))):
         assert not may_be_copied([*plain, other])
     assert not may_be_copied(plain[1:])
-    first = await running(store, a_job(unique="key"))
+    first = await run_job(store, a_job(unique="key"))
     answers = await store.enqueue([*plain, a_job(unique="key")])
     assert (answers[-1].id, answers[-1].created) == (first.id, False)
     await end(store, first)

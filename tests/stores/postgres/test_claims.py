@@ -8,23 +8,29 @@ from typing import Any
 import asyncpg
 import pytest
 
+from conditions import eventually
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
 from onbeat.stores.postgres import claim
 from onbeat.stores.postgres.connection import connect
-from onbeat.stores.postgres.place import read_place
+from onbeat.stores.postgres.dsn import parse_dsn
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.testing.build import NOW, a_job
-from onbeat.testing.store_contract.acts import a_request, a_settlement, claimed, ids_of, stored
+from onbeat.testing.store_contract.steps import (
+    a_request,
+    a_settlement,
+    claim_jobs,
+    ids_of,
+    stored_job,
+)
 from stores.postgres.test_bulk import WAITS_FOR_A_LOCK
-from waiting import eventually
 
 
 @pytest.fixture
 async def stranger(database: str) -> AsyncIterator[Any]:
     """A connection with the store's settings, in a transaction that is taken back at the end."""
-    db: Any = await connect(read_place(database))
+    db: Any = await connect(parse_dsn(database))
     await db.execute("BEGIN")
     yield db
     await db.close()
@@ -33,8 +39,10 @@ async def stranger(database: str) -> AsyncIterator[Any]:
 LOCKS = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND locktype = 'advisory'"
 
 
-async def alone_or_not(db: Any, limit: int, *, may_be_alone: bool) -> claim.Bite:
-    return await claim.take(Transaction(db), (a_request(limit=limit), limit, 60, may_be_alone))
+async def alone_or_not(db: Any, limit: int, *, may_be_alone: bool) -> claim.ClaimBatch:
+    return await claim.take(
+        Transaction(db), a_request(limit=limit), limit, 60, may_be_alone=may_be_alone
+    )
 
 
 async def test_one_claimant_at_a_time_is_alone(
@@ -43,14 +51,14 @@ async def test_one_claimant_at_a_time_is_alone(
     jobs = [a_job() for _ in range(6)]
     await store.enqueue(jobs)
     first = await alone_or_not(stranger, 2, may_be_alone=True)
-    assert not first.is_crowded
-    other: Any = await connect(read_place(database))
+    assert not first.contended
+    other: Any = await connect(parse_dsn(database))
     try:
         # It does not wait for the first, nor for what that has taken.
         second = await alone_or_not(other, 2, may_be_alone=True)
     finally:
         await other.close()
-    assert second.is_crowded
+    assert second.contended
     assert [*ids_of(first.jobs), *ids_of(second.jobs)] == ids_of(jobs[:4])
 
 
@@ -60,7 +68,7 @@ async def test_one_that_reckons_with_others_does_not_keep_them_from_being_alone(
     await store.enqueue([a_job()])
     bite = await alone_or_not(stranger, 1, may_be_alone=False)
     assert len(bite.jobs) == 1
-    assert not bite.is_crowded
+    assert not bite.contended
     assert await stranger.fetchval(LOCKS, stranger.get_server_pid()) == 0
 
 
@@ -68,9 +76,9 @@ async def test_a_job_that_somebody_holds_is_left_out(store: PostgresStore, stran
     jobs = [a_job() for _ in range(5)]
     await store.enqueue(jobs)
     await stranger.fetch("SELECT 1 FROM jobs WHERE id = $1 FOR UPDATE", jobs[2].id)
-    assert ids_of(await claimed(store, limit=3)) == ids_of([jobs[0], jobs[1], jobs[3]])
+    assert ids_of(await claim_jobs(store, limit=3)) == ids_of([jobs[0], jobs[1], jobs[3]])
     await stranger.execute("COMMIT")
-    assert ids_of(await claimed(store)) == ids_of([jobs[2], jobs[4]])
+    assert ids_of(await claim_jobs(store)) == ids_of([jobs[2], jobs[4]])
 
 
 @pytest.fixture
@@ -85,7 +93,7 @@ async def claimed_after(stranger: Any, store: PostgresStore, database: str) -> S
     """Three jobs for a claimant that first waits for what the stranger then commits."""
     watcher = await asyncpg.connect(database)
     try:
-        work = asyncio.create_task(claimed(store, limit=3))
+        work = asyncio.create_task(claim_jobs(store, limit=3))
 
         async def is_waiting() -> bool:
             return bool(await watcher.fetchval(WAITS_FOR_A_LOCK))
@@ -131,7 +139,7 @@ async def test_claimants_that_all_take_themselves_to_be_alone_beside_cancels(
 
     async def take(number: int) -> None:
         one, worker = (store, other)[number % 2], WorkerId(f"worker-{number}")
-        while taken := await claimed(one, worker=worker, limit=20):
+        while taken := await claim_jobs(one, worker=worker, limit=20):
             given.extend(ids_of(taken))
             assert all(await one.settle([a_settlement(job) for job in taken]))
 
@@ -143,7 +151,7 @@ async def test_claimants_that_all_take_themselves_to_be_alone_beside_cancels(
     async with asyncio.timeout(60):
         await asyncio.gather(*(work(number) for work in (take, cancel) for number in range(4)))
     assert len(set(given)) == len(given), "a job was given out twice"
-    after = [await stored(store, job) for job in jobs]
+    after = [await stored_job(store, job) for job in jobs]
     ended = {job.id for job in after if job.state is JobState.SUCCEEDED}
     assert ended <= set(given)
     assert {job.state for job in after} == {JobState.SUCCEEDED, JobState.CANCELLED}

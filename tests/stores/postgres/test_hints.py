@@ -6,12 +6,12 @@ import time
 import asyncpg
 import pytest
 
+from conditions import eventually
 from onbeat.ports.store import Hint
+from onbeat.stores.postgres.dsn import parse_dsn
 from onbeat.stores.postgres.hints import NOTICE_SECONDS_MAX, Hints
-from onbeat.stores.postgres.place import read_place
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.testing.build import a_job
-from waiting import eventually
 
 
 class Ear:
@@ -112,13 +112,13 @@ def test_no_process_holds_the_lock_of_notifications_for_more_than_a_tenth_of_the
 ) -> None:
     at = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: at)
-    hints = Hints(read_place("postgresql://nobody@nowhere/nothing"))
+    hints = Hints(parse_dsn("postgresql://nobody@nowhere/nothing"))
     notice = hints.notice(Hint.JOBS)
     assert notice is not None
     assert notice[0] == "onbeat_hints"
     assert hints.notice(Hint.JOBS) is None, "while it is not told of"
     at += 0.002
-    hints.tell({Hint.JOBS}, {Hint.JOBS})
+    hints.notify({Hint.JOBS}, {Hint.JOBS})
     at += 0.017
     assert hints.notice(Hint.JOBS) is None
     at += 0.002
@@ -130,7 +130,7 @@ def test_a_notice_that_failed_holds_up_the_next_for_a_second(
 ) -> None:
     at = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: at)
-    hints = Hints(read_place("postgresql://nobody@nowhere/nothing"))
+    hints = Hints(parse_dsn("postgresql://nobody@nowhere/nothing"))
     hints.notice(Hint.JOBS)
     at += NOTICE_SECONDS_MAX - 0.1
     assert hints.notice(Hint.JOBS) is None

@@ -5,10 +5,12 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import asyncpg
 from msgspec.structs import replace
 
+from conditions import eventually
 from onbeat.model.errors import Invalid, Unavailable
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
@@ -16,20 +18,19 @@ from onbeat.model.outcome import Failed, Released
 from onbeat.model.page import JobFilter
 from onbeat.model.schedule import Overlap, ScheduleStatus
 from onbeat.model.worker import carrier_id
-from onbeat.ports.store import Sent
+from onbeat.ports.store import SentJobs
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.testing.build import HOUR, NOW, SECOND, a_job, a_plan, a_schedule, an_occurrence
-from onbeat.testing.store_contract.acts import (
+from onbeat.testing.store_contract.steps import (
     FAILURE,
     a_request,
     a_settlement,
-    claimed,
+    add_planned,
+    claim_jobs,
     ids_of,
-    planned,
-    running,
-    stored,
+    run_job,
+    stored_job,
 )
-from waiting import eventually
 
 THREADS = 4
 
@@ -97,7 +98,7 @@ async def test_claims_settlements_and_cancels_of_the_same_jobs(
             await one.cancel([random.choice(jobs).id], "by hand", NOW)
 
     await in_threads(work)
-    after = [await stored(store, job) for job in jobs]
+    after = [await stored_job(store, job) for job in jobs]
     assert {job.state for job in after} <= {JobState.FAILED, JobState.CANCELLED}
     attempts = Counter({job.id: len(await store.attempts(job.id)) for job in jobs})
     assert +attempts == Counter(ended), "an outcome was lost, or counted twice"
@@ -107,13 +108,13 @@ async def test_two_that_free_one_job_at_once_both_count(
     store: PostgresStore, other: PostgresStore
 ) -> None:
     for _ in range(20):
-        first, second = await running(store, a_job()), await running(store, a_job())
+        first, second = await run_job(store, a_job()), await run_job(store, a_job())
         last = a_job(after=(first.id, second.id))
         await store.enqueue([last])
         await asyncio.gather(
             store.settle([a_settlement(first)]), other.settle([a_settlement(second)])
         )
-        assert (await stored(store, last)).blocked_by == 0
+        assert (await stored_job(store, last)).blocked_by == 0
         await store.cancel([last.id], "done", NOW)
 
 
@@ -121,16 +122,16 @@ async def test_whoever_begins_to_wait_for_a_job_that_ends_is_not_forgotten(
     store: PostgresStore, other: PostgresStore
 ) -> None:
     for number in range(40):
-        first = await running(store, a_job())
+        first = await run_job(store, a_job())
         last = a_job(after=(first.id,))
         outcome = FAILURE if number % 2 else None
         word = a_settlement(first, outcome) if outcome else a_settlement(first)
         await asyncio.gather(store.settle([word]), other.enqueue([last]))
-        told = await stored(store, last)
+        answer = await stored_job(store, last)
         if outcome:
-            assert told.state is JobState.CANCELLED
+            assert answer.state is JobState.CANCELLED
         else:
-            assert (told.state, told.blocked_by) == (JobState.WAITING, 0)
+            assert (answer.state, answer.blocked_by) == (JobState.WAITING, 0)
             await store.cancel([last.id], "done", NOW)
 
 
@@ -144,7 +145,9 @@ async def test_unique_keys_in_any_order(store: PostgresStore, other: PostgresSto
             jobs = [a_job(unique=key) for key in random.sample(keys, len(keys))]
             answers = await one.enqueue(jobs)
             created.update(
-                job.unique or "" for job, told in zip(jobs, answers, strict=True) if told.created
+                job.unique or ""
+                for job, answer in zip(jobs, answers, strict=True)
+                if answer.created
             )
 
     await in_threads(race)
@@ -156,7 +159,7 @@ async def test_several_planners_plan_each_occurrence_once(
 ) -> None:
     schedules = [a_schedule() for _ in range(10)]
     for schedule in schedules:
-        await planned(store, schedule)
+        await add_planned(store, schedule)
 
     async def plan(number: int) -> None:
         one = (store, other)[number % 2]
@@ -179,7 +182,7 @@ async def test_several_claimants_keep_an_overlap_rule(
     schedules = [a_schedule(overlap=Overlap.WAIT) for _ in range(4)]
     for schedule in schedules:
         jobs = [an_occurrence(schedule, NOW - number * SECOND) for number in range(6)]
-        await planned(store, schedule, *jobs)
+        await add_planned(store, schedule, *jobs)
     busy: Counter[str] = Counter()
     ran: Counter[str] = Counter()
 
@@ -204,7 +207,7 @@ async def test_a_pause_is_not_missed_by_jobs_planned_at_the_same_time(
 ) -> None:
     for _ in range(10):
         schedule = a_schedule()
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         paused = replace(schedule, status=ScheduleStatus.PAUSED, version=2)
         job = an_occurrence(schedule, NOW)
         by_hand = a_job(schedule_id=schedule.id)
@@ -213,14 +216,14 @@ async def test_a_pause_is_not_missed_by_jobs_planned_at_the_same_time(
             other.update_schedule(paused, None, NOW),
             other.enqueue([by_hand]),
         )
-        assert await claimed(store) == ()
+        assert await claim_jobs(store) == ()
 
 
 async def test_of_several_that_start_a_carried_job_one_gets_it(
     store: PostgresStore, other: PostgresStore
 ) -> None:
     await store.enqueue([a_job() for _ in range(100)])
-    jobs = await claimed(store, worker=carrier_id("1"))
+    jobs = await claim_jobs(store, worker=carrier_id("1"))
     leases = [(job.id, job.token) for job in jobs]
     workers = [WorkerId(f"worker-{number}") for number in range(4)]
     # Each asks twice, as one does that missed the answer.
@@ -234,19 +237,19 @@ async def test_of_several_that_start_a_carried_job_one_gets_it(
     assert got[:4] == got[4:], "who repeats hears the same"
     assert sorted(id for ids in got[:4] for id in ids) == ids_of(jobs)
     for worker, ids in zip(workers, got[:4], strict=True):
-        assert {one.job_id for one in await store.held(worker)} == ids
+        assert {held_lease.job_id for held_lease in await store.held_leases(worker)} == ids
 
 
 async def test_what_several_senders_send_at_once_is_stored_once(
     store: PostgresStore, other: PostgresStore
 ) -> None:
-    senders = [await running(store, a_job()) for _ in range(8)]
+    senders = [await run_job(store, a_job()) for _ in range(8)]
     made = {sender.id: tuple(a_job(due_at=NOW + HOUR) for _ in range(50)) for sender in senders}
 
     async def send(number: int) -> None:
         one, sender = (store, other)[number % 2], senders[number % 8]
-        sent = Sent(sender=sender.id, token=sender.token, jobs=made[sender.id])
-        assert list(await one.send_from([sent])) == [True]
+        sent = SentJobs(sender=sender.id, token=sender.token, jobs=made[sender.id])
+        assert list(await one.enqueue_from([sent])) == [True]
 
     await asyncio.gather(*(send(number) for number in range(32)))
     assert (await store.stats(NOW)).jobs["waiting"] == 8 * 50
@@ -267,15 +270,15 @@ class Patient:
         self.store = store
         self.answered = 0
 
-    async def ask(self, verb, *asked):
+    async def ask(self, verb: Callable[..., Any], *asked: list[Job]) -> Any:
         while True:
             try:
-                found = await verb(*asked)
+                result = await verb(*asked)
             except Unavailable:
                 await asyncio.sleep(random.random() * 0.02)
             else:
                 self.answered += 1
-                return found
+                return result
 
     async def enqueue(self, jobs: list[Job]) -> None:
         for job in jobs:
@@ -286,7 +289,7 @@ class Patient:
         while (await self.ask(self.store.stats, NOW)).jobs["succeeded"] < count:
             claim = await self.ask(self.store.claim, request)
             # An answer that was lost leaves leases that nobody knows of: they are handed back.
-            strays = await self.ask(self.store.abandoned, [worker], NOW, 100)
+            strays = await self.ask(self.store.abandoned_jobs, [worker], NOW, 100)
             for job in {one.id: one for one in (*claim.jobs, *strays)}.values():
                 await self.ask(self.store.settle, [a_settlement(job)])
 

@@ -4,17 +4,18 @@ import asyncio
 import random
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from conditions import eventually
 from onbeat.model.errors import Unavailable
-from onbeat.model.ids import WorkerId
+from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import JobState
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.testing.build import NOW, a_job, a_worker
-from onbeat.testing.store_contract.acts import a_request, a_settlement, stored
+from onbeat.testing.store_contract.steps import a_request, a_settlement, stored_job
 from stores.postgres import server
-from waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def private() -> Iterator[server.Server]:
         yield private
 
 
-async def patient(ask, *asked):
+async def patient(ask: Any, *asked: Any) -> Any:
     """Repeats until it is answered; what is stored already may be asked for again."""
     while True:
         try:
@@ -50,7 +51,7 @@ class Load:
         request = a_request(worker=WorkerId("worker"), limit=20)
         while not self.is_stopping or await self.waiting():
             claim = await patient(self.store.claim, request)
-            strays = await patient(self.store.abandoned, [request.worker], NOW, 100)
+            strays = await patient(self.store.abandoned_jobs, [request.worker], NOW, 100)
             for job in {one.id: one for one in (*claim.jobs, *strays)}.values():
                 await patient(self.store.settle, [a_settlement(job)])
 
@@ -79,9 +80,9 @@ async def test_a_restart_under_load_loses_nothing(private: server.Server) -> Non
     load.is_stopping = True
     async with asyncio.timeout(30):
         await asyncio.gather(*running)
-    jobs = [await store.job(id) for id in load.accepted]
+    jobs = [await store.job(JobId(id)) for id in load.accepted]
     assert {job and job.state for job in jobs} == {JobState.SUCCEEDED}
-    assert {len(await store.attempts(id)) for id in load.accepted} == {1}
+    assert {len(await store.attempts(JobId(id))) for id in load.accepted} == {1}
     await store.close()
 
 
@@ -90,20 +91,20 @@ async def test_a_beat_is_answered_while_every_connection_is_busy(private: server
     await store.open()
     job = a_job()
     await store.enqueue([job])
-    site = store._home
-    assert site is not None
+    connections = store._home_connections
+    assert connections is not None
     released = asyncio.Event()
 
-    async def hold(transaction, _):
+    async def hold(transaction: Any) -> None:
         await transaction.value("SELECT 1")
         await released.wait()
 
-    held = asyncio.ensure_future(site.ask(hold, None))
+    held = asyncio.ensure_future(connections.run(hold))
     async with asyncio.timeout(10):
-        assert list(await store.beat(a_worker())) == []
+        assert list(await store.heartbeat(a_worker())) == []
     released.set()
     await held
-    assert await stored(store, job) == job
+    assert await stored_job(store, job) == job
     await store.close()
 
 
@@ -120,7 +121,7 @@ def test_a_thread_with_a_loop_of_its_own_is_served_by_the_annex(private: server.
         await store.close()
 
     async def elsewhere() -> None:
-        heard.append(await store.beat(a_worker()))
+        heard.append(await store.heartbeat(a_worker()))
 
     asyncio.run(home())
     assert heard == [[]]

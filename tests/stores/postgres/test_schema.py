@@ -5,7 +5,8 @@ import json
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -14,19 +15,30 @@ import pytest
 
 from onbeat.model.errors import Misconfigured, Unavailable
 from onbeat.model.outcome import Released
-from onbeat.ports.store import Sent
+from onbeat.ports.store import SentJobs
 from onbeat.stores.postgres import leases, settle
 from onbeat.stores.postgres.claim import CLAIM_FROM_ALL
 from onbeat.stores.postgres.connection import connect
+from onbeat.stores.postgres.dsn import parse_dsn
+from onbeat.stores.postgres.fan_out import enqueue_from, prepare_batch
 from onbeat.stores.postgres.migrate import migrations
-from onbeat.stores.postgres.place import read_place
-from onbeat.stores.postgres.sending import send_from, sending
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import instant, micros
 from onbeat.testing.build import DAY, HOUR, NOW, a_job
-from onbeat.testing.store_contract.acts import FAILURE, WORKER, claimed, end, ended, running, stored
+from onbeat.testing.store_contract.steps import (
+    FAILURE,
+    WORKER,
+    claim_jobs,
+    end,
+    run_and_end,
+    run_job,
+    stored_job,
+)
 from stores.postgres import server
+from stores.version_0_1 import check_history_is_there, check_jobs_go_on
+
+RELEASE = Path(__file__).with_name("fixtures") / "version_0_1.sql"
 
 
 async def ask(database: str, sql: str, *values: object) -> Any:
@@ -39,7 +51,7 @@ async def ask(database: str, sql: str, *values: object) -> Any:
 
 OPENER = """
 import asyncio, sys
-from onbeat.stores.postgres.sending import send_from, sending
+from onbeat.stores.postgres.fan_out import enqueue_from, prepare_batch
 from onbeat.stores.postgres.store import PostgresStore
 
 async def main():
@@ -95,14 +107,37 @@ async def test_a_store_of_the_first_schema_goes_on(store: PostgresStore, databas
     await db.close()
     old = PostgresStore(server.with_schema(database, "old"))
     await old.open()
-    (held,) = await old.held(WORKER)
+    (held,) = await old.held_leases(WORKER)
     before = await old.job(held.job_id)
     assert before is not None
-    assert len(await claimed(old)) == 3
+    assert len(await claim_jobs(old)) == 3
     await end(old, before)
     assert (await old.stats(NOW)).jobs["succeeded"] == 1
     assert [(queue.name, queue.paused) for queue in await old.queues(NOW)][1:] == [("shut", True)]
     await old.close()
+
+
+@pytest.fixture
+async def release(store: PostgresStore, database: str) -> AsyncIterator[PostgresStore]:
+    """A schema of version 0.1.0, as this version opens it."""
+    await store.close()
+    await ask(database, "DROP SCHEMA onbeat CASCADE")
+    db = await asyncpg.connect(database)
+    await db.execute(RELEASE.read_text("utf-8"))
+    await db.close()
+    release = PostgresStore(database)
+    await release.open()
+    yield release
+    await release.close()
+    await ask(database, "DROP SCHEMA onbeat CASCADE")
+
+
+async def test_jobs_of_version_0_1_go_on(release: PostgresStore) -> None:
+    await check_jobs_go_on(release)
+
+
+async def test_what_version_0_1_knew_besides_is_there(release: PostgresStore) -> None:
+    await check_history_is_there(release)
 
 
 async def test_a_newer_schema_is_refused(store: PostgresStore, database: str) -> None:
@@ -118,7 +153,7 @@ async def test_schemas_do_not_see_each_other(store: PostgresStore, database: str
     other = PostgresStore(server.with_schema(database, "elsewhere"))
     await other.open()
     await store.enqueue([a_job()])
-    assert await claimed(other) == ()
+    assert await claim_jobs(other) == ()
     await other.close()
 
 
@@ -146,7 +181,7 @@ def test_a_schema_that_would_need_quotes_is_refused(schema: str) -> None:
 
 async def rows_read(database: str, lanes: Sequence[str], *, alone: bool) -> tuple[int, int]:
     """Pages touched, and rows looked at, by one claim of ten."""
-    db: Any = await connect(read_place(database))
+    db: Any = await connect(parse_dsn(database))
     try:
         await db.execute("BEGIN")
         plan = await db.fetchval(
@@ -215,7 +250,7 @@ async def test_rows_of_leases_are_found_by_their_ids_whatever_statistics_say(
     await store.enqueue([a_job() for _ in range(500)])
     # Taken while nothing runs: by them, looking through all that runs costs nothing.
     await ask(database, "ANALYZE onbeat.jobs")
-    db: Any = await connect(read_place(database))
+    db: Any = await connect(parse_dsn(database))
     try:
         sql = BY_ID[statement]
         nulls = ", ".join("NULL" for _ in set(re.findall(r"\$\d+", sql)))
@@ -236,7 +271,7 @@ def an_id_of(day: int, number: int) -> str:
 
 async def changes_in_place(database: str, work: Callable[[Transaction], Awaitable[object]]) -> bool:
     """Whether all that it changes of jobs stays in its page, so that no index is written."""
-    db: Any = await connect(read_place(database))
+    db: Any = await connect(parse_dsn(database))
     try:
         await db.execute("BEGIN")
         await work(Transaction(db))
@@ -254,12 +289,14 @@ async def changes_in_place(database: str, work: Callable[[Transaction], Awaitabl
 
 
 async def test_renewals_and_cursors_touch_no_index(store: PostgresStore, database: str) -> None:
-    job = await running(store, a_job(), lease=HOUR)
+    job = await run_job(store, a_job(), lease=HOUR)
     assert await changes_in_place(
         database, lambda transaction: leases.renew(transaction, [(job.id, job.token, 1)])
     )
-    sent = sending(Sent(sender=job.id, token=job.token, jobs=(), cursor=msgspec.Raw(b"7")))
-    assert await changes_in_place(database, lambda transaction: send_from(transaction, [sent]))
+    sent = prepare_batch(
+        SentJobs(sender=job.id, token=job.token, jobs=(), cursor=msgspec.Raw(b"7"))
+    )
+    assert await changes_in_place(database, lambda transaction: enqueue_from(transaction, [sent]))
 
 
 async def partitions(database: str) -> list[str]:
@@ -284,24 +321,24 @@ def name_of_day(day: int) -> str:
 
 
 async def test_there_are_partitions_for_the_days_ahead(store: PostgresStore, database: str) -> None:
-    found = await partitions(database)
-    assert {name_of_day(day) for day in range(8)} <= set(found)
+    result = await partitions(database)
+    assert {name_of_day(day) for day in range(8)} <= set(result)
 
 
 async def test_a_job_that_ends_goes_to_the_day_of_its_id(
     store: PostgresStore, database: str
 ) -> None:
-    job = await ended(store, a_job(id=an_id_of(0, 1)))
+    job = await run_and_end(store, a_job(id=an_id_of(0, 1)))
     assert await place_of(database, job.id) == name_of_day(0)
 
 
 async def test_a_day_that_is_over_goes_at_once(store: PostgresStore, database: str) -> None:
     at = instant(int((time.time() - 3_600) * 1_000_000))
     jobs = [a_job(id=an_id_of(-1, number), due_at=at, created_at=at) for number in range(5)]
-    failed, tried, *plain = [await running(store, job, now=at) for job in jobs]
+    failed, tried, *plain = [await run_job(store, job, now=at) for job in jobs]
     await end(store, failed, FAILURE, at)
     await end(store, tried, Released(), at)
-    (tried,) = await claimed(store, now=at)
+    (tried,) = await claim_jobs(store, now=at)
     for job in (tried, *plain):
         await end(store, job, now=at)
     assert await place_of(database, plain[0].id) == name_of_day(-1)
@@ -311,7 +348,7 @@ async def test_a_day_that_is_over_goes_at_once(store: PostgresStore, database: s
     assert await store.job(plain[0].id) is None
     assert list(await store.attempts(tried.id)) == []
     # What is kept longer has moved, and goes when its own time is over.
-    assert (await stored(store, failed)).error == "it broke"
+    assert (await stored_job(store, failed)).error == "it broke"
     assert await place_of(database, failed.id) == "onbeat.finished_rest"
     assert len(await store.attempts(failed.id)) == 1
     assert await store.prune(**{**keep, "failed_before": at + DAY}) == 1
@@ -319,17 +356,17 @@ async def test_a_day_that_is_over_goes_at_once(store: PostgresStore, database: s
 
 
 async def test_a_day_that_is_still_kept_stays(store: PostgresStore, database: str) -> None:
-    job = await ended(store, a_job(id=an_id_of(0, 2)))
+    job = await run_and_end(store, a_job(id=an_id_of(0, 2)))
     now = instant(int(time.time() * 1_000_000))
     await store.prune(finished_before=now - DAY, failed_before=now - DAY, limit=100)
     assert await store.job(job.id) == job
 
 
 async def test_the_doctor_looks_at_what_durability_rests_on(store: PostgresStore) -> None:
-    found = {finding.name: finding for finding in await store.doctor()}
+    result = {finding.name: finding for finding in await store.doctor()}
     assert {
         "server version", "fsync", "full page writes", "synchronous commit", "autovacuum",
         "encoding", "oldest snapshot", "clock offset", "connections", "schema", "commit",
-    } == set(found)  # fmt: skip
-    assert found["schema"].ok
-    assert found["clock offset"].ok
+    } == set(result)  # fmt: skip
+    assert result["schema"].ok
+    assert result["clock offset"].ok

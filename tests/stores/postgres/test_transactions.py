@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import asyncpg
 
+from conditions import eventually
 from onbeat import Onbeat
 from onbeat.stores.postgres.connection import connect
-from onbeat.stores.postgres.place import read_place
+from onbeat.stores.postgres.dsn import parse_dsn
 from onbeat.stores.postgres.store import PostgresStore
-from waiting import eventually
 
 OPEN_SINCE = """
     SELECT count(*) FROM pg_stat_activity
@@ -41,14 +41,14 @@ async def test_no_transaction_of_ours_is_open_while_a_handler_runs(
         await eventually(nothing_is_open_since, "what was open when the handler began has ended")
     finally:
         leave.set()
-        await beat.close()
+        await beat.aclose()
         await other.close()
 
 
 async def test_sessions_have_bounds_for_statements_locks_and_idle_transactions(
     store: PostgresStore, database: str
 ) -> None:
-    db = await connect(read_place(database))
+    db = await connect(parse_dsn(database))
     try:
         for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
             milliseconds = await db.fetchval(

@@ -7,7 +7,7 @@ import sys
 from onbeat.ports.store import ClaimRequest
 from onbeat.stores.sqlite.store import SqliteStore
 from onbeat.testing.build import NOW, a_job
-from onbeat.testing.store_contract.acts import WORKER, a_settlement
+from onbeat.testing.store_contract.steps import WORKER, a_settlement
 
 
 async def main(path: str, prefix: str) -> None:

@@ -10,10 +10,10 @@ from onbeat.model.ids import WorkerId
 from onbeat.model.outcome import Released
 from onbeat.model.queue import Limits, Rate
 from onbeat.model.worker import remote_id
-from onbeat.rules.turns import KEPT
+from onbeat.rules.fairness import KEPT
 from onbeat.stores.sqlite.store import SqliteStore
 from onbeat.testing.build import HOUR, MINUTE, NOW, a_job
-from onbeat.testing.store_contract.acts import a_request, a_settlement
+from onbeat.testing.store_contract.steps import a_request, a_settlement
 
 FEW = 10
 MANY = 2_000
@@ -55,9 +55,9 @@ async def test_a_claim_does_not_grow_with_jobs_due_later(store: SqliteStore) -> 
 
 
 async def test_a_claim_does_not_grow_with_a_line_that_it_may_not_take(store: SqliteStore) -> None:
-    await store.enqueue([a_job("unheard of") for _ in range(FEW)])
+    await store.enqueue([a_job("unknown") for _ in range(FEW)])
     before = await steps_of_claim(store)
-    await store.enqueue([a_job("unheard of") for _ in range(MANY)])
+    await store.enqueue([a_job("unknown") for _ in range(MANY)])
     assert await steps_of_claim(store) <= before * MARGIN
 
 
@@ -117,14 +117,14 @@ async def test_turns_that_were_long_ago_are_forgotten(store: SqliteStore) -> Non
     await store.claim(a_request(limit=2))
     db = store._writer._db
     assert db is not None
-    db.execute("UPDATE turns SET turn = turn + ? WHERE grp = 'new'", (KEPT,))
+    db.execute("UPDATE onbeat_turns SET turn = turn + ? WHERE grp = 'new'", (KEPT,))
     await store.claim(a_request(limit=1))
-    assert db.execute("SELECT grp FROM turns").fetchall() == [("new",)]
+    assert db.execute("SELECT grp FROM onbeat_turns").fetchall() == [("new",)]
 
 
 async def test_looking_for_lost_jobs_does_not_grow_with_timed_leases(store: SqliteStore) -> None:
     async def look() -> None:
-        assert list(await store.abandoned([], NOW, 10)) == []
+        assert list(await store.abandoned_jobs([], NOW, 10)) == []
 
     async def lease(count: int) -> None:
         await store.enqueue([a_job() for _ in range(count)])
@@ -169,3 +169,21 @@ async def test_statements_are_not_planned_anew_for_new_values(store: SqliteStore
         assert len((await store.claim(request)).jobs) == 1
         seen.append(plans)
     assert 0 < seen[0] == seen[-1]
+
+
+@pytest.mark.parametrize("shape", ["chain", "star"])
+async def test_the_cancel_of_dependents_costs_the_same_for_each(
+    store: SqliteStore, shape: str
+) -> None:
+    async def steps_of_cancel(count: int) -> int:
+        async def cancel() -> None:
+            jobs = [a_job()]
+            for _ in range(count):
+                jobs.append(a_job(after=(jobs[-1 if shape == "chain" else 0].id,)))
+            await store.enqueue(jobs)
+            (cancelled,) = await store.cancel([jobs[0].id], "by hand", NOW)
+            assert cancelled is not None
+
+        return await steps_of(store._writer._db, cancel)
+
+    assert await steps_of_cancel(1_000) <= 2 * MARGIN * await steps_of_cancel(500)

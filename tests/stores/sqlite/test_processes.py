@@ -27,24 +27,24 @@ async def started(path: str, prefix: str) -> Process:
 async def acknowledged(process: Process, lines: int) -> list[str]:
     """What it said until it was killed after so many lines."""
     assert process.stdout is not None
-    said = [await process.stdout.readline() for _ in range(lines)]
+    fields = [await process.stdout.readline() for _ in range(lines)]
     process.send_signal(signal.SIGKILL)
-    said += (await process.stdout.read()).splitlines(keepends=True)
+    fields += (await process.stdout.read()).splitlines(keepends=True)
     await process.wait()
     # A line that was cut short is no acknowledgement.
-    return [line.decode().strip() for line in said if line.endswith(b"\n")]
+    return [line.decode().strip() for line in fields if line.endswith(b"\n")]
 
 
 async def test_nothing_acknowledged_is_lost_when_processes_are_killed(
     store: SqliteStore, path: str
 ) -> None:
-    said: list[str] = []
+    message: list[str] = []
     for round_ in range(KILLS):
         pair = [await started(path, f"{round_}-{number}") for number in range(2)]
         for lines in await asyncio.gather(*(acknowledged(one, 60 + 35 * round_) for one in pair)):
-            said += lines
-    assert sum(line.startswith("enqueued ") for line in said) >= KILLS * 60
-    for line in said:
+            message += lines
+    assert sum(line.startswith("enqueued ") for line in message) >= KILLS * 60
+    for line in message:
         verb, id = line.split(" ")
         job = await store.job(JobId(id))
         assert job is not None, f"{id} was acknowledged and is gone"
@@ -68,11 +68,11 @@ async def test_another_process_is_heard(store: SqliteStore, path: str) -> None:
 
 async def test_many_processes_may_create_one_file(path: str) -> None:
     processes = [await started(path, str(number)) for number in range(6)]
-    said = await asyncio.gather(*(acknowledged(process, 5) for process in processes))
+    fields = await asyncio.gather(*(acknowledged(process, 5) for process in processes))
     store = SqliteStore(path)
     await store.open()
     assert (await store.stats(NOW)).jobs["waiting"] >= 0
-    for lines in said:
+    for lines in fields:
         assert all([await store.job(JobId(line.split(" ")[1])) for line in lines])
     await store.close()
 

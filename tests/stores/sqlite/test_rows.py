@@ -2,13 +2,12 @@
 
 from onbeat.model.job import Job
 from onbeat.model.schedule import Schedule
-from onbeat.stores.sqlite.rows import Spec
-from onbeat.stores.sqlite.schedules import ScheduleSpec
+from onbeat.stores.sqlite.rows import ScheduleSpec, Spec
 
 IN_COLUMNS_OF_JOBS = {
     *("id", "due_at", "start_by", "state", "reason", "blocked_by", "token", "worker", "attempt"),
     *("lost", "released", "started_at", "finished_at", "cancel_reason", "result", "error"),
-    *("progress", "lease_until", "cursor"),
+    *("progress", "lease_until", "cursor", "suspicion"),
 }
 IN_COLUMNS_OF_SCHEDULES = {"planned_through", "plan_at", "status", "version"}
 

@@ -20,30 +20,30 @@ OFFSET_COMMIT: Final = 8
 
 def library() -> ctypes.CDLL:
     (file,) = LIBRARIES.glob("librdkafka-*")
-    found = ctypes.CDLL(str(file))
+    result = ctypes.CDLL(str(file))
     pointer, text, number = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32
-    found.rd_kafka_conf_new.restype = pointer
-    found.rd_kafka_conf_set.argtypes = [pointer, text, text, text, ctypes.c_size_t]
-    found.rd_kafka_new.restype = pointer
-    found.rd_kafka_new.argtypes = [ctypes.c_int, pointer, text, ctypes.c_size_t]
-    found.rd_kafka_destroy.argtypes = [pointer]
-    found.rd_kafka_mock_cluster_new.restype = pointer
-    found.rd_kafka_mock_cluster_new.argtypes = [pointer, ctypes.c_int]
-    found.rd_kafka_mock_cluster_destroy.argtypes = [pointer]
-    found.rd_kafka_mock_cluster_bootstraps.restype = text
-    found.rd_kafka_mock_cluster_bootstraps.argtypes = [pointer]
-    found.rd_kafka_mock_group_initial_rebalance_delay_ms.argtypes = [pointer, number]
-    found.rd_kafka_mock_topic_create.argtypes = [pointer, text, ctypes.c_int, ctypes.c_int]
-    found.rd_kafka_mock_topic_delete.argtypes = [pointer, text]
-    found.rd_kafka_mock_broker_set_down.argtypes = [pointer, number]
-    found.rd_kafka_mock_broker_set_up.argtypes = [pointer, number]
-    found.rd_kafka_mock_push_request_errors_array.argtypes = [
+    result.rd_kafka_conf_new.restype = pointer
+    result.rd_kafka_conf_set.argtypes = [pointer, text, text, text, ctypes.c_size_t]
+    result.rd_kafka_new.restype = pointer
+    result.rd_kafka_new.argtypes = [ctypes.c_int, pointer, text, ctypes.c_size_t]
+    result.rd_kafka_destroy.argtypes = [pointer]
+    result.rd_kafka_mock_cluster_new.restype = pointer
+    result.rd_kafka_mock_cluster_new.argtypes = [pointer, ctypes.c_int]
+    result.rd_kafka_mock_cluster_destroy.argtypes = [pointer]
+    result.rd_kafka_mock_cluster_bootstraps.restype = text
+    result.rd_kafka_mock_cluster_bootstraps.argtypes = [pointer]
+    result.rd_kafka_mock_group_initial_rebalance_delay_ms.argtypes = [pointer, number]
+    result.rd_kafka_mock_topic_create.argtypes = [pointer, text, ctypes.c_int, ctypes.c_int]
+    result.rd_kafka_mock_topic_delete.argtypes = [pointer, text]
+    result.rd_kafka_mock_broker_set_down.argtypes = [pointer, number]
+    result.rd_kafka_mock_broker_set_up.argtypes = [pointer, number]
+    result.rd_kafka_mock_push_request_errors_array.argtypes = [
         pointer,
         ctypes.c_int16,
         ctypes.c_size_t,
         ctypes.POINTER(ctypes.c_int),
     ]
-    return found
+    return result
 
 
 class Cluster:
@@ -79,10 +79,10 @@ class Cluster:
             self.cluster, request, len(codes), array
         )
 
-    async def cut(self) -> None:
+    async def disconnect(self) -> None:
         assert not self.library.rd_kafka_mock_broker_set_down(self.cluster, BROKER)
 
-    async def mend(self) -> None:
+    async def reconnect(self) -> None:
         assert not self.library.rd_kafka_mock_broker_set_up(self.cluster, BROKER)
 
     def url(self, **options: object) -> str:

@@ -6,7 +6,7 @@ import pytest
 from onbeat.app.brokers import open_broker
 from onbeat.ports.transport import Broker
 from onbeat.testing.broker_contract import BrokerContract, Traits
-from onbeat.testing.memory_line import MemoryLine
+from onbeat.testing.memory_broker_outage import MemoryBrokerLink
 
 
 class TestMemory(BrokerContract):
@@ -15,8 +15,8 @@ class TestMemory(BrokerContract):
         return f"memory://contract-{secrets.token_hex(4)}"
 
     @pytest.fixture
-    def line(self, url: str) -> MemoryLine:
-        return MemoryLine(url)
+    def link(self, url: str) -> MemoryBrokerLink:
+        return MemoryBrokerLink(url)
 
     @pytest.fixture
     async def broker(self, url: str) -> AsyncIterator[Broker]:

@@ -4,17 +4,26 @@ import asyncio
 import json
 import secrets
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 
+from conditions import eventually
 from fleet.conftest import Outside, speaking
 from onbeat import Onbeat, Options, message
 from onbeat.engine.runtime import RuntimeOptions
+from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.model.role import Role
-from onbeat.testing.memory_line import MemoryLine
-from onbeat.wire.work import REPLIES, RESULTS, SUBMIT, TOKEN_HEADER, run_queue, work_queue
-from waiting import eventually
+from onbeat.testing.memory_broker_outage import MemoryBrokerLink
+from onbeat.wire.broker_messages import (
+    REPLIES,
+    RESULTS,
+    SUBMIT,
+    TOKEN_HEADER,
+    run_queue,
+    work_queue,
+)
 
 
 @pytest.fixture
@@ -45,7 +54,7 @@ class Program:
         self.holds, self.goes_on = asyncio.Event(), asyncio.Event()
 
 
-async def ended(beat: Onbeat, id: str) -> Job:
+async def ended(beat: Onbeat, id: JobId) -> Job:
     async def end() -> Job | None:
         job = await beat.store.job(id)
         return job if job.is_final else None
@@ -59,24 +68,24 @@ async def submitted(outside: Outside, method: str, **params: object) -> str:
     return json.loads((await outside.next(REPLIES)).body)["result"]["id"]
 
 
-async def test_one_program_does_everything_over_it(url):
+async def test_one_program_does_everything_over_it(url: str) -> None:
     async with Program("memory://", url).beat as beat, speaking(url) as outside:
-        sent = await ended(beat, await submitted(outside, "double", number=21))
+        sent = await ended(beat, JobId(await submitted(outside, "double", number=21)))
         assert (sent.state, json.loads(bytes(sent.result))) == (JobState.SUCCEEDED, 42)
 
-        told = await beat.asend(message("events", "orders", {"order": 7}))
-        assert (await outside.next("orders")).id == told.id
-        assert (await ended(beat, told.id)).state is JobState.SUCCEEDED
+        response = await beat.asend(message("events", "orders", {"order": 7}))
+        assert (await outside.next("orders")).id == response.id
+        assert (await ended(beat, response.id)).state is JobState.SUCCEEDED
 
         exported = await submitted(outside, "export", objectID=23)
         call = await outside.next(work_queue("default"))
         answer = {"jsonrpc": "2.0", "result": "done", "id": json.loads(call.body)["id"]}
         await outside.say(RESULTS, answer, **{TOKEN_HEADER: call.headers[TOKEN_HEADER]})
-        done = await ended(beat, exported)
+        done = await ended(beat, JobId(exported))
         assert (done.state, json.loads(bytes(done.result))) == (JobState.SUCCEEDED, "done")
 
 
-async def test_a_job_goes_from_one_program_to_another_over_it(url, tmp_path):
+async def test_a_job_goes_from_one_program_to_another_over_it(url: str, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'onbeat.db'}"
     async with AsyncExitStack() as stack:
         giver = Program(store, url, frozenset(Role) - {Role.WORKER})
@@ -97,13 +106,13 @@ async def test_a_job_goes_from_one_program_to_another_over_it(url, tmp_path):
         assert await outside.broker.depth(run_queue("default")) == 0
 
 
-async def test_work_goes_on_while_it_is_away(url):
-    line = MemoryLine(url)
+async def test_work_goes_on_while_it_is_away(url: str) -> None:
+    link = MemoryBrokerLink(url)
     program = Program("memory://", url)
     async with program.beat, speaking(url) as outside:
-        await line.cut()
+        await link.disconnect()
         job = await program.double.asend(21)
         assert (await ended(program.beat, job.id)).state is JobState.SUCCEEDED
-        await line.mend()
+        await link.reconnect()
         back = await submitted(outside, "double", number=1)
-        assert (await ended(program.beat, back)).state is JobState.SUCCEEDED
+        assert (await ended(program.beat, JobId(back))).state is JobState.SUCCEEDED

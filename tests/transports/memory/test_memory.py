@@ -9,9 +9,9 @@ import pytest
 from onbeat.app.brokers import open_broker
 from onbeat.model.errors import Misconfigured, TooLarge, Unavailable
 from onbeat.ports.transport import Envelope
-from onbeat.testing.broker_contract.acts import an_envelope, bodies, collected, drained, envelopes
-from onbeat.testing.broker_contract.line import SLICE, Traits
-from onbeat.testing.memory_line import MemoryLine
+from onbeat.testing.broker_contract.broker_link import SLICE, Traits
+from onbeat.testing.broker_contract.steps import an_envelope, bodies, collect, drain, envelopes
+from onbeat.testing.memory_broker_outage import MemoryBrokerLink
 from onbeat.transports.memory_broker import MemoryBroker
 from onbeat.transports.memory_server import BYTES_MAX
 
@@ -33,40 +33,42 @@ def broker(url: str) -> MemoryBroker:
     "url",
     ["memory://", "memory://a/b", "memory://a?timeout=1", "memory://u:s3cret@a", "memory:a"],
 )
-def test_a_url_that_cannot_be_right_is_refused(url: str):
+def test_a_url_that_cannot_be_right_is_refused(url: str) -> None:
     with pytest.raises(Misconfigured, match="memory://NAME") as refused:
         open_broker(url)
     assert "s3cret" not in str(refused.value)
     assert refused.value.key == "transport"
 
 
-async def test_what_one_name_holds_another_does_not(url: str, broker: MemoryBroker):
+async def test_what_one_name_holds_another_does_not(url: str, broker: MemoryBroker) -> None:
     await broker.publish("jobs", envelopes(1))
     assert await MemoryBroker(f"{url}-b").depth("jobs") == 0
     assert await MemoryBroker(url).depth("jobs") == 1
 
 
-async def test_messages_come_in_order_and_again_in_order(broker: MemoryBroker):
+async def test_messages_come_in_order_and_again_in_order(broker: MemoryBroker) -> None:
     sent = envelopes(5)
     await broker.publish("jobs", sent)
     for _ in range(2):
-        async with broker.inbox("jobs", prefetch=3) as inbox:
-            got = await inbox.receive(5, 0)
+        async with broker.consumer("jobs", prefetch=3) as consumer:
+            got = await consumer.receive(5, 0)
         assert [one.body for one in got] == [one.body for one in sent[:3]]
 
 
-async def test_a_server_that_is_full_takes_nothing_until_there_is_room(broker: MemoryBroker):
+async def test_a_server_that_is_full_takes_nothing_until_there_is_room(
+    broker: MemoryBroker,
+) -> None:
     fit = BYTES_MAX // len(LARGE) - 1  # what surrounds a body takes room, too
     await broker.publish("jobs", [an_envelope(LARGE)] * fit)
     with pytest.raises(Unavailable, match="is full"):
         await broker.publish("others", [an_envelope(LARGE)])
     await broker.ping()
-    async with broker.inbox("jobs", prefetch=1) as inbox:
-        held = await inbox.receive(1, 0)
+    async with broker.consumer("jobs", prefetch=1) as consumer:
+        held = await consumer.receive(1, 0)
         with pytest.raises(Unavailable, match="is full"):
             await broker.publish("others", [an_envelope(LARGE)])
-        await inbox.acknowledge(held)
-        await inbox.acknowledge(held)
+        await consumer.acknowledge(held)
+        await consumer.acknowledge(held)
         await broker.publish("others", [an_envelope(LARGE)])
         with pytest.raises(Unavailable, match="is full"):
             await broker.publish("others", [an_envelope(LARGE)])
@@ -74,7 +76,7 @@ async def test_a_server_that_is_full_takes_nothing_until_there_is_room(broker: M
     await broker.publish("others", [an_envelope(LARGE)] * (fit - 1))
 
 
-async def test_headers_and_many_small_messages_are_bounded_too(broker: MemoryBroker):
+async def test_headers_and_many_small_messages_are_bounded_too(broker: MemoryBroker) -> None:
     wide = [Envelope(id="1", body=b"", headers={"n": "x" * 90_000})]
     with pytest.raises(Unavailable, match="is full"):
         await broker.publish("jobs", wide * (BYTES_MAX // 90_000 + 1))
@@ -84,51 +86,51 @@ async def test_headers_and_many_small_messages_are_bounded_too(broker: MemoryBro
     await broker.purge("jobs")
 
 
-async def test_headers_that_are_too_large_are_refused(broker: MemoryBroker):
+async def test_headers_that_are_too_large_are_refused(broker: MemoryBroker) -> None:
     with pytest.raises(TooLarge) as refused:
         await broker.publish("jobs", [Envelope(id="1", body=b"", headers={"n": "ß" * 50_001})])
     assert refused.value.field == "headers"
 
 
-async def test_a_message_is_what_it_was_when_it_was_published(broker: MemoryBroker):
+async def test_a_message_is_what_it_was_when_it_was_published(broker: MemoryBroker) -> None:
     headers = {"shop": "north"}
     await broker.publish("jobs", [Envelope(id="1", body=b"", headers=headers)])
     headers["shop"] = "south"
-    async with broker.inbox("jobs", prefetch=1) as inbox:
-        (got,) = await inbox.receive(1, 0)
+    async with broker.consumer("jobs", prefetch=1) as consumer:
+        (got,) = await consumer.receive(1, 0)
         got.headers["shop"] = "west"
-    (again,) = await drained(broker, "jobs", 1, TRAITS)
+    (again,) = await drain(broker, "jobs", 1, TRAITS)
     assert again.headers == {"shop": "north"}
 
 
-async def test_a_closed_broker_is_away_until_it_is_opened_again(broker: MemoryBroker):
-    async with broker.inbox("jobs", prefetch=5) as inbox:
+async def test_a_closed_broker_is_away_until_it_is_opened_again(broker: MemoryBroker) -> None:
+    async with broker.consumer("jobs", prefetch=5) as consumer:
         await broker.publish("jobs", envelopes(1))
-        got = await inbox.receive(1, 0)
+        got = await consumer.receive(1, 0)
         await broker.close()
         with pytest.raises(Unavailable, match="closed here"):
             await broker.ping()
         with pytest.raises(Unavailable, match="closed here"):
-            await inbox.receive(1, 0)
-        await inbox.acknowledge(got)
+            await consumer.receive(1, 0)
+        await consumer.acknowledge(got)
         await broker.open()
-        assert bodies(await collected(inbox, 1, TRAITS, acknowledge=True)) == bodies(got)
+        assert bodies(await collect(consumer, 1, TRAITS, acknowledge=True)) == bodies(got)
 
 
 async def test_who_waits_while_the_broker_is_away_is_served_when_it_is_back(
     url: str, broker: MemoryBroker
-):
-    line = MemoryLine(url)
+) -> None:
+    link = MemoryBrokerLink(url)
     await broker.publish("jobs", envelopes(1))
-    await line.cut()
-    async with broker.inbox("jobs", prefetch=5) as inbox:
-        receiving = asyncio.create_task(inbox.receive(1, TRAITS.patience))
+    await link.disconnect()
+    async with broker.consumer("jobs", prefetch=5) as consumer:
+        receiving = asyncio.create_task(consumer.receive(1, TRAITS.patience))
         await asyncio.wait({receiving}, timeout=0)
-        await line.mend()
+        await link.reconnect()
         assert len(await receiving) == 1
 
 
-def test_threads_share_a_queue_without_doubling(url: str):
+def test_threads_share_a_queue_without_doubling(url: str) -> None:
     sent = envelopes(2_000)
     got: list[bytes] = []
 
@@ -137,10 +139,10 @@ def test_threads_share_a_queue_without_doubling(url: str):
             await MemoryBroker(url).publish("jobs", part[start : start + 10])
 
     async def take() -> None:
-        async with MemoryBroker(url).inbox("jobs", prefetch=20) as inbox:
+        async with MemoryBroker(url).consumer("jobs", prefetch=20) as consumer:
             while len(got) < len(sent):
-                some = await inbox.receive(7, SLICE)
-                await inbox.acknowledge(some)
+                some = await consumer.receive(7, SLICE)
+                await consumer.acknowledge(some)
                 got.extend(bodies(some))
 
     with ThreadPoolExecutor(4) as pool:
@@ -150,13 +152,13 @@ def test_threads_share_a_queue_without_doubling(url: str):
     assert sorted(got) == bodies(sent)
 
 
-def test_a_message_of_another_thread_wakes_who_waits(url: str):
+def test_a_message_of_another_thread_wakes_who_waits(url: str) -> None:
     waits = threading.Event()
 
     async def take() -> list[bytes]:
-        async with MemoryBroker(url).inbox("jobs", prefetch=1) as inbox:
+        async with MemoryBroker(url).consumer("jobs", prefetch=1) as consumer:
             asyncio.get_running_loop().call_soon(waits.set)
-            return bodies(await inbox.receive(1, 60))
+            return bodies(await consumer.receive(1, 60))
 
     with ThreadPoolExecutor(1) as pool:
         taken = pool.submit(asyncio.run, take())
@@ -165,10 +167,10 @@ def test_a_message_of_another_thread_wakes_who_waits(url: str):
         assert taken.result(10) == [b"hello"]
 
 
-async def test_queues_that_are_empty_leave_nothing_behind(broker: MemoryBroker):
+async def test_queues_that_are_empty_leave_nothing_behind(broker: MemoryBroker) -> None:
     for number in range(10):
         await broker.publish(f"replies-{number}", envelopes(1))
-        await drained(broker, f"replies-{number}", 1, TRAITS)
+        await drain(broker, f"replies-{number}", 1, TRAITS)
         await broker.depth(f"others-{number}")
         await broker.purge(f"others-{number}")
     assert not broker.server._waiting

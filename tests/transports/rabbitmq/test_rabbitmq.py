@@ -7,16 +7,16 @@ import aiormq
 import pytest
 from pamqp.commands import Basic
 
+from conditions import eventually
 from onbeat.model.errors import Misconfigured, TooLarge, Unavailable
 from onbeat.ports.transport import Envelope
-from onbeat.testing.broker_contract.acts import an_envelope, bodies, collected, envelopes
-from onbeat.testing.broker_contract.line import Traits
-from onbeat.transports.amqp.broker import AmqpBroker
+from onbeat.testing.broker_contract.broker_link import Traits
+from onbeat.testing.broker_contract.steps import an_envelope, bodies, collect, envelopes
+from onbeat.transports.amqp.broker import RabbitMqBroker
 from transports.certificates import made
 from transports.proxy import Proxy
-from transports.rabbitmq.places import TIMEOUT, Make, brokers, line
+from transports.rabbitmq.brokers import TIMEOUT, Make, brokers, line
 from transports.rabbitmq.server import server
-from waiting import eventually
 
 TRAITS = Traits(too_large=0)
 MANY_ATTEMPTS = 40
@@ -45,7 +45,7 @@ async def raw() -> AsyncIterator[aiormq.abc.AbstractConnection]:
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("amqp://host/?colour=red", "no option colour; it knows"),
+        ("amqp://host/?colour=red", "unknown option colour; allowed are"),
         ("amqp://host/?colour=red", "heartbeat, keyfile, name, prefix, quorum, timeout"),
         ("amqp://host/?quorum=perhaps", "quorum is true or false"),
         ("amqp://host/?timeout=soon", "timeout is a number of seconds"),
@@ -58,16 +58,16 @@ async def raw() -> AsyncIterator[aiormq.abc.AbstractConnection]:
         ("http://host/", "amqp://USER:PASSWORD@HOST/VHOST"),
     ],
 )
-def test_a_url_that_cannot_be_right_is_refused(url: str, said: str):
+def test_a_url_that_cannot_be_right_is_refused(url: str, said: str) -> None:
     with pytest.raises(Misconfigured) as refused:
-        AmqpBroker(url)
+        RabbitMqBroker(url)
     assert said in str(refused.value)
     assert "s3cret" not in str(refused.value)
     assert refused.value.key == "transport"
 
 
-async def test_no_password_is_told_to_anybody(way: Proxy, caplog: pytest.LogCaptureFixture):
-    broker = AmqpBroker(f"amqp://guest:wrong-s3cret@{way.address}/?timeout=1")
+async def test_no_password_is_told_to_anybody(way: Proxy, caplog: pytest.LogCaptureFixture) -> None:
+    broker = RabbitMqBroker(f"amqp://guest:wrong-s3cret@{way.address}/?timeout=1")
     with caplog.at_level(logging.DEBUG), pytest.raises(Unavailable) as failed:
         await broker.publish("any", [an_envelope()])
     await broker.close()
@@ -77,20 +77,20 @@ async def test_no_password_is_told_to_anybody(way: Proxy, caplog: pytest.LogCapt
 
 async def test_an_outage_is_logged_once_and_so_is_its_end(
     way: Proxy, make: Make, caplog: pytest.LogCaptureFixture
-):
+) -> None:
     broker = make(way)
-    await way.cut()
+    await way.disconnect()
     with caplog.at_level(logging.INFO):
         for _ in range(3):
             with pytest.raises(Unavailable):
                 await broker.ping()
-        await way.mend()
+        await way.reconnect()
         await eventually(lambda: pings(broker), "the broker is back")
-    told = [record.message for record in caplog.records if record.levelno > logging.DEBUG]
-    assert told == ["broker.away", "broker.back"]
+    answer = [record.message for record in caplog.records if record.levelno > logging.DEBUG]
+    assert answer == ["broker.away", "broker.back"]
 
 
-async def pings(broker: AmqpBroker) -> bool:
+async def pings(broker: RabbitMqBroker) -> bool:
     try:
         await broker.ping()
     except Unavailable:
@@ -98,15 +98,15 @@ async def pings(broker: AmqpBroker) -> bool:
     return True
 
 
-async def test_attempts_to_connect_are_few(way: Proxy, make: Make):
+async def test_attempts_to_connect_are_few(way: Proxy, make: Make) -> None:
     broker = make(way)
-    await way.cut()
+    await way.disconnect()
     with pytest.raises(Unavailable):
         await broker.publish("any", [an_envelope()])
     assert 1 < way.refused < MANY_ATTEMPTS
 
 
-async def test_a_network_that_loses_everything_is_noticed_in_time(way: Proxy, make: Make):
+async def test_a_network_that_loses_everything_is_noticed_in_time(way: Proxy, make: Make) -> None:
     broker = make(way)
     await broker.publish("any", [an_envelope()])
     way.silence()
@@ -117,7 +117,7 @@ async def test_a_network_that_loses_everything_is_noticed_in_time(way: Proxy, ma
             await broker.ping()
 
 
-async def test_a_network_that_never_answers_is_given_up_in_time(way: Proxy, make: Make):
+async def test_a_network_that_never_answers_is_given_up_in_time(way: Proxy, make: Make) -> None:
     broker = make(way)
     way.silence()
     async with asyncio.timeout(3 * TIMEOUT):
@@ -125,55 +125,55 @@ async def test_a_network_that_never_answers_is_given_up_in_time(way: Proxy, make
             await broker.publish("any", [an_envelope()])
 
 
-async def test_tls_is_spoken_and_checked(make: Make, tmp_path: Path):
+async def test_tls_is_spoken_and_checked(make: Make, tmp_path: Path) -> None:
     context, trusted = made(tmp_path)
     async with line(context) as way:
         url = f"amqps://guest:guest@{way.address}/?timeout=2&prefix=tls"
-        trusting = AmqpBroker(f"{url}&cafile={trusted}")
+        trusting = RabbitMqBroker(f"{url}&cafile={trusted}")
         await trusting.ping()
         await trusting.close()
-        wary = AmqpBroker(url)
+        wary = RabbitMqBroker(url)
         with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
             await wary.ping()
         await wary.close()
-        careless = AmqpBroker(f"{url}&verify=false")
+        careless = RabbitMqBroker(f"{url}&verify=false")
         await careless.ping()
         await careless.close()
 
 
 async def test_what_the_broker_drops_is_kept_as_dead(
     make: Make, raw: aiormq.abc.AbstractConnection
-):
+) -> None:
     broker = make()
     await broker.publish("jobs", envelopes(2))
     channel = await raw.channel()
     for _ in range(2):
         message = await channel.basic_get(make.prefix + "jobs")
         await channel.basic_reject(message.delivery_tag or 0, requeue=False)
-    async with broker.inbox("onbeat.dead", prefetch=5) as dead:
-        got = await collected(dead, 2, TRAITS, acknowledge=True)
+    async with broker.consumer("onbeat.dead", prefetch=5) as dead:
+        got = await collect(dead, 2, TRAITS, acknowledge=True)
     assert bodies(got) == bodies(envelopes(2))
 
 
 async def test_messages_are_persistent_unless_they_are_fleeting_and_say_which_they_are(
     make: Make, raw: aiormq.abc.AbstractConnection
-):
+) -> None:
     broker = make()
     await broker.publish("jobs", [Envelope(id="one", body=b"x", headers={"a": "b"})])
     await broker.publish("jobs", [Envelope(id="two", body=b"x", fleeting=True)])
     channel = await raw.channel()
-    found = []
+    result = []
     for _ in range(2):
         message = await channel.basic_get(make.prefix + "jobs")
         properties = message.header.properties
-        found.append((properties.message_id, properties.delivery_mode))
+        result.append((properties.message_id, properties.delivery_mode))
         await channel.basic_ack(message.delivery_tag or 0)
-    assert found == [("one", 2), ("two", 1)]
+    assert result == [("one", 2), ("two", 1)]
 
 
 async def test_quorum_queues_are_made_where_they_are_asked_for(
     make: Make, raw: aiormq.abc.AbstractConnection
-):
+) -> None:
     broker = make(quorum="true")
     await broker.publish("jobs", [an_envelope()])
     channel = await raw.channel()
@@ -191,23 +191,39 @@ async def test_quorum_queues_are_made_where_they_are_asked_for(
 
 async def test_a_queue_that_is_there_is_used_as_it_is_with_one_warning(
     make: Make, raw: aiormq.abc.AbstractConnection, caplog: pytest.LogCaptureFixture
-):
+) -> None:
     broker = make()
     channel = await raw.channel()
     queue = make.prefix + "jobs"
     await channel.queue_declare(queue, durable=True, arguments={"x-max-priority": 3})
     for _ in range(3):
         await broker.publish("jobs", [an_envelope()])
-    async with broker.inbox("jobs", prefetch=5) as inbox:
-        await collected(inbox, 3, TRAITS, acknowledge=True)
+    async with broker.consumer("jobs", prefetch=5) as consumer:
+        await collect(consumer, 3, TRAITS, acknowledge=True)
     warned = [record for record in caplog.records if record.message == "broker.used_as_it_is"]
     assert [vars(record)["queue"] for record in warned] == [queue]
     assert "PRECONDITION_FAILED" in vars(warned[0])["error"]
 
 
+async def test_a_burst_of_first_messages_to_a_queue_of_other_arguments_keeps_its_connection(
+    make: Make, raw: aiormq.abc.AbstractConnection, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = f"{make.prefix}burst"
+    channel = await raw.channel()
+    await channel.queue_declare(name, durable=True, arguments={"x-max-priority": 3})
+    broker = make()
+    caplog.set_level(logging.INFO)
+    burst = [broker.publish("burst", [an_envelope(body=b"%d" % n)]) for n in range(200)]
+    await asyncio.gather(*burst)
+    assert sum("used_as_it_is" in record.getMessage() for record in caplog.records) == 1
+    assert not [record for record in caplog.records if "away" in record.getMessage()]
+    declared = await channel.queue_declare(name, passive=True)
+    assert declared.message_count == len(burst)
+
+
 async def test_a_queue_that_was_deleted_is_made_again_for_what_is_published(
     make: Make, raw: aiormq.abc.AbstractConnection
-):
+) -> None:
     broker = make()
     await broker.publish("jobs", envelopes(1))
     channel = await raw.channel()
@@ -218,19 +234,19 @@ async def test_a_queue_that_was_deleted_is_made_again_for_what_is_published(
 
 async def test_an_inbox_goes_on_after_its_queue_was_deleted(
     make: Make, raw: aiormq.abc.AbstractConnection
-):
+) -> None:
     broker = make()
-    async with broker.inbox("jobs", prefetch=5) as inbox:
-        assert len(await inbox.receive(1, 0.2)) == 0
+    async with broker.consumer("jobs", prefetch=5) as consumer:
+        assert len(await consumer.receive(1, 0.2)) == 0
         channel = await raw.channel()
         await channel.queue_delete(make.prefix + "jobs")
         await broker.publish("jobs", envelopes(1))
-        await collected(inbox, 1, TRAITS, acknowledge=True)
+        await collect(consumer, 1, TRAITS, acknowledge=True)
 
 
 async def test_a_reply_goes_to_a_queue_that_only_its_owner_may_declare(
     make: Make, raw: aiormq.abc.AbstractConnection
-):
+) -> None:
     broker = make(prefix="")
     channel = await raw.channel()
     own = await channel.queue_declare("", exclusive=True)
@@ -240,11 +256,13 @@ async def test_a_reply_goes_to_a_queue_that_only_its_owner_may_declare(
     broker.declarations.known.discard(own.queue)
 
 
-async def test_messages_of_other_programs_are_read(make: Make, raw: aiormq.abc.AbstractConnection):
+async def test_messages_of_other_programs_are_read(
+    make: Make, raw: aiormq.abc.AbstractConnection
+) -> None:
     broker = make()
     await broker.publish("jobs", [])
-    async with broker.inbox("jobs", prefetch=5) as inbox:
-        await inbox.receive(1, 0.2)
+    async with broker.consumer("jobs", prefetch=5) as consumer:
+        await consumer.receive(1, 0.2)
         channel = await raw.channel()
         properties = Basic.Properties(
             headers={"attempt": 3, "list": [1, 2], "text": "ä"}, reply_to="answers"
@@ -253,17 +271,17 @@ async def test_messages_of_other_programs_are_read(make: Make, raw: aiormq.abc.A
             b"hello", routing_key=make.prefix + "jobs", properties=properties
         )
         await channel.basic_publish(b"bare", routing_key=make.prefix + "jobs")
-        first, second = await collected(inbox, 2, TRAITS, acknowledge=True)
+        first, second = await collect(consumer, 2, TRAITS, acknowledge=True)
     assert first.headers == {"attempt": "3", "text": "ä", "reply-to": "answers"}
     assert (second.body, second.headers) == (b"bare", {})
 
 
-async def test_a_large_body_takes_several_frames(make: Make):
+async def test_a_large_body_takes_several_frames(make: Make) -> None:
     broker = make()
     body = bytes(range(256)) * 4_096
     await broker.publish("jobs", [an_envelope(body), an_envelope(body[:-1])])
-    async with broker.inbox("jobs", prefetch=5) as inbox:
-        got = await collected(inbox, 2, TRAITS, acknowledge=True)
+    async with broker.consumer("jobs", prefetch=5) as consumer:
+        got = await collect(consumer, 2, TRAITS, acknowledge=True)
     assert bodies(got) == [body[:-1], body]
 
 
@@ -275,24 +293,26 @@ async def test_a_large_body_takes_several_frames(make: Make):
         (Envelope(id="1", body=b"", headers={"n": "ß" * 50_001}), "headers"),
     ],
 )
-async def test_what_has_no_room_in_a_frame_is_refused(make: Make, envelope: Envelope, field: str):
+async def test_what_has_no_room_in_a_frame_is_refused(
+    make: Make, envelope: Envelope, field: str
+) -> None:
     broker = make()
     with pytest.raises(TooLarge) as refused:
         await broker.publish("jobs", [an_envelope(), envelope])
     assert refused.value.field == field
 
 
-async def test_an_inbox_leaves_to_others_what_is_beyond_its_prefetch(make: Make):
+async def test_an_inbox_leaves_to_others_what_is_beyond_its_prefetch(make: Make) -> None:
     broker = make()
     await broker.publish("jobs", envelopes(10))
-    async with broker.inbox("jobs", prefetch=4) as first, broker.inbox("jobs", 10) as second:
-        held = await collected(first, 4, TRAITS)
-        rest = await collected(second, 6, TRAITS, acknowledge=True)
+    async with broker.consumer("jobs", prefetch=4) as first, broker.consumer("jobs", 10) as second:
+        held = await collect(first, 4, TRAITS)
+        rest = await collect(second, 6, TRAITS, acknowledge=True)
         await first.acknowledge(held)
     assert bodies([*held, *rest]) == bodies(envelopes(10))
 
 
-async def test_a_cancelled_publish_does_no_harm_to_the_next(make: Make):
+async def test_a_cancelled_publish_does_no_harm_to_the_next(make: Make) -> None:
     broker = make()
     await broker.publish("jobs", envelopes(1))
     for _ in range(10):
@@ -303,7 +323,7 @@ async def test_a_cancelled_publish_does_no_harm_to_the_next(make: Make):
         await broker.publish("jobs", envelopes(1))
 
 
-async def test_a_closed_broker_is_away_until_it_is_opened_again(make: Make):
+async def test_a_closed_broker_is_away_until_it_is_opened_again(make: Make) -> None:
     broker = make()
     await broker.publish("jobs", envelopes(1))
     await broker.close()

@@ -6,7 +6,7 @@ import pytest
 
 from onbeat.transports.sqs.broker import SqsBroker
 from transports.sqs import server
-from transports.sqs.grumbler import Grumbler
+from transports.sqs.faulty_proxy import FaultyProxy
 
 
 @pytest.fixture(scope="session")
@@ -34,13 +34,13 @@ async def broker(port: int) -> AsyncIterator[SqsBroker]:
 
 
 @pytest.fixture
-async def grumbler(port: int) -> AsyncIterator[Grumbler]:
-    async with Grumbler(port) as grumbler:
+async def grumbler(port: int) -> AsyncIterator[FaultyProxy]:
+    async with FaultyProxy(port) as grumbler:
         yield grumbler
 
 
 @pytest.fixture
-async def grumbled(grumbler: Grumbler) -> AsyncIterator[SqsBroker]:
+async def grumbled(grumbler: FaultyProxy) -> AsyncIterator[SqsBroker]:
     """A broker whose answers come by way of the grumbler."""
     broker = SqsBroker(server.url(grumbler.port, wait=1))
     await broker.open()

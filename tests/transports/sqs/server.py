@@ -24,6 +24,8 @@ def moto() -> Iterator[int]:
     # At each message moto looks at all others, by a slow clock: a thousand would take a minute.
     models.SQSBackend.is_message_valid_based_on_retention_period = is_young  # type: ignore[method-assign]
     models.unix_time_millis = lambda: time.time() * 1_000
+    # Its threads change what this reads, and it answers 500 then.
+    models.Queue.pending_message_groups = property(pending_groups)  # type: ignore[assignment,method-assign]
     logging.getLogger("werkzeug").setLevel(logging.WARNING)  # a line for every call
     kept = {name: os.environ.get(name) for name in KEYS}
     os.environ.update(KEYS)
@@ -44,12 +46,17 @@ def is_young(backend: Any, queue: str, message: Any) -> bool:
     return bool(message.sent_timestamp / 1_000 + retained > time.time())
 
 
+def pending_groups(queue: Any) -> set[str]:
+    messages = tuple(queue.pending_messages)
+    return {message.group_id for message in messages if message.group_id is not None}
+
+
 def url(port: int, **options: object) -> str:
     query = "".join(f"&{name}={value}" for name, value in options.items())
     return f"sqs://eu-central-1?endpoint=http://127.0.0.1:{port}{query}"
 
 
-class Line:
+class SqsLink:
     """A way to a port of this machine, through a port of its own."""
 
     def __init__(self, port: int) -> None:
@@ -58,12 +65,12 @@ class Line:
         self.server: asyncio.Server | None = None
         self.carrying: set[asyncio.Task[None]] = set()
 
-    async def mend(self) -> None:
+    async def reconnect(self) -> None:
         if self.server is None:
             self.server = await asyncio.start_server(self.carry, "127.0.0.1", self.port)
             self.port = self.server.sockets[0].getsockname()[1]
 
-    async def cut(self) -> None:
+    async def disconnect(self) -> None:
         if self.server is not None:
             self.server.close()
             self.server = None

@@ -1,3 +1,3 @@
-"""A store in the memory of one process: the reference that the others are held against."""
+"""The in-memory store of one process: the reference for the other stores."""
 
 from onbeat.stores.memory.store import MemoryStore as MemoryStore

@@ -1,4 +1,4 @@
-"""A sorted set of keys, quick to change at any place."""
+"""A sorted set of keys with fast changes at any position."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ Key = TypeVar("Key", bound=Comparable)
 
 
 class SortedKeys(Generic[Key]):
-    """Keys in order, in buckets, so that no change moves more than one bucket's length.
+    """Keys in order, in buckets, so that a change moves at most one bucket's length.
 
     It must not change while one of its iterators is in use.
     """
@@ -32,7 +32,7 @@ class SortedKeys(Generic[Key]):
         return self.buckets[0][0] if self.buckets else None
 
     def add(self, key: Key) -> None:
-        """Nothing changes when it is there already."""
+        """Add a key; does nothing if it exists."""
         if not self.buckets:
             self.buckets.append([key])
             self.lasts.append(key)
@@ -56,7 +56,7 @@ class SortedKeys(Generic[Key]):
         self.lasts.insert(place, bucket[half - 1])
 
     def discard(self, key: Key) -> None:
-        """Nothing changes when it is not there."""
+        """Remove a key; does nothing if it is missing."""
         place = bisect_left(self.lasts, key)
         if place == len(self.buckets):
             return

@@ -1,4 +1,4 @@
-"""The rows, and the indexes that are kept with them."""
+"""The tables and their indexes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -7,18 +7,21 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from onbeat.model.access import ApiKey, AuditRecord
 from onbeat.model.attempt import Attempt
+from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.event import Transition
-from onbeat.model.ids import JobId, LetterId, ScheduleId, WorkerId
+from onbeat.model.idempotency import KeyedAnswer
+from onbeat.model.ids import DeadLetterId, JobId, ScheduleId, WorkerId
 from onbeat.model.job import Job, JobState
-from onbeat.model.letter import DeadLetter
 from onbeat.model.queue import NO_LIMITS, Limits
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.target import lane_of
-from onbeat.model.worker import Worker
+from onbeat.model.worker import WorkerRecord
 from onbeat.ports.store import Hint
-from onbeat.rules.turns import KEPT, Seat
-from onbeat.stores.memory.ledger import Ledger
+from onbeat.rules.fairness import KEPT, GroupKey
+from onbeat.rules.limits import LimitKey
+from onbeat.stores.memory.dispositions import DispositionTable
 from onbeat.stores.memory.sorted_keys import SortedKeys
 
 AT_FIRST = datetime.min.replace(tzinfo=UTC)
@@ -26,8 +29,8 @@ AT_FIRST = datetime.min.replace(tzinfo=UTC)
 ByTime = SortedKeys[tuple[datetime, JobId]]
 
 
-class Line(NamedTuple):
-    """What jobs that are given out in order of their due time have in common."""
+class ReadyList(NamedTuple):
+    """The common fields of jobs that are claimed in the order of their due times."""
 
     queue: str
     priority: int
@@ -35,30 +38,60 @@ class Line(NamedTuple):
     group: str | None
 
 
-class Place(NamedTuple):
-    """Where running jobs are counted: a queue, or one group of it."""
-
-    queue: str
-    group: str | None
-
-
-def places_of(queue: str, group: str | None) -> Iterator[Place]:
-    yield Place(queue, None)
+def limit_keys(queue: str, group: str | None) -> Iterator[LimitKey]:
+    """The limits that count a running job."""
+    yield queue, ""
     if group is not None:
-        yield Place(queue, group)
+        yield queue, group
+
+
+class KeyedRow(NamedTuple):
+    """A request with a key, the start of its retention, and the range of ids of its jobs."""
+
+    answer: KeyedAnswer
+    kept_from: datetime
+    first_job: JobId | None
+    last_job: JobId | None
+
+
+class RequestTable:
+    """Requests by the digests of their idempotency keys, and by age."""
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, KeyedRow] = {}
+        self.by_age: SortedKeys[tuple[datetime, bytes]] = SortedKeys()
+
+    def put(self, digest: bytes, row: KeyedRow) -> None:
+        self.remove(digest)
+        self.rows[digest] = row
+        self.by_age.add((row.kept_from, digest))
+
+    def remove(self, digest: bytes) -> None:
+        old = self.rows.pop(digest, None)
+        if old is not None:
+            self.by_age.discard((old.kept_from, digest))
 
 
 def has_started(job: Job) -> bool:
     return job.started_at is not None
 
 
-def has_lapsed(job: Job, now: datetime) -> bool:
-    """Whether a waiting job may not start any more. After an attempt nothing bounds its start."""
+def is_overdue(job: Job, now: datetime) -> bool:
+    """Whether a waiting job may no longer start. After an attempt there is no bound."""
     return job.start_by is not None and job.start_by < now
+
+
+class AccessTables:
+    def __init__(self) -> None:
+        self.secret: bytes | None = None
+        self.keys: dict[str, ApiKey] = {}
+        self.audit: dict[str, AuditRecord] = {}
 
 
 class Tables:
     """All state of a memory store. Rows change only through `put_...` and `remove_...`."""
+
+    edge = AT_FIRST
 
     def __init__(self) -> None:
         self.jobs: dict[JobId, Job] = {}
@@ -68,21 +101,22 @@ class Tables:
         self.transitions: dict[JobId, list[Transition]] = defaultdict(list)
         self.schedules: dict[ScheduleId, Schedule] = {}
         self.schedule_keys: dict[str, ScheduleId] = {}
-        self.ledger = Ledger()
-        self.workers: dict[WorkerId, Worker] = {}
+        self.dispositions = DispositionTable()
+        self.workers: dict[WorkerId, WorkerRecord] = {}
         self.paused_queues: set[str] = set()
         self.limits: dict[str, Limits] = {}
-        # When the bucket of a rate will be full again; it is full where nothing is kept.
-        self.meters: dict[Place, datetime] = {}
-        # By queue, the last turns of groups where these take turns, the latest at the end.
-        self.turns: dict[str, dict[Seat, int]] = {}
-        self.running: Counter[Place] = Counter()
+        # When the bucket of a rate will be full again; full if there is no entry.
+        self.meters: dict[LimitKey, datetime] = {}
+        # By fair queue, the last turns of its groups, the latest at the end.
+        self.turns: dict[str, dict[GroupKey, int]] = {}
+        self.running: Counter[LimitKey] = Counter()
         self.known_queues: set[str] = set()
-        self.letters: dict[LetterId, DeadLetter] = {}
+        self.dead_letters: dict[DeadLetterId, DeadLetter] = {}
+        self.access = AccessTables()
+        self.requests = RequestTable()
 
-        # What may be claimed once it is due, as of `edge`: what had lapsed by then is not in it.
-        self.lines: dict[Line, ByTime] = {}
-        self.edge = AT_FIRST
+        # Jobs that may be claimed once they are due, without those that had lapsed at `edge`.
+        self.ready_lists: dict[ReadyList, ByTime] = {}
         self.bounded: ByTime = SortedKeys()
         self.holders: dict[str, JobId] = {}
         self.leases: dict[WorkerId, set[JobId]] = defaultdict(set)
@@ -90,18 +124,20 @@ class Tables:
         self.busy: dict[ScheduleId, set[JobId]] = defaultdict(set)
         self.ended_of: dict[ScheduleId, ByTime] = defaultdict(SortedKeys)
         self.ended: dict[JobState, ByTime] = defaultdict(SortedKeys)
-        # Who waits for whose end, seen from both sides.
+        # The dependencies between jobs, in both directions.
         self.awaits: dict[JobId, set[JobId]] = {}
         self.awaited_by: dict[JobId, set[JobId]] = {}
+        # Ended jobs with more dependents than one verb handles, and their states.
+        self.cascades: dict[JobId, str] = {}
 
         self.hints: set[Hint] = set()
 
     def put_job(self, job: Job) -> None:
-        """Store the job as it now is, in the place of what it was."""
+        """Store the job in place of its former version."""
         old = self.jobs.get(job.id)
         if old is not None:
             self.unindex(old)
-            self.tell_of_freed_place(old, job)
+            self.hint_freed_slot(old, job)
         self.jobs[job.id] = job
         self.ids.add(job.id)
         self.counts[job.state] += 1
@@ -116,8 +152,8 @@ class Tables:
         self.attempts.pop(id, None)
         self.transitions.pop(id, None)
 
-    def tell_of_freed_place(self, old: Job, new: Job) -> None:
-        """A job that ends in a limited queue lets another start."""
+    def hint_freed_slot(self, old: Job, new: Job) -> None:
+        """Hint that the end of a job in a limited queue lets another start."""
         has_stopped = old.state is JobState.RUNNING and new.state is not JobState.RUNNING
         if has_stopped and old.queue in self.limits:
             self.hints.add(Hint.JOBS)
@@ -139,10 +175,10 @@ class Tables:
         if job.worker is not None:
             self.leases[job.worker].add(job.id)
         if job.state is JobState.RUNNING:
-            self.running.update(places_of(job.queue, job.group))
+            self.running.update(limit_keys(job.queue, job.group))
         if job.start_by is not None and job.state is JobState.WAITING:
             self.bounded.add((job.start_by, job.id))
-        self.place(job)
+        self.add_to_list(job)
 
     def unindex(self, job: Job) -> None:
         self.counts[job.state] -= 1
@@ -162,41 +198,43 @@ class Tables:
             self.count_out(job)
         if job.start_by is not None:
             self.bounded.discard((job.start_by, job.id))
-        self.displace(job)
+        self.remove_from_list(job)
 
     def count_out(self, job: Job) -> None:
-        for place in places_of(job.queue, job.group):
-            self.running[place] -= 1
-            if not self.running[place]:
-                del self.running[place]
+        for key in limit_keys(job.queue, job.group):
+            self.running[key] -= 1
+            if not self.running[key]:
+                del self.running[key]
 
-    def line_of(self, job: Job) -> Line:
-        """Groups stand in lines of their own where a claim tells them apart, and only there."""
+    def ready_list_of(self, job: Job) -> ReadyList:
+        """The ready list of a job; groups have separate lists only if claims separate them."""
         limits = self.limits.get(job.queue, NO_LIMITS)
         group = job.group if limits.by_group else None
-        return Line(job.queue, job.priority, lane_of(job.target), group)
+        return ReadyList(job.queue, job.priority, lane_of(job.target), group)
 
-    def place(self, job: Job) -> None:
-        """Put the job into its line, if it may be claimed once it is due."""
+    def add_to_list(self, job: Job) -> None:
+        """Add the job to its ready list, if it may be claimed once it is due."""
         if self.is_claimable(job):
-            self.lines.setdefault(self.line_of(job), SortedKeys()).add((job.due_at, job.id))
+            self.ready_lists.setdefault(self.ready_list_of(job), SortedKeys()).add(
+                (job.due_at, job.id)
+            )
             self.hints.add(Hint.JOBS)
 
-    def displace(self, job: Job) -> None:
-        line = self.line_of(job)
-        keys = self.lines.get(line)
+    def remove_from_list(self, job: Job) -> None:
+        line = self.ready_list_of(job)
+        keys = self.ready_lists.get(line)
         if keys is None:
             return
         keys.discard((job.due_at, job.id))
         if not keys:
-            del self.lines[line]
+            del self.ready_lists[line]
 
     def is_claimable(self, job: Job) -> bool:
         return (
             job.state is JobState.WAITING
             and job.blocked_by == 0
             and not self.is_paused(job.schedule_id)
-            and not has_lapsed(job, self.edge)
+            and not is_overdue(job, self.edge)
         )
 
     def is_live(self, id: JobId) -> bool:
@@ -207,17 +245,17 @@ class Tables:
         schedule = None if id is None else self.schedules.get(id)
         return schedule is not None and schedule.status is ScheduleStatus.PAUSED
 
-    def move_edge(self, now: datetime) -> None:
-        """Take what has lapsed by `now` out of the lines, and put back what has not.
+    def update_overdue(self, now: datetime) -> None:
+        """Remove jobs that have lapsed by `now` from the ready lists, and return others.
 
-        Each job is met once, when the present passes its bound: lapsed jobs cost later claims
-        nothing. The present can fall, as clocks can be set.
+        Each job is handled once, when `now` passes its bound, so lapsed jobs cost later claims
+        nothing. `now` can fall, as clocks can be set back.
         """
         low, high = sorted((self.edge, now))
         self.edge = now
         for id in tuple(self.bounded_between(low, high)):
-            self.displace(self.jobs[id])
-            self.place(self.jobs[id])
+            self.remove_from_list(self.jobs[id])
+            self.add_to_list(self.jobs[id])
 
     def bounded_between(self, low: datetime, high: datetime) -> Iterator[JobId]:
         for start_by, id in self.bounded.after((low, JobId(""))):
@@ -226,39 +264,37 @@ class Tables:
             yield id
 
     def put_limits(self, name: str, limits: Limits) -> None:
-        """Limit the queue anew; its live jobs change their lines where groups come in or go."""
+        """Set the limits of a queue; its live jobs change lists if limits by group start or end."""
         old = self.limits.get(name, NO_LIMITS)
         live = [job for job in self.jobs.values() if job.queue == name and not job.is_final]
         for job in live:
-            self.displace(job)
+            self.remove_from_list(job)
         if limits == NO_LIMITS:
             self.limits.pop(name, None)
         else:
             self.limits[name] = limits
         for job in live:
-            self.place(job)
+            self.add_to_list(job)
         self.refill(name, old, limits)
         if not limits.fair:
             self.turns.pop(name, None)
 
-    def put_turn(self, seat: Seat) -> None:
-        """The group has given out a job; the others come first now."""
-        turns = self.turns.setdefault(seat.queue, {})
+    def put_turn(self, group_key: GroupKey) -> None:
+        """Give the turn to the group, so that all others come before it."""
+        turns = self.turns.setdefault(group_key.queue, {})
         newest = 1 + next(reversed(turns.values()), 0)
-        turns.pop(seat, None)
-        turns[seat] = newest
+        turns.pop(group_key, None)
+        turns[group_key] = newest
         forgotten = next(iter(turns))
         if turns[forgotten] <= newest - KEPT:
             del turns[forgotten]
 
     def refill(self, name: str, old: Limits, new: Limits) -> None:
-        """A new rate begins with a full bucket: what was taken at another rate says nothing."""
-        for place in tuple(self.meters):
-            rates = (
-                (old.rate, new.rate) if place.group is None else (old.group_rate, new.group_rate)
-            )
-            if place.queue == name and rates[0] != rates[1]:
-                del self.meters[place]
+        """A changed rate begins with a full bucket."""
+        for queue, group in tuple(self.meters):
+            rates = (old.group_rate, new.group_rate) if group else (old.rate, new.rate)
+            if queue == name and rates[0] != rates[1]:
+                del self.meters[queue, group]
 
     def put_schedule(self, schedule: Schedule) -> None:
         old = self.schedules.get(schedule.id)
@@ -277,20 +313,20 @@ class Tables:
             del self.schedule_keys[schedule.key]
 
     def replace_live(self, id: ScheduleId) -> None:
-        """Take the schedule's jobs out of the lines or put them in, after pause or resume."""
+        """Update the ready lists of the schedule's jobs after pause or resume."""
         for job in self.live_jobs(id):
-            self.displace(job)
-            self.place(job)
+            self.remove_from_list(job)
+            self.add_to_list(job)
 
     def live_jobs(self, id: ScheduleId) -> tuple[Job, ...]:
-        """Jobs of the schedule that have not ended, by due time."""
+        """Live jobs of the schedule, by due time."""
         return tuple(self.jobs[job_id] for _, job_id in self.live[id])
 
     def waiting_jobs(self, id: ScheduleId) -> tuple[Job, ...]:
         return tuple(job for job in self.live_jobs(id) if job.state is JobState.WAITING)
 
-    def block(self, job: Job, awaited: set[JobId]) -> Job:
-        """The job as it is while it waits for the end of these others."""
+    def add_dependencies(self, job: Job, awaited: set[JobId]) -> Job:
+        """Add dependencies; returns the job as blocked by the others."""
         if awaited:
             self.awaits[job.id] = awaited
         for id in awaited:
@@ -298,14 +334,18 @@ class Tables:
         return replace(job, blocked_by=len(awaited))
 
     def unblock(self, id: JobId) -> None:
-        """Forget what the job waited for."""
-        for awaited in self.awaits.pop(id, ()):
-            self.awaited_by[awaited].discard(id)
-            if not self.awaited_by[awaited]:
-                del self.awaited_by[awaited]
+        """Delete the dependencies of the job."""
+        for awaited in tuple(self.awaits.get(id, ())):
+            self.end_wait(id, awaited)
+
+    def end_wait(self, id: JobId, awaited: JobId) -> None:
+        for index, key, other in ((self.awaits, id, awaited), (self.awaited_by, awaited, id)):
+            index[key].discard(other)
+            if not index[key]:
+                del index[key]
 
     def note(self, id: JobId, at: datetime, to: str, cause: str | None = None) -> None:
-        """Add to the history of the job."""
+        """Add a transition to the history of the job."""
         job = self.jobs[id]
         self.transitions[id].append(
             Transition(job_id=id, at=at, to=to, cause=cause, attempt=job.attempt, worker=job.worker)

@@ -1,9 +1,8 @@
-"""Giving out due jobs.
+"""Claims of due jobs.
 
-`jobs_due` keeps, for each line, the jobs that may be claimed in the order in which they are due. A
-claim finds which lines there are by hopping from one to the next, so that it costs nothing that
-they are long, and locks the heads of those that it may take: a lock on more, as sorting needs,
-would keep other claimants from all that was sorted.
+The index `jobs_due` holds, for each ready list, the claimable jobs in the order of their due times.
+A claim skips from list to list, so its cost does not depend on their length, and locks only the
+first jobs of those it may take: sorting would lock all sorted jobs against other claimants.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,86 +17,93 @@ from onbeat.model.job import Job
 from onbeat.model.queue import NO_LIMITS, Limits, Queue
 from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Claimed, ClaimRequest
-from onbeat.stores.mysql.admission import take_admitted
-from onbeat.stores.mysql.jobs import jobs_by_id
-from onbeat.stores.mysql.lines import LINE, Line, find_groups, find_lines, later_heads
+from onbeat.rules.overlap import has_overlap_rule
+from onbeat.stores.mysql.limits import take_admitted
+from onbeat.stores.mysql.loop_connections import LoopConnections
 from onbeat.stores.mysql.queues import APART, read_rules
+from onbeat.stores.mysql.ready_lists import (
+    LINE,
+    ReadyList,
+    find_groups,
+    find_ready_lists,
+    later_list_heads,
+)
 from onbeat.stores.mysql.rows import LIVE_COLUMNS, read_jobs
-from onbeat.stores.mysql.site import Site
-from onbeat.stores.mysql.starting import (
+from onbeat.stores.mysql.start import (
     STILL_STARTS,
-    Bite,
-    Wanted,
+    ClaimBatch,
+    ClaimTarget,
+    as_started,
     candidate_of,
     find_candidates,
-    is_ruled,
     lock_candidates,
     start,
     start_admitted,
-    started,
 )
 from onbeat.stores.mysql.transaction import Row, Transaction
 from onbeat.stores.sql.values import instant, micros
+from onbeat.stores.sql.verbs.jobs import jobs_by_id
 
-LAPSED_MAX = 5_000  # set aside by one transaction; more would hold up the others
+LAPSED_MAX = 5_000  # flagged by one transaction; more would delay the others
 ROUNDS_MAX = 20
 
 
-class Sight(msgspec.Struct, frozen=True):
-    """What a claim finds before it locks anything. `rules`: of queues paused or limited."""
+class ClaimSurvey(msgspec.Struct, frozen=True):
+    """What a claim finds before it locks anything. `rules`: of paused or limited queues."""
 
-    lines: Sequence[Line]
+    ready_lists: Sequence[ReadyList]
     rules: Mapping[str, Queue]
 
-    def may_take(self, line: Line, request: ClaimRequest) -> bool:
+    def may_take(self, ready_list: ReadyList, request: ClaimRequest) -> bool:
         return (
-            line.lane in request.lanes
-            and (request.queues is None or line.queue in request.queues)
-            and not (line.queue in self.rules and self.rules[line.queue].paused)
+            ready_list.lane in request.lanes
+            and (request.queues is None or ready_list.queue in request.queues)
+            and not (ready_list.queue in self.rules and self.rules[ready_list.queue].paused)
         )
 
 
-async def claim(site: Site, request: ClaimRequest) -> Claimed:
+async def claim(connections: LoopConnections, request: ClaimRequest) -> Claimed:
     now = micros(request.now)
-    sight = await site.ask(look, (now, site.lines))
-    site.remember_lines(sight.lines)
-    lines = [line for line in sight.lines if sight.may_take(line, request)]
+    sight = await connections.run(survey, now, connections.ready_lists)
+    connections.remember_ready_lists(sight.ready_lists)
+    lines = [line for line in sight.ready_lists if sight.may_take(line, request)]
     taken: list[Job] = []
     again: list[datetime] = []
     due = sorted((line for line in lines if line.due_at <= now), key=attrgetter("priority"))
     for _, same in groupby(due, key=attrgetter("priority")):
         part = list(same)
-        wanted = Wanted(
+        wanted = ClaimTarget(
             request=request,
-            lines=part,
+            ready_lists=part,
             limit=request.limit - len(taken),
-            limited=limits_of(part, sight.rules),
+            limited=limits_of_lists(part, sight.rules),
         )
-        jobs, again_at = await take_all(site, wanted)
+        jobs, again_at = await take_all(connections, wanted)
         taken += jobs
         if len(taken) >= request.limit:
             return Claimed(jobs=tuple(taken), next_due_at=None)
         if again_at is not None:
             again.append(again_at)
-    following = await site.ask(find_next_due, (lines, now))
+    following = await connections.run(find_next_due, lines, now)
     if following is not None:
         again.append(instant(following))
     return Claimed(jobs=tuple(taken), next_due_at=min(again, default=None))
 
 
-def limits_of(lines: Sequence[Line], rules: Mapping[str, Queue]) -> Mapping[str, Limits]:
-    """Those of the queues of these lines that have any."""
-    limits = {line.queue: rules[line.queue].limits for line in lines if line.queue in rules}
+def limits_of_lists(
+    ready_lists: Sequence[ReadyList], rules: Mapping[str, Queue]
+) -> Mapping[str, Limits]:
+    """The limits of the queues of these ready lists, where they have any."""
+    limits = {line.queue: rules[line.queue].limits for line in ready_lists if line.queue in rules}
     return {queue: one for queue, one in limits.items() if one != NO_LIMITS}
 
 
-async def look(transaction: Transaction, asked: tuple[int, Collection[str]]) -> Sight:
-    """Which lines there are, once what has lapsed is out of them."""
-    now, known = asked
+async def survey(transaction: Transaction, now: int, known: Collection[str]) -> ClaimSurvey:
+    """The ready lists, after lapsed jobs are removed from them."""
     lapsed, apart = await transaction.tables((LOOK_FOR_LAPSED, APART), {"now": now})
     if any(lapsed[0]):
-        await set_lapsed_aside(transaction, now)
-    return Sight(await find_lines(transaction, known), read_rules(apart))
+        await flag_overdue(transaction, now)
+    return ClaimSurvey(await find_ready_lists(transaction, known), read_rules(apart))
 
 
 LOOK_FOR_LAPSED = """
@@ -109,11 +115,11 @@ LOOK_FOR_LAPSED = """
 """
 
 
-async def set_lapsed_aside(transaction: Transaction, now: int) -> None:
-    """Keep jobs that may no longer start out of the index, so that each is met once.
+async def flag_overdue(transaction: Transaction, now: int) -> None:
+    """Remove jobs that may no longer start from the index, so that claims see each only once.
 
-    Clocks can be set back: what lapsed by a later present than this returns. Another claimant may
-    be at it too: each statement looks again at what it changes.
+    Clocks can be set back: jobs that have not lapsed by this clock return. Other claimants may do
+    the same work: each statement checks its rows again.
     """
     for was, condition in ((0, "bound_by < %(now)s"), (1, "bound_by >= %(now)s")):
         sql = f"""
@@ -134,62 +140,72 @@ async def set_lapsed_aside(transaction: Transaction, now: int) -> None:
             await transaction.run(update, {"ids": tuple(ids), "now": now})
 
 
-async def take_all(site: Site, wanted: Wanted) -> tuple[list[Job], datetime | None]:
-    """Start due jobs until the limit or until none is left; says when a rate lets more start."""
+async def take_all(
+    connections: LoopConnections, wanted: ClaimTarget
+) -> tuple[list[Job], datetime | None]:
+    """Start due jobs up to the limit; also returns when a rate limit lets more start."""
     taken: list[Job] = []
     again_at: datetime | None = None
     for _ in range(ROUNDS_MAX):
-        bite = await take_some(site, wanted)
-        taken += bite.jobs
-        again_at = bite.again_at
-        if bite.ruled:
-            taken += await site.transact(start_admitted, (wanted.request, bite.ruled))
+        batch = await take_some(connections, wanted)
+        taken += batch.jobs
+        again_at = batch.again_at
+        if batch.with_overlap:
+            taken += await connections.transact(start_admitted, wanted.request, batch.with_overlap)
         room = wanted.limit - len(taken)
-        if room <= 0 or not (bite.is_cut or bite.ruled):
+        if room <= 0 or not (batch.is_cut or batch.with_overlap):
             break
         wanted = replace(wanted, limit=room, spare=wanted.spare * 4)
     ids = [job.id for job in taken if job.overlap is not Overlap.ALLOW]
     if ids:
-        # A later job of a claim may have asked an earlier one to stop.
-        now_as = await site.ask(jobs_by_id, ids)
+        # A later job of a claim may have requested an earlier one to stop.
+        now_as = await connections.run(jobs_by_id, ids)
         taken = [now_as.get(job.id, job) for job in taken]
     return sorted(taken, key=attrgetter("due_at", "id")), again_at
 
 
-async def take_some(site: Site, wanted: Wanted) -> Bite:
-    """Nothing is counted where no queue is limited."""
+async def take_some(connections: LoopConnections, wanted: ClaimTarget) -> ClaimBatch:
+    """Running jobs are counted only if a queue is limited."""
     if not wanted.limited:
-        return await site.transact(take, wanted)
-    lines = [line for line in wanted.lines if line.grouped and wanted.limits_groups(line.queue)]
+        return await connections.transact(take, wanted)
+    lines = [
+        line for line in wanted.ready_lists if line.grouped and wanted.limits_groups(line.queue)
+    ]
     if not lines:
-        return await site.transact(take_admitted, wanted)
-    groups = await site.ask(find_groups, (lines, site.starts_of(lines)))
-    site.remember_starts(lines, groups.starts)
-    return await site.transact(take_admitted, replace(wanted, groups=groups.found))
+        return await connections.transact(take_admitted, wanted)
+    groups = await connections.run(find_groups, lines, connections.starts_of(lines))
+    connections.remember_starts(lines, groups.starts)
+    return await connections.transact(take_admitted, replace(wanted, groups=groups.found))
 
 
-async def take(transaction: Transaction, wanted: Wanted) -> Bite:
+async def take(transaction: Transaction, wanted: ClaimTarget) -> ClaimBatch:
     request, limit = wanted.request, wanted.limit
     now = micros(request.now)
-    if len(wanted.lines) == 1:
-        rows = await lock_heads(transaction, wanted.lines[0], now, limit)
+    if len(wanted.ready_lists) == 1:
+        rows = await lock_first_jobs(transaction, wanted.ready_lists[0], now, limit)
         is_cut = False
     else:
         seen = limit + wanted.spare
-        asked = [(line.text, seen) for line in wanted.lines]
-        candidates = (await find_candidates(transaction, LINE, asked, now))[:seen]
-        rows = await lock_candidates(transaction, [one.id for one in candidates], now, limit)
+        params = [(line.text, seen) for line in wanted.ready_lists]
+        candidates = (await find_candidates(transaction, LINE, params, now))[:seen]
+        rows = await lock_candidates(
+            transaction, [candidate.id for candidate in candidates], now, limit
+        )
         is_cut = len(rows) < limit and len(candidates) >= seen
     due = read_jobs(rows)
-    free = [job for job in due if not is_ruled(job)]
+    free = [job for job in due if not has_overlap_rule(job)]
     await start(transaction, request, [job.id for job in free])
-    ruled = [candidate_of(job) for job in due if is_ruled(job)]
+    ruled = [candidate_of(job) for job in due if has_overlap_rule(job)]
     ruled.sort(key=attrgetter("due_at", "id"))
-    return Bite(jobs=[started(job, request) for job in free], ruled=ruled, is_cut=is_cut)
+    return ClaimBatch(
+        jobs=[as_started(job, request) for job in free], with_overlap=ruled, is_cut=is_cut
+    )
 
 
-async def lock_heads(transaction: Transaction, line: Line, now: int, limit: int) -> Sequence[Row]:
-    """Most claims find one line, which has its jobs in order already."""
+async def lock_first_jobs(
+    transaction: Transaction, ready_list: ReadyList, now: int, limit: int
+) -> Sequence[Row]:
+    """The case of most claims: one ready list, in index order."""
     sql = f"""
         SELECT {LIVE_COLUMNS}
         FROM jobs FORCE INDEX (jobs_due)
@@ -198,13 +214,14 @@ async def lock_heads(transaction: Transaction, line: Line, now: int, limit: int)
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
     """  # noqa: S608  values are bound
-    return await transaction.rows(sql, {"line": line.text, "now": now, "limit": limit})
+    return await transaction.rows(sql, {"line": ready_list.text, "now": now, "limit": limit})
 
 
-async def find_next_due(transaction: Transaction, asked: tuple[Sequence[Line], int]) -> int | None:
-    """The earliest due time after now in any of the lines."""
-    lines, now = asked
-    later = [line.due_at for line in lines if line.due_at > now]
-    due = [line for line in lines if line.due_at <= now]
-    later += [due_at for (due_at,) in await later_heads(transaction, due, now)]
+async def find_next_due(
+    transaction: Transaction, ready_lists: Sequence[ReadyList], now: int
+) -> int | None:
+    """The earliest due time after now in any of the ready lists."""
+    later = [line.due_at for line in ready_lists if line.due_at > now]
+    due = [line for line in ready_lists if line.due_at <= now]
+    later += [due_at for (due_at,) in await later_list_heads(transaction, due, now)]
     return min(later, default=None)

@@ -1,4 +1,4 @@
-"""A connection with the settings that the promises rest on."""
+"""Connections, with the settings that durability and isolation depend on."""
 
 import asyncio
 import ssl
@@ -7,32 +7,37 @@ from typing import Any, Protocol, cast
 
 import asyncmy
 
-from onbeat.stores.mysql.place import Place
+from onbeat.stores.mysql.dsn import Dsn
 
 CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 30
-LOCK_SECONDS = 10
+LOCK_SECONDS = 2  # callers get an error within 3 s if a lock is held; loops try again
+IDLE_IN_TRANSACTION_SECONDS = 5  # after it, a suspended process loses its locks
 
-# READ COMMITTED: the default locks the gaps between rows as well, and still loses updates.
+# READ COMMITTED: the default also locks the gaps between rows, and still loses updates.
 SETTINGS = (
     "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
     f"SET SESSION innodb_lock_wait_timeout = {LOCK_SECONDS}",
+    # Locks on tables and on the whole server, as backups take them.
+    f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}",
 )
 MARIADB_SETTINGS = (
     f"SET SESSION max_statement_time = {STATEMENT_SECONDS}",
-    # A long list of ids would become a join, which reads the other table whole and locks it.
+    # MySQL has no such timeout: a process that is cut off holds its locks until TCP times out.
+    f"SET SESSION idle_transaction_timeout = {IDLE_IN_TRANSACTION_SECONDS}",
+    # A long list of ids would become a join, which scans and locks the other table.
     "SET SESSION in_predicate_conversion_threshold = 0",
 )
 MYSQL_SETTINGS = (
     f"SET SESSION max_execution_time = {STATEMENT_SECONDS * 1_000}",
-    # With many ranges in one statement the optimizer would give up on the index.
+    # With many ranges in one statement the optimizer would not use the index.
     "SET SESSION range_optimizer_max_mem_size = 0",
 )
 
 
 class Cursor(Protocol):
-    """What the store uses of a driver's cursor."""
+    """The part of a driver's cursor that the store uses."""
 
     rowcount: int
 
@@ -48,7 +53,7 @@ class Cursor(Protocol):
 
 
 class Database(Protocol):
-    """What the store uses of a driver's connection."""
+    """The part of a driver's connection that the store uses."""
 
     @property
     def connected(self) -> bool: ...
@@ -68,42 +73,42 @@ def is_mariadb(db: Database) -> bool:
     return "mariadb" in db.get_server_info().lower()
 
 
-async def connect(place: Place) -> Database:
-    """Raises what the driver raises, or `TimeoutError`.
+async def connect(dsn: Dsn) -> Database:
+    """Raises the driver's errors, or `TimeoutError`.
 
-    In a task of its own: the driver waits by `asyncio.wait_for`, which before Python 3.12 forgets
-    that it was cancelled where that happens just as it is answered.
+    Runs in its own task: the driver uses `asyncio.wait_for`, which before Python 3.12 loses a
+    cancellation that arrives together with the result.
     """
-    connecting = asyncio.get_running_loop().create_task(make_connection(place))
+    connecting = asyncio.get_running_loop().create_task(make_connection(dsn))
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             await asyncio.wait([connecting])
     except BaseException:
-        connecting.add_done_callback(throw_away)
+        connecting.add_done_callback(discard)
         connecting.cancel()
         raise
     return connecting.result()
 
 
-def throw_away(connected: "asyncio.Task[Database]") -> None:
-    """Nobody waits for it any more."""
+def discard(connected: "asyncio.Task[Database]") -> None:
+    """Retrieve the result, as no caller waits for it any more."""
     if not connected.cancelled() and connected.exception() is None:
         connected.result().close()
 
 
-async def make_connection(place: Place) -> Database:
-    # The driver's stubs leave most parameters untyped.
+async def make_connection(dsn: Dsn) -> Database:
+    # Most parameters are untyped in the driver's stubs.
     db: Database = await cast("Any", asyncmy).connect(
-        user=place.user,
-        password=place.password,
-        host=None if place.socket else place.host,
-        port=place.port,
-        unix_socket=place.socket,
-        database=place.database,
+        user=dsn.user,
+        password=dsn.password,
+        host=None if dsn.socket else dsn.host,
+        port=dsn.port,
+        unix_socket=dsn.socket,
+        database=dsn.database,
         charset="utf8mb4",
         autocommit=True,
         connect_timeout=CONNECT_SECONDS,
-        ssl=ssl.create_default_context() if place.ssl else None,
+        ssl=ssl.create_default_context() if dsn.ssl else None,
         program_name="onbeat",
     )
     try:

@@ -1,26 +1,26 @@
-"""Which occurrences have their disposition, and new ones."""
+"""Stored and new dispositions of occurrences."""
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 
-from onbeat.model.ids import JobId, ScheduleId
+from onbeat.model.ids import ScheduleId
 from onbeat.model.job import Job
 from onbeat.model.plan import Plan, Skip
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.values import micros
-
-DispositionRow = tuple[ScheduleId, int, int, JobId | None, str | None]
+from onbeat.stores.sql.verbs.dispositions import DispositionRow, occurrence_of, row_of_skip
 
 Stretch = tuple[ScheduleId, int, int]
-"""From an instant to another, both included."""
+"""A schedule and a span from first to last instant, both included."""
 
-STRETCHES_MAX = 200  # looked up by one statement
+STRETCHES_MAX = 200  # looked up in one statement
 
 
-class Runs:
-    """What is stored for some stretches of time, and in `new` what is to be added.
+class DispositionRuns:
+    """The stored dispositions of some time spans, and in `new` those to be added.
 
-    An occurrence is covered by the first run that ends at it or later, if that begins in time.
+    An occurrence is covered by the first run that ends at it or later, if that run begins at it or
+    earlier.
     """
 
     def __init__(self) -> None:
@@ -32,21 +32,20 @@ class Runs:
 
     def take_job(self, id: ScheduleId, job: Job) -> bool:
         """Whether the job's occurrence had no disposition yet; it is then the job's."""
-        assert job.occurrence is not None, "a planned job has an occurrence"
-        at = micros(job.occurrence)
+        at = occurrence_of(job)
         return self.take((id, at, at, job.id, None))
 
     def take_skip(self, id: ScheduleId, skip: Skip) -> None:
         """Unless its first instant has a disposition already."""
-        self.take((id, micros(skip.first), micros(skip.last), None, skip.reason))
+        self.take(row_of_skip(id, skip))
 
     def take(self, row: DispositionRow) -> bool:
-        """False where its first instant has one already. It ends where the next one begins."""
+        """Add the run up to the start of the next one. False if its first instant is taken."""
         id, first, last, job_id, reason = row
         ends = self._ends.get(id, [])
-        place = bisect_left(ends, (first, -(2**63)))
-        if place < len(ends):
-            last = min(last, ends[place][1] - 1)
+        dsn = bisect_left(ends, (first, -(2**63)))
+        if dsn < len(ends):
+            last = min(last, ends[dsn][1] - 1)
         if last < first:
             return False
         self.add(id, first, last)
@@ -54,9 +53,9 @@ class Runs:
         return True
 
 
-async def read_runs(transaction: Transaction, stretches: Sequence[Stretch]) -> Runs:
-    """Those stored that touch any of the stretches."""
-    runs = Runs()
+async def read_runs(transaction: Transaction, stretches: Sequence[Stretch]) -> DispositionRuns:
+    """The stored runs that overlap any of the spans."""
+    runs = DispositionRuns()
     for start in range(0, len(stretches), STRETCHES_MAX):
         part = stretches[start : start + STRETCHES_MAX]
         sql = " UNION ALL ".join(
@@ -74,21 +73,11 @@ async def read_runs(transaction: Transaction, stretches: Sequence[Stretch]) -> R
     return runs
 
 
-def stretch_of(plan: Plan) -> Stretch | None:
-    """Around all its jobs and skips."""
+def time_range_of(plan: Plan) -> Stretch | None:
+    """The span of all its jobs and skips."""
     instants = [job.occurrence for job in plan.jobs if job.occurrence is not None]
     for skip in plan.skips:
         instants += [skip.first, skip.last]
     if not instants:
         return None
     return plan.schedule_id, micros(min(instants)), micros(max(instants))
-
-
-async def add_dispositions(transaction: Transaction, rows: Sequence[DispositionRow]) -> None:
-    await transaction.insert(
-        """
-        INSERT INTO dispositions (schedule_id, first, last, job_id, reason)
-        VALUES (%s, %s, %s, %s, %s)
-        """,
-        rows,
-    )

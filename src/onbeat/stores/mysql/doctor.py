@@ -1,4 +1,4 @@
-"""What can be found out about the server."""
+"""Health checks of the server."""
 
 import time
 from datetime import UTC, datetime
@@ -19,18 +19,18 @@ from onbeat.stores.mysql.transaction import Transaction
 OFFSET_SECONDS_MAX = 0.5
 
 
-async def ping(transaction: Transaction, _: None) -> None:
-    """A write with its commit: nothing less shows that the server takes one."""
+async def ping(transaction: Transaction) -> None:
+    """A write with its commit: only that shows that the server accepts one."""
     if not await transaction.run("UPDATE marks SET count = count + 1 WHERE name = 'ping'"):
         raise Unavailable("the row for `ping` is gone; was the database altered?")
 
 
-async def present(transaction: Transaction, _: None) -> datetime:
+async def present(transaction: Transaction) -> datetime:
     read: datetime = await transaction.value("SELECT UTC_TIMESTAMP(6)")
     return read.replace(tzinfo=UTC)
 
 
-async def doctor(transaction: Transaction, _: None) -> list[Finding]:
+async def doctor(transaction: Transaction) -> list[Finding]:
     return [
         server(transaction),
         await schema(transaction),
@@ -53,12 +53,12 @@ def server(transaction: Transaction) -> Finding:
 
 
 async def schema(transaction: Transaction) -> Finding:
-    found = await version(transaction)
-    ok = found == len(migrations())
+    result = await version(transaction)
+    ok = result == len(migrations())
     return Finding(
         name="schema",
         ok=ok,
-        value=str(found),
+        value=str(result),
         remedy=None if ok else f"this program needs {len(migrations())}; run `onbeat migrate`",
     )
 
@@ -75,7 +75,7 @@ async def flush(transaction: Transaction) -> Finding:
 
 
 async def binlog(transaction: Transaction) -> Finding:
-    """Without a binary log it does not matter how often that is synced."""
+    """Without a binary log its sync interval does not matter."""
     (logged, synced), *_ = await transaction.rows("SELECT @@GLOBAL.log_bin, @@GLOBAL.sync_binlog")
     ok = not logged or synced == 1
     return Finding(
@@ -98,7 +98,7 @@ async def doublewrite(transaction: Transaction) -> Finding:
 
 
 async def isolation(transaction: Transaction) -> Finding:
-    """Of our own sessions; MariaDB knows the variable by its older name."""
+    """The isolation level of our own sessions; MariaDB uses the variable's older name."""
     names = {True: "tx_isolation", False: "transaction_isolation"}
     value = await transaction.value(f"SELECT @@SESSION.{names[is_mariadb(transaction.db)]}")
     ok = value == "READ-COMMITTED"
@@ -113,10 +113,10 @@ async def isolation(transaction: Transaction) -> Finding:
 
 
 async def clock(transaction: Transaction) -> Finding:
-    """Against the middle of the question's way there and back."""
-    asked_at = time.time()
+    """The difference from our clock at the middle of the round trip."""
+    sent_at = time.time()
     theirs = float(await transaction.value("SELECT UNIX_TIMESTAMP(NOW(6))"))
-    offset = theirs - (asked_at + time.time()) / 2
+    offset = theirs - (sent_at + time.time()) / 2
     ok = abs(offset) <= OFFSET_SECONDS_MAX
     return Finding(
         name="clock offset",

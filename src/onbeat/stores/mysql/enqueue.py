@@ -2,29 +2,21 @@
 
 import hashlib
 from collections.abc import Collection, Sequence
-from operator import attrgetter
 
 import msgspec
 
-from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
-from onbeat.stores.mysql.ends import (
-    ENDED_BADLY,
-    block,
-    cancel_waiting,
-    cause,
-    leave,
-    lock_jobs,
-)
+from onbeat.rules.dependents import cancelled_on_arrival, refuse_unknown
+from onbeat.stores.mysql.dependents import add_dependencies, cancel_waiting, lock_jobs, remove_live
 from onbeat.stores.mysql.rows import NEW_COLUMNS, job_row
 from onbeat.stores.mysql.transaction import Row, Transaction
 from onbeat.stores.sql.values import micros
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
-    """A job made ready outside the transaction, to keep that short."""
+    """A job prepared outside the transaction, to keep that short."""
 
     id: JobId
     row: Row
@@ -41,14 +33,14 @@ def new_job(job: Job) -> NewJob:
 
 
 async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued | None]:
-    """Many callers' jobs at once. Repeating one that was stored, even if it ended, is harmless.
+    """Add the jobs of many callers. Repeating a stored one, even an ended one, is harmless.
 
-    None where a live job held the unique key and ended before it could be named.
+    None for a job whose unique key was held by a live job that ended before it could be read.
     """
     if await insert_new(transaction, jobs) == len(jobs):
         answers: list[Enqueued | None] = [Enqueued(one.id, created=True) for one in jobs]
     else:
-        answers = await find_holders(transaction, jobs)
+        answers = await find_existing(transaction, jobs)
     if any(job.after for job in jobs):
         created = {answer.id for answer in answers if answer is not None and answer.created}
         await wait_for_others(transaction, jobs, created)
@@ -56,20 +48,23 @@ async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
 
 
 async def insert_new(transaction: Transaction, jobs: Sequence[NewJob]) -> int:
-    paused = await hold_schedules(transaction, {one.schedule_id for one in jobs if one.schedule_id})
-    rows = [(*one.row, one.schedule_id in paused) for one in in_key_order(jobs)]
+    paused = await hold_schedules(transaction, {job.schedule_id for job in jobs if job.schedule_id})
+    rows = [(*job.row, job.schedule_id in paused) for job in in_key_order(jobs)]
     return await insert(transaction, rows)
 
 
 def in_key_order(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
-    """Two that add the same keys in one order do not lock each other out."""
+    """In the order of unique keys, so that concurrent calls cannot deadlock."""
     if all(job.unique is None for job in jobs):
         return jobs
     return sorted(jobs, key=lambda job: job.unique or "")
 
 
 async def hold_schedules(transaction: Transaction, ids: Collection[ScheduleId]) -> set[ScheduleId]:
-    """Let nobody pause them until the commit, or a new job would miss it; says which are."""
+    """Block pauses of the schedules until the commit, or a new job would miss one.
+
+    Returns the paused schedules.
+    """
     if not ids:
         return set()
     sql = """
@@ -79,15 +74,15 @@ async def hold_schedules(transaction: Transaction, ids: Collection[ScheduleId]) 
         ORDER BY id
         LOCK IN SHARE MODE
     """
-    found = await transaction.rows(sql, (tuple(ids),))
-    return {id for id, status in found if status == "paused"}
+    rows = await transaction.rows(sql, (tuple(ids),))
+    return {id for id, status in rows if status == "paused"}
 
 
 async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
-    """Add those that are new and whose unique key is free; answers with how many.
+    """Add jobs that are new and whose unique key is free; returns how many.
 
-    IGNORE would also swallow values that do not fit. Those that ended are looked for last: who ends
-    a job has it locked, so that a new row of the same id is written only once that can be seen.
+    IGNORE would also hide values that do not fit. Ended jobs are looked for last: a job is locked
+    while it ends, so a new row with its id is written only when its end is visible.
     """
     if not rows:
         return 0
@@ -102,19 +97,19 @@ async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
     ids = (tuple(row[0] for row in rows),)
     ended = await transaction.column("SELECT id FROM finished WHERE id IN %s", ids)
     if ended:
-        inserted -= await leave(transaction, ended)
+        inserted -= await remove_live(transaction, ended)
     if inserted:
         transaction.hints.add(Hint.JOBS)
     return inserted
 
 
-async def find_holders(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued | None]:
-    """Who has each job's place: itself, or the live job with its unique key."""
+async def find_existing(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued | None]:
+    """The job stored for each: itself, or the live job with its unique key."""
     hashes = tuple(hash_of(job.unique) for job in jobs if job.unique is not None)
     stored = await find_stored(transaction, [job.id for job in jobs])
     by_key = "SELECT unique_key, id FROM jobs FORCE INDEX (jobs_unique) WHERE unique_hash IN %s"
-    found = await transaction.rows(by_key, (hashes,)) if hashes else ()
-    holders: dict[str | None, JobId] = dict(found)
+    rows = await transaction.rows(by_key, (hashes,)) if hashes else ()
+    holders: dict[str | None, JobId] = dict(rows)
     return [
         Enqueued(job.id, created=True)
         if job.id in stored
@@ -126,51 +121,39 @@ async def find_holders(transaction: Transaction, jobs: Sequence[NewJob]) -> list
 
 
 async def find_stored(transaction: Transaction, ids: Sequence[JobId]) -> set[JobId]:
-    """Which of the jobs there are, live or ended."""
+    """Which of the jobs exist, live or ended."""
     if not ids:
         return set()
-    asked = {"ids": tuple(ids)}
+    request = {"ids": tuple(ids)}
     live, ended = await transaction.tables(
         ("SELECT id FROM jobs WHERE id IN %(ids)s", "SELECT id FROM finished WHERE id IN %(ids)s"),
-        asked,
+        request,
     )
     return {id for (id,) in (*live, *ended)}
 
 
 def hash_of(key: str) -> str:
-    """As the server computes `unique_hash`."""
+    """The same value as the generated column `unique_hash`."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 async def wait_for_others(
     transaction: Transaction, jobs: Sequence[NewJob], created: Collection[JobId]
 ) -> None:
-    """A job may wait for those stored, and for those that stand before it in the same call."""
+    """A job may wait for stored jobs, and for earlier jobs of the same call."""
     pairs = [(job.id, other) for job in jobs for other in job.after]
     live = await lock_jobs(transaction, {other for _, other in pairs})
-    states = await ended_states(transaction, {other for _, other in pairs} - live)
+    states = await states_of_ended(transaction, {other for _, other in pairs} - live)
     refuse_unknown(jobs, live | states.keys())
-    await block(transaction, [pair for pair in pairs if pair[0] in created and pair[1] in live])
-    doomed = {
-        job: cause(other, states[other])
-        for job, other in pairs
-        if states.get(other) in ENDED_BADLY and job in created
-    }
-    for job in sorted(jobs, key=attrgetter("created_at")):
-        if job.id in doomed:
-            await cancel_waiting(transaction, {job.id: doomed[job.id]}, job.created_at)
+    await add_dependencies(
+        transaction, [pair for pair in pairs if pair[0] in created and pair[1] in live]
+    )
+    for at, reasons in sorted(cancelled_on_arrival(jobs, created, states).items()):
+        await cancel_waiting(transaction, reasons, at)
 
 
-async def ended_states(transaction: Transaction, ids: Collection[JobId]) -> dict[JobId, str]:
+async def states_of_ended(transaction: Transaction, ids: Collection[JobId]) -> dict[JobId, str]:
     if not ids:
         return {}
     sql = "SELECT id, state FROM finished WHERE id IN %s"
     return dict(await transaction.rows(sql, (tuple(ids),)))
-
-
-def refuse_unknown(jobs: Sequence[NewJob], known: Collection[JobId]) -> None:
-    places = {job.id: place for place, job in enumerate(jobs)}
-    for job in jobs:
-        for other in job.after:
-            if other not in known or places.get(other, -1) >= places[job.id]:
-                raise Invalid(f"job {other} does not exist; name jobs that do", field="after")

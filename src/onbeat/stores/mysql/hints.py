@@ -1,4 +1,4 @@
-"""Telling listeners that something may have changed, in this process at once and in others soon."""
+"""Hints that something may have changed, to listeners in this process and in others."""
 
 import asyncio
 import contextlib
@@ -7,34 +7,34 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from onbeat.ports.store import Hint
 from onbeat.stores.mysql.connection import Database, connect
-from onbeat.stores.mysql.place import Place
+from onbeat.stores.mysql.dsn import Dsn
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.listeners import Heard, Listeners
 
-LOOK_SECONDS = 0.04  # how often to look for other processes' changes while someone listens
+LOOK_SECONDS = 0.04  # how often to poll for other processes' changes while there are listeners
 LOST_SECONDS_MAX = 1.0
 CLOSE_SECONDS = 2.0
-RING_SECONDS = 0.01  # between two words to other processes
+RING_SECONDS = 0.01  # between two hints to other processes
 
 
 class Hints:
-    """The listeners of one store, and a thread that looks for changes while there are any."""
+    """The listeners of one store, and a thread that polls for changes while there are any."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, dsn: Dsn) -> None:
+        self._place = dsn
         self._lock = threading.Lock()
         self._listeners = Listeners()
         self._opened = False
         self._thread: threading.Thread | None = None
 
-    def listen(self, heard: Heard) -> Callable[[], None]:
+    def listen(self, on_hint: Heard) -> Callable[[], None]:
         with self._lock:
-            stop = self._listeners.add(heard)
+            stop = self._listeners.add(on_hint)
             self._start()
         return stop
 
-    def tell(self, hints: Iterable[Hint]) -> None:
-        self._listeners.tell(hints)
+    def notify(self, hints: Iterable[Hint]) -> None:
+        self._listeners.notify(hints)
 
     def open(self) -> None:
         with self._lock:
@@ -42,7 +42,7 @@ class Hints:
             self._start()
 
     def close(self) -> None:
-        """Blocks until the thread has ended, unless it waits for a server that is silent."""
+        """Blocks until the thread has ended, but not for a server that does not answer."""
         with self._lock:
             self._opened = False
             thread = self._thread
@@ -60,10 +60,10 @@ class Hints:
         asyncio.run(self._watch())
 
     async def _watch(self) -> None:
-        look = Look(self._place)
+        look = ChangeReader(self._place)
         try:
             while self._goes_on():
-                self.tell(await look.changed())
+                self.notify(await look.find_changes())
                 await asyncio.sleep(look.pause)
         finally:
             await look.close()
@@ -76,21 +76,21 @@ class Hints:
             return goes_on
 
 
-class Look:
-    """What was last seen of the counts of changes."""
+class ChangeReader:
+    """Reads the counters of changes and compares them with the last read."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, dsn: Dsn) -> None:
         self.pause = LOOK_SECONDS
-        self._place = place
+        self._place = dsn
         self._db: Database | None = None
         self._seen: dict[str, int] | None = None
         self._lost = False
 
-    async def changed(self) -> Collection[Hint]:
-        """All, after a time without sight."""
+    async def find_changes(self) -> Collection[Hint]:
+        """The hints whose counters have changed; all after a lost connection."""
         try:
             counts = await self._counts()
-        except Exception:  # noqa: BLE001  whoever asks something next is told
+        except Exception:  # noqa: BLE001  the next request gets the error
             self._forget()
             return ()
         seen, self._seen = self._seen, counts
@@ -120,40 +120,40 @@ class Look:
             self._db = None
 
 
-class Bell:
-    """Tells other processes, for one event loop; what comes while it rings is rung together."""
+class HintSender:
+    """Sends hints to other processes for one event loop; hints during a write are batched."""
 
-    def __init__(self, ring: Callable[[Collection[Hint]], Awaitable[None]]) -> None:
-        self._ring = ring
+    def __init__(self, send: Callable[[Collection[Hint]], Awaitable[None]]) -> None:
+        self._send = send
         self._pending: set[Hint] = set()
-        self._ringing: asyncio.Task[None] | None = None
+        self._sending: asyncio.Task[None] | None = None
 
-    def ring(self, hints: Collection[Hint]) -> None:
+    def send(self, hints: Collection[Hint]) -> None:
         self._pending |= set(hints)
-        if self._pending and self._ringing is None:
-            self._ringing = asyncio.get_running_loop().create_task(self._go_on())
-            self._ringing.add_done_callback(self._stop)
+        if self._pending and self._sending is None:
+            self._sending = asyncio.get_running_loop().create_task(self._go_on())
+            self._sending.add_done_callback(self._stop)
 
-    async def landed(self) -> None:
-        """Returns once all was rung, or could not be in a short time: a hint may be lost."""
-        if self._ringing is not None:
-            await asyncio.wait([self._ringing], timeout=CLOSE_SECONDS)
-        if self._ringing is not None:
-            self._ringing.cancel()
-            await asyncio.wait([self._ringing])
+    async def wait_until_sent(self) -> None:
+        """Returns when all hints are sent, or after a short time: a hint may be lost."""
+        if self._sending is not None:
+            await asyncio.wait([self._sending], timeout=CLOSE_SECONDS)
+        if self._sending is not None:
+            self._sending.cancel()
+            await asyncio.wait([self._sending])
 
     async def _go_on(self) -> None:
         while self._pending:
             pending, self._pending = self._pending, set()
             with contextlib.suppress(Exception):  # a hint may be lost
-                await self._ring(pending)
+                await self._send(pending)
             await asyncio.sleep(RING_SECONDS)
 
     def _stop(self, ringing: "asyncio.Task[None]") -> None:
-        """Not at the end of the work itself: one that is cancelled before it begins has no end."""
-        self._ringing = None
+        """A callback, since a task that is cancelled before it begins runs no `finally`."""
+        self._sending = None
         if not ringing.cancelled():
-            self.ring(())
+            self.send(())
 
 
 async def count_changes(transaction: Transaction, hints: Collection[Hint]) -> None:

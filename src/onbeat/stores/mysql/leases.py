@@ -1,4 +1,4 @@
-"""Leases that are carried or timed: who takes them over, until when they run, and who lost them."""
+"""Leases: holders, takeovers, renewals and expiry."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job
 from onbeat.model.worker import is_carried
-from onbeat.ports.store import Held
+from onbeat.ports.store import HeldLease
 from onbeat.stores.mysql.rows import LIVE_COLUMNS, read_jobs
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.values import micros
 
 
 class Takeover(msgspec.Struct, frozen=True, gc=False):
-    """One lease that a worker would take over."""
+    """A worker's request to take over a lease."""
 
     worker: WorkerId
     id: JobId
@@ -26,14 +26,16 @@ class Takeover(msgspec.Struct, frozen=True, gc=False):
 
 
 async def start(transaction: Transaction, takeovers: Sequence[Takeover]) -> list[Job | None]:
-    """Many workers' takeovers at once; of several of one lease the first counts."""
-    running = await lock_running(transaction, {one.id for one in takeovers})
+    """Apply the takeovers of many workers; of several of one lease the first counts."""
+    running = await lock_running(transaction, {takeover.id for takeover in takeovers})
     taken: defaultdict[tuple[WorkerId, datetime], list[JobId]] = defaultdict(list)
-    for one in takeovers:
-        job = running.get(one.id)
-        if job is not None and job.token == one.token and may_be_taken_over(job):
-            running[one.id] = replace(job, worker=one.worker, started_at=one.now, lease_until=None)
-            taken[one.worker, one.now].append(one.id)
+    for takeover in takeovers:
+        job = running.get(takeover.id)
+        if job is not None and job.token == takeover.token and may_be_taken_over(job):
+            running[takeover.id] = replace(
+                job, worker=takeover.worker, started_at=takeover.now, lease_until=None
+            )
+            taken[takeover.worker, takeover.now].append(takeover.id)
     await transaction.run_each(
         """
         UPDATE jobs FORCE INDEX (PRIMARY)
@@ -42,7 +44,7 @@ async def start(transaction: Transaction, takeovers: Sequence[Takeover]) -> list
         """,
         [(worker, micros(now), tuple(ids)) for (worker, now), ids in taken.items()],
     )
-    return [held_by(one, running.get(one.id)) for one in takeovers]
+    return [job_under_lease(takeover, running.get(takeover.id)) for takeover in takeovers]
 
 
 async def lock_running(transaction: Transaction, ids: Collection[JobId]) -> dict[JobId, Job]:
@@ -62,43 +64,27 @@ def may_be_taken_over(job: Job) -> bool:
     return is_carried(job.worker) or job.lease_until is not None
 
 
-def held_by(one: Takeover, job: Job | None) -> Job | None:
-    """The job, if it runs under this lease and worker, whether since now or since before."""
-    if job is None or (job.token, job.worker) != (one.token, one.worker):
+def job_under_lease(takeover: Takeover, job: Job | None) -> Job | None:
+    """The job, if it runs under this lease and worker, whether taken over now or earlier."""
+    if job is None or (job.token, job.worker) != (takeover.token, takeover.worker):
         return None
     return job
 
 
-async def held(transaction: Transaction, worker: WorkerId) -> list[Held]:
-    sql = """
-        SELECT id, token, cancel_reason
-        FROM jobs FORCE INDEX (jobs_running)
-        WHERE worker = %s
-        ORDER BY id
-    """
-    return [
-        Held(job_id=id, token=token, cancel_reason=reason)
-        for id, token, reason in await transaction.rows(sql, (worker,))
-    ]
-
-
-class Renewal(msgspec.Struct, frozen=True):
-    leases: Sequence[tuple[JobId, Token]]
-    until: int
-
-
-async def renew(transaction: Transaction, renewal: Renewal) -> list[Held | None]:
-    running = await lock_running(transaction, {id for id, _ in renewal.leases})
+async def renew(
+    transaction: Transaction, leases: Sequence[tuple[JobId, Token]], until: int
+) -> list[HeldLease | None]:
+    running = await lock_running(transaction, {id for id, _ in leases})
     valid = {
-        (job.id, job.token): Held(job.id, job.token, job.cancel_reason)
+        (job.id, job.token): HeldLease(job.id, job.token, job.cancel_reason)
         for job in running.values()
         if job.lease_until is not None
     }
-    answers = [valid.get(lease) for lease in renewal.leases]
-    if renewed := tuple(one.job_id for one in answers if one is not None):
+    answers = [valid.get(lease) for lease in leases]
+    if renewed := tuple(answer.job_id for answer in answers if answer is not None):
         await transaction.run(
             "UPDATE jobs FORCE INDEX (PRIMARY) SET lease_until = %s WHERE id IN %s",
-            (renewal.until, renewed),
+            (until, renewed),
         )
     return answers
 
@@ -111,18 +97,14 @@ HOLDERS = """
 """
 
 
-class Abandoned(msgspec.Struct, frozen=True):
-    dead: Collection[WorkerId]
-    now: int
-    limit: int
-
-
-async def abandoned(transaction: Transaction, asked: Abandoned) -> Sequence[Job]:
-    """By distinct holder first, so that the jobs of the living cost little."""
+async def abandoned_jobs(
+    transaction: Transaction, dead: Collection[WorkerId], now: int, limit: int
+) -> Sequence[Job]:
+    """By distinct holder first, so that the jobs of live workers cost little."""
     holders, known = await transaction.tables((HOLDERS, "SELECT id FROM workers"), ())
-    living = {id for (id,) in known} - set(asked.dead)
+    living = {id for (id,) in known} - set(dead)
     gone = {holder for holder, _ in holders} - living
-    late = {holder for holder, until in holders if until is not None and until < asked.now}
+    late = {holder for holder, until in holders if until is not None and until < now}
     if not gone | late:
         return []
     sql = f"""
@@ -136,7 +118,7 @@ async def abandoned(transaction: Transaction, asked: Abandoned) -> Sequence[Job]
     bindings = {
         "suspects": tuple(gone | late),
         "gone": tuple(gone) or ("",),
-        "now": asked.now,
-        "limit": asked.limit,
+        "now": now,
+        "limit": limit,
     }
     return read_jobs(await transaction.rows(sql, bindings))

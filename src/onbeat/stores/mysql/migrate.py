@@ -1,8 +1,8 @@
-"""Bringing the schema up to date, and refusing what is not ours.
+"""Migrates the schema, and refuses tables of other programs.
 
-A change of the schema commits by itself here, so that no transaction holds a migration together:
-each of its statements may be run again, and its number is written down once all have run. A
-statement that changes a table adds columns to it, and so is refused where it was run before.
+DDL commits implicitly here, so a migration is not one transaction: each of its statements may be
+run again, and its number is stored when all have run. A statement that alters a table adds columns,
+so it is refused if it was run before.
 """
 
 import hashlib
@@ -13,87 +13,94 @@ from importlib.resources import files
 from asyncmy import errors
 
 from onbeat.model.errors import Misconfigured, Unavailable
-from onbeat.stores.mysql.connection import STATEMENT_SECONDS, is_mariadb
-from onbeat.stores.mysql.faults import code_of
-from onbeat.stores.mysql.place import Place
+from onbeat.stores.mysql.connection import LOCK_SECONDS, STATEMENT_SECONDS, is_mariadb
+from onbeat.stores.mysql.dsn import Dsn
+from onbeat.stores.mysql.errors import code_of
 from onbeat.stores.mysql.transaction import Transaction
 
 DUPLICATE_COLUMN = 1060
-LOCK_SECONDS = 25  # less than any statement may take
+MIGRATION_SECONDS = 25  # below the timeout of statements
 MARIADB_MIN = (10, 6)  # SKIP LOCKED
-MYSQL_MIN = (8, 0, 16)  # constraints that are checked
+MYSQL_MIN = (8, 0, 16)  # CHECK constraints
 
-# Trailing spaces count, and so does every code point.
+# Trailing spaces and every code point are significant.
 MARIADB_EXACT = "DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
 MYSQL_EXACT = "DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_bin"
 
 
-async def migrate(transaction: Transaction, place: Place) -> None:
-    """Safe with several processes at once: the first to get the lock does the work."""
-    refuse_old_server(transaction, place)
+async def migrate(transaction: Transaction, dsn: Dsn) -> None:
+    """Safe with concurrent processes: the first to get the lock does the work."""
+    refuse_old_server(transaction, dsn)
     if await version(transaction) == len(migrations()):
         return
-    name = lock_name(place)
-    if await transaction.value("SELECT GET_LOCK(%s, %s)", (name, LOCK_SECONDS)) != 1:
-        raise Unavailable(f"MySQL {place.url}: another process is migrating it; try again")
+    name = lock_name(dsn)
+    if await transaction.value("SELECT GET_LOCK(%s, %s)", (name, MIGRATION_SECONDS)) != 1:
+        raise Unavailable(f"MySQL {dsn.url}: another process is migrating it; try again")
     try:
-        await bound_statements(transaction, 0)  # a table with many rows takes its time
-        await upgrade(transaction, place)
+        await bound_statements(transaction, 0)  # a table with many rows takes longer
+        await wait_for_tables(transaction, MIGRATION_SECONDS)
+        await upgrade(transaction, dsn)
     finally:
-        # Cancelled in the middle of an answer, it is closed, and with it went both; to ask all the
-        # same would fail, and that failure would hide that it was cancelled.
+        # If it was cancelled in the middle of an answer, the connection is closed, and with it lock
+        # and settings are gone. A statement on it would fail and hide the cancellation.
         if transaction.db.connected:
             await bound_statements(transaction, STATEMENT_SECONDS)
+            await wait_for_tables(transaction, LOCK_SECONDS)
             await transaction.value("SELECT RELEASE_LOCK(%s)", (name,))
 
 
 async def bound_statements(transaction: Transaction, seconds: int) -> None:
-    """0 stands for no bound. MySQL bounds nothing but what only reads."""
+    """Set the statement timeout; 0 is none. MySQL has one only for statements that read."""
     if is_mariadb(transaction.db):
         await transaction.run(f"SET SESSION max_statement_time = {seconds}")
 
 
-def lock_name(place: Place) -> str:
-    """Locks are known to the whole server, and their names are short."""
-    return f"onbeat:{hashlib.sha256(place.database.encode()).hexdigest()[:32]}"
+async def wait_for_tables(transaction: Transaction, seconds: int) -> None:
+    """Set how long DDL waits for tables that others use."""
+    await transaction.run(f"SET SESSION lock_wait_timeout = {seconds}")
 
 
-def refuse_old_server(transaction: Transaction, place: Place) -> None:
-    found = server_version(transaction)
+def lock_name(dsn: Dsn) -> str:
+    """A hash, since lock names are global on the server and limited in length."""
+    return f"onbeat:{hashlib.sha256(dsn.database.encode()).hexdigest()[:32]}"
+
+
+def refuse_old_server(transaction: Transaction, dsn: Dsn) -> None:
+    result = server_version(transaction)
     needed = MARIADB_MIN if is_mariadb(transaction.db) else MYSQL_MIN
-    if found < needed:
+    if result < needed:
         raise Misconfigured(
-            f"MySQL {place.url} is version {server_name(transaction)}; "
+            f"MySQL {dsn.url} is version {server_name(transaction)}; "
             "it must be MariaDB 10.6, MySQL 8.0.16 or newer",
             key="store",
         )
 
 
 def server_version(transaction: Transaction) -> tuple[int, ...]:
-    found = re.match(r"\d+(\.\d+)*", server_name(transaction))
-    return tuple(map(int, found.group().split("."))) if found else ()
+    match = re.match(r"\d+(\.\d+)*", server_name(transaction))
+    return tuple(map(int, match.group().split("."))) if match else ()
 
 
 def server_name(transaction: Transaction) -> str:
-    """MariaDB may say "5.5.5-10.11.4-MariaDB", for the sake of old clients."""
+    """MariaDB may report "5.5.5-10.11.4-MariaDB" for old clients."""
     return transaction.db.get_server_info().removeprefix("5.5.5-")
 
 
-async def upgrade(transaction: Transaction, place: Place) -> None:
-    found = await version(transaction)
-    if found is None:
-        await refuse_others(transaction, place)
+async def upgrade(transaction: Transaction, dsn: Dsn) -> None:
+    result = await version(transaction)
+    if result is None:
+        await refuse_others(transaction, dsn)
         await transaction.run(
             "CREATE TABLE IF NOT EXISTS onbeat_schema (version INT NOT NULL) ENGINE = InnoDB"
         )
-    elif found > len(migrations()):
+    elif result > len(migrations()):
         raise Misconfigured(
-            f"MySQL {place.url} has schema {found}, and this program knows up to "
+            f"MySQL {dsn.url} has schema {result}, and this program knows up to "
             f"{len(migrations())}; start the newer program that wrote it",
             key="store",
         )
     exact = MARIADB_EXACT if is_mariadb(transaction.db) else MYSQL_EXACT
-    for number, script in enumerate(migrations()[found or 0 :], (found or 0) + 1):
+    for number, script in enumerate(migrations()[result or 0 :], (result or 0) + 1):
         for statement in statements(script):
             await run_once(transaction, statement.replace(":exact", exact))
         await transaction.run("INSERT INTO onbeat_schema (version) VALUES (%s)", (number,))
@@ -108,25 +115,25 @@ async def run_once(transaction: Transaction, statement: str) -> None:
 
 
 async def version(transaction: Transaction) -> int | None:
-    """The version of the schema; 0 while the first is being made, None in a foreign database."""
+    """The version of the schema; 0 while the first is being created, None in a foreign database."""
     if not await exists(transaction, ["onbeat_schema"]):
         return None
-    found = await transaction.value("SELECT COALESCE(MAX(version), 0) FROM onbeat_schema")
-    return int(found)
+    value = await transaction.value("SELECT COALESCE(MAX(version), 0) FROM onbeat_schema")
+    return int(value)
 
 
-async def refuse_others(transaction: Transaction, place: Place) -> None:
-    """Tables of somebody else may be there too, but not under our names."""
+async def refuse_others(transaction: Transaction, dsn: Dsn) -> None:
+    """Other programs may have tables there too, but not under our names."""
     names = re.findall(r"CREATE TABLE IF NOT EXISTS (\w+)", "".join(migrations()))
     if taken := await exists(transaction, names):
         raise Misconfigured(
-            f"MySQL {place.url} has a table {taken[0]!r} of another program; name another database",
+            f"MySQL {dsn.url} has a table {taken[0]!r} of another program; name another database",
             key="store",
         )
 
 
 async def exists(transaction: Transaction, names: list[str]) -> list[str]:
-    """Which of the tables there are."""
+    """Which of the tables exist."""
     return await transaction.column(
         """
         SELECT table_name FROM information_schema.tables
@@ -137,14 +144,14 @@ async def exists(transaction: Transaction, names: list[str]) -> list[str]:
 
 
 def statements(script: str) -> list[str]:
-    """Comments may hold semicolons; texts in our statements do not."""
+    """Comments may hold semicolons; literals in our statements do not."""
     bare = re.sub(r"--.*", "", script)
     return [part.strip() for part in bare.split(";") if part.strip()]
 
 
 @cache
 def migrations() -> tuple[str, ...]:
-    """All of them, in order; the number in front of the name is the schema's version after it."""
+    """All scripts in order; the number in the name is the schema's version after it."""
     folder = files("onbeat.stores.mysql") / "migrations"
     scripts = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return tuple((folder / name).read_text("utf-8") for name in scripts)

@@ -1,4 +1,4 @@
-"""The other jobs of a schedule, as its overlap rule sees them."""
+"""The other jobs of a schedule, for its overlap rule."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,20 +7,20 @@ import msgspec
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import Hint
-from onbeat.stores.mysql.ends import block, cancel_waiting, lock_jobs
-from onbeat.stores.mysql.history import note
+from onbeat.rules.overlap import EarlierJob
+from onbeat.stores.mysql.dependents import add_dependencies, cancel_waiting, lock_jobs
 from onbeat.stores.mysql.transaction import Transaction
-from onbeat.stores.sql.overlap import Earlier
 from onbeat.stores.sql.values import micros
+from onbeat.stores.sql.verbs.history import add_transitions
 
 
-class Neighbours(msgspec.Struct, frozen=True):
-    """Within a transaction that holds the schedule's lock; see `sql.overlap.Neighbours`."""
+class OtherJobs(msgspec.Struct, frozen=True):
+    """Within a transaction that holds the schedule's lock; see `sql.overlap.OtherJobs`."""
 
     transaction: Transaction
     now: int
 
-    async def earlier(self, job: Job) -> list[Earlier]:
+    async def earlier(self, job: Job) -> list[EarlierJob]:
         sql = """
             SELECT id, running
             FROM jobs FORCE INDEX (jobs_of_schedule)
@@ -31,7 +31,7 @@ class Neighbours(msgspec.Struct, frozen=True):
                    OR %(token)s = 0
                       AND (due_at < %(due_at)s OR due_at = %(due_at)s AND id < %(id)s)
                       AND (start_by IS NULL OR start_by >= %(now)s))
-            ORDER BY running, due_at, id
+            ORDER BY running DESC, due_at DESC, id DESC
         """
         bindings = {
             "schedule": job.schedule_id,
@@ -41,7 +41,7 @@ class Neighbours(msgspec.Struct, frozen=True):
             "now": self.now,
         }
         rows = await self.transaction.rows(sql, bindings)
-        return [Earlier(id, bool(running)) for id, running in rows]
+        return [EarlierJob(id, bool(running)) for id, running in rows]
 
     async def cancel(self, reasons: Mapping[JobId, str]) -> None:
         await cancel_waiting(self.transaction, reasons, self.now)
@@ -52,14 +52,14 @@ class Neighbours(msgspec.Struct, frozen=True):
     async def wait_for(self, id: JobId, others: Sequence[JobId]) -> bool:
         live = await lock_jobs(self.transaction, others)
         pairs = [(id, other) for other in others if other in live]
-        await block(self.transaction, pairs, any_end=True)
+        await add_dependencies(self.transaction, pairs, any_end=True)
         return bool(live)
 
 
 async def ask_to_stop(
     transaction: Transaction, ids: Sequence[JobId], reason: str, now: int
 ) -> None:
-    """Note on running jobs why they should stop; a reason given earlier stays."""
+    """Note on running jobs why they should stop; an earlier reason is kept."""
     if not ids:
         return
     sql = """
@@ -69,13 +69,14 @@ async def ask_to_stop(
         ORDER BY id
         FOR UPDATE
     """
-    asked = await transaction.rows(sql, (tuple(ids),))
-    if asked:
+    request = await transaction.rows(sql, (tuple(ids),))
+    if request:
         await transaction.run_each(
-            "UPDATE jobs SET cancel_reason = %s WHERE id = %s", [(reason, row[0]) for row in asked]
+            "UPDATE jobs SET cancel_reason = %s WHERE id = %s",
+            [(reason, row[0]) for row in request],
         )
-        await note(
+        await add_transitions(
             transaction,
-            [(id, now, "cancel requested", reason, attempt, at) for id, attempt, at in asked],
+            [(id, now, "cancel requested", reason, attempt, at) for id, attempt, at in request],
         )
         transaction.hints.add(Hint.CANCELS)

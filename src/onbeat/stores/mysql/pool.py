@@ -1,17 +1,17 @@
-"""Connections to a MySQL server, lent one at a time."""
+"""A connection pool for MySQL."""
 
 from onbeat.model.errors import Unavailable
 from onbeat.stores.mysql.connection import Database, connect
-from onbeat.stores.mysql.faults import is_lost, unavailable
-from onbeat.stores.mysql.place import Place
+from onbeat.stores.mysql.dsn import Dsn
+from onbeat.stores.mysql.errors import is_lost, unavailable
 from onbeat.stores.sql import pool
 
 Pool = pool.Pool[Database]
 
 
 class MysqlDriver:
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, dsn: Dsn) -> None:
+        self._place = dsn
 
     async def connect(self) -> Database:
         return await connect(self._place)
@@ -22,7 +22,7 @@ class MysqlDriver:
     async def close(self, connection: Database) -> None:
         await connection.ensure_closed()
 
-    def throw_away(self, connection: Database) -> None:
+    def discard(self, connection: Database) -> None:
         connection.close()
 
     def is_lost(self, error: BaseException) -> bool:
@@ -32,5 +32,5 @@ class MysqlDriver:
         return unavailable(error, self._place.url)
 
 
-def pool_of(place: Place, limit: int) -> Pool:
-    return Pool(MysqlDriver(place), limit)
+def pool_of(dsn: Dsn, limit: int) -> Pool:
+    return Pool(MysqlDriver(dsn), limit)

@@ -1,4 +1,4 @@
-"""Records and the rows that keep them."""
+"""Conversion between records and rows."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,11 +7,21 @@ from typing import Any
 
 import msgspec
 
+from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.ids import JobId, ScheduleId, Token
-from onbeat.model.job import Job, Progress
+from onbeat.model.job import Job, JobState, Progress, Suspicion
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import Target, lane_of
-from onbeat.stores.mysql.transaction import Row
+from onbeat.stores.sql.dialect import Row
+from onbeat.stores.sql.forms import (
+    ATTEMPT_RECORDS,
+    BY_LAST,
+    TRANSITION_COLUMNS,
+    Form,
+    Forms,
+    JobForm,
+    plain_table,
+)
 from onbeat.stores.sql.values import (
     OVERLAPS,
     STATES,
@@ -24,11 +34,11 @@ from onbeat.stores.sql.values import (
     to_json,
 )
 
-GROUP_CHARS_MAX = 200  # as wide as the column
+GROUP_CHARS_MAX = 200  # the width of the column
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What a job is, as far as no query needs it."""
+    """The fields of a job that no query needs."""
 
     target: Target
     created_at: datetime
@@ -42,8 +52,9 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
 SPEC = msgspec.json.Decoder(Spec)
 PROGRESS = msgspec.json.Decoder(Progress)
+SUSPICION = msgspec.json.Decoder(Suspicion)
 
-# What both tables of jobs have, in the order in which all statements name them.
+# The columns of both tables of jobs, in the order of all statements.
 SHARED = (
     "id, queue, priority, lane, due_at, start_by, unique_key, schedule_id, occurrence, overlap, "
     "token, attempt, lost, released, started_at, reason, cancel_reason, result, error, progress, "
@@ -53,13 +64,13 @@ NAMES = tuple(SHARED.split(", "))
 
 LIVE_COLUMNS = (
     f"{SHARED}, IF(running, 'running', 'waiting') AS state, blocked_by, worker, lease_until, "
-    "cursor_text, NULL AS finished_at"
+    "cursor_text, suspicion, NULL AS finished_at"
 )
 ENDED_COLUMNS = (
     f"{SHARED}, state, 0 AS blocked_by, NULL AS worker, NULL AS lease_until, NULL AS cursor_text, "
-    "finished_at"
+    "NULL AS suspicion, finished_at"
 )
-"""What `read_job` takes, from `jobs` and from `finished`."""
+"""The columns for `read_job`, from `jobs` and from `finished`."""
 
 
 def spec_of(job: Job) -> str:
@@ -81,11 +92,11 @@ NEW_COLUMNS = (
     "id, queue, priority, lane, due_at, start_by, unique_key, schedule_id, occurrence, overlap, "
     "grp, spec"
 )
-"""What `job_row` gives."""
+"""The columns of `job_row`."""
 
 
 def job_row(job: Job) -> Row:
-    """A new job."""
+    """The row of a new job."""
     return (
         job.id,
         job.queue,
@@ -103,14 +114,14 @@ def job_row(job: Job) -> Row:
 
 
 def group_key(group: str | None) -> str | None:
-    """What stands for the group in indexes, which take no text of any length."""
+    """The key of the group in indexes, which limit the length of text."""
     if group is None or len(group) <= GROUP_CHARS_MAX:
         return group or None
     return group[:100] + hashlib.sha256(group.encode()).hexdigest()
 
 
-def named(row: Row) -> dict[str, Any]:
-    """The columns that both tables of jobs have, by name."""
+def by_column(row: Row) -> dict[str, Any]:
+    """The columns of both tables of jobs, by name."""
     return dict(zip(NAMES, row, strict=False))
 
 
@@ -142,6 +153,7 @@ def read_job(row: Sequence[Any]) -> Job:
         worker,
         lease_until,
         cursor,
+        suspicion,
         finished_at,
     ) = row
     spec = SPEC.decode(spec_text)
@@ -179,6 +191,7 @@ def read_job(row: Sequence[Any]) -> Job:
         error=error,
         progress=None if progress is None else PROGRESS.decode(progress),
         cursor=raw_or_none(cursor),
+        suspicion=None if suspicion is None else SUSPICION.decode(suspicion),
     )
 
 
@@ -189,7 +202,7 @@ def read_jobs(rows: Iterable[Sequence[Any]]) -> list[Job]:
 def finished_row(
     stored: Mapping[str, Any], *, state: str, finished_at: int, last_attempt: str | None = None
 ) -> Row:
-    """What `INSERT_FINISHED` takes."""
+    """The values of `INSERT_FINISHED`."""
     return (*(stored[name] for name in NAMES), state, finished_at, last_attempt)
 
 
@@ -197,3 +210,55 @@ INSERT_FINISHED = f"""
     INSERT INTO finished ({SHARED}, state, finished_at, last_attempt)
     VALUES ({", ".join(["%s"] * (len(NAMES) + 3))})
 """  # noqa: S608  no value in it
+
+
+HEADERS = msgspec.json.Decoder(dict[str, str])
+
+
+def dead_letter_row(letter: DeadLetter) -> Row:
+    headers = to_json(letter.headers)
+    return letter.id, micros(letter.at), letter.source, letter.reason, letter.body, headers
+
+
+def read_dead_letter(row: Sequence[Any]) -> DeadLetter:
+    id, at, source, reason, body, headers = row
+    return DeadLetter(
+        id=id,
+        at=instant(at),
+        source=source,
+        reason=reason,
+        body=bytes(body),
+        headers=HEADERS.decode(headers),
+    )
+
+
+FORMS = Forms(
+    attempts=ATTEMPT_RECORDS,
+    dispositions=BY_LAST,
+    jobs=JobForm(
+        live=plain_table("jobs", LIVE_COLUMNS),
+        ended=plain_table("finished", ENDED_COLUMNS),
+        states={
+            JobState.WAITING: "running = 0",
+            JobState.RUNNING: "running = 1 AND worker IS NOT NULL",
+            JobState.SUCCEEDED: "state = 'succeeded'",
+            JobState.FAILED: "bad_state = 'failed'",
+            JobState.CANCELLED: "bad_state = 'cancelled'",
+        },
+        read=read_job,
+    ),
+    transitions=TRANSITION_COLUMNS,
+    schedule_key="name_key",
+    dead_letters=Form(
+        columns={
+            "id": "text",
+            "at": "bigint",
+            "source": "text",
+            "reason": "text",
+            "body": "bytea",
+            "headers": "text",
+        },
+        row=dead_letter_row,
+        read=read_dead_letter,
+    ),
+)

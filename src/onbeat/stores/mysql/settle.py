@@ -1,4 +1,4 @@
-"""Ended attempts, and progress of running ones; the token fences both."""
+"""Settlements of ended attempts, and progress of running ones; both are fenced by the token."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from onbeat.model.attempt import Attempt
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, Progress
 from onbeat.ports.store import Hint, Settlement
-from onbeat.stores.mysql.ends import cancel_waiting, free_waiting, leave
-from onbeat.stores.mysql.history import keep_attempts
-from onbeat.stores.mysql.rows import INSERT_FINISHED, SHARED, finished_row, named
+from onbeat.stores.mysql.dependents import cancel_waiting, cascade, remove_live
+from onbeat.stores.mysql.rows import INSERT_FINISHED, SHARED, by_column, finished_row
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.values import micros, micros_or_none, text_or_none, to_json
+from onbeat.stores.sql.verbs.history import add_attempts
 
 HAS_LIMITS = """
     SELECT EXISTS (SELECT 1 FROM queues FORCE INDEX (queues_apart)
@@ -21,11 +21,11 @@ HAS_LIMITS = """
 """
 
 Note = tuple[JobId, Token, Progress]
-Pair = tuple["Settled", Mapping[str, Any]]
+Pair = tuple["PreparedSettlement", Mapping[str, Any]]
 
 
-class Settled(msgspec.Struct, frozen=True, gc=False):
-    """A settlement made ready outside the transaction, to keep that short."""
+class PreparedSettlement(msgspec.Struct, frozen=True, gc=False):
+    """A settlement prepared outside the transaction, to keep that short."""
 
     id: JobId
     token: Token
@@ -37,9 +37,9 @@ class Settled(msgspec.Struct, frozen=True, gc=False):
     changes: dict[str, Any]
 
 
-def settled(settlement: Settlement) -> Settled:
+def prepare_settlement(settlement: Settlement) -> PreparedSettlement:
     job, attempt = settlement.job, settlement.attempt
-    return Settled(
+    return PreparedSettlement(
         id=attempt.job_id,
         token=attempt.token,
         worker=attempt.worker,
@@ -63,23 +63,24 @@ def changes_of(job: Job, attempt: Attempt) -> dict[str, Any]:
         "result": text_or_none(job.result),
         "error": job.error,
         "progress": None if job.progress is None else to_json(job.progress),
+        "suspicion": None if job.suspicion is None else to_json(job.suspicion),
         "finished_at": micros(job.finished_at or attempt.finished_at),
     }
 
 
-async def settle(transaction: Transaction, settlements: Sequence[Settled]) -> list[bool]:
-    """Many callers' settlements at once; of several on one attempt the first counts."""
-    first: dict[tuple[JobId, Token], Settled] = {}
-    for one in settlements:
-        first.setdefault((one.id, one.token), one)
+async def settle(transaction: Transaction, settlements: Sequence[PreparedSettlement]) -> list[bool]:
+    """Apply the settlements of many callers; of several on one attempt the first counts."""
+    first: dict[tuple[JobId, Token], PreparedSettlement] = {}
+    for settlement in settlements:
+        first.setdefault((settlement.id, settlement.token), settlement)
     leases, has_limits = await lock_leases(transaction, [id for id, _ in first])
     valid = [
-        (one, leases[one.id])
-        for one in first.values()
-        if one.id in leases and is_valid(one, leases[one.id])
+        (settlement, leases[settlement.id])
+        for settlement in first.values()
+        if settlement.id in leases and is_valid(settlement, leases[settlement.id])
     ]
     await end(transaction, [pair for pair in valid if pair[0].ends])
-    await send_back(transaction, [pair for pair in valid if not pair[0].ends])
+    await requeue(transaction, [pair for pair in valid if not pair[0].ends])
     if valid and has_limits:
         transaction.hints.add(Hint.JOBS)
     if len(valid) == len(settlements):
@@ -90,7 +91,7 @@ async def settle(transaction: Transaction, settlements: Sequence[Settled]) -> li
 async def lock_leases(
     transaction: Transaction, ids: Sequence[JobId]
 ) -> tuple[dict[JobId, dict[str, Any]], bool]:
-    """Those of the jobs that run; and whether any queue has limits, so that ends let others go."""
+    """Lock the running ones among the jobs; also whether any queue has limits."""
     if not ids:
         return {}, False
     sql = f"""
@@ -100,78 +101,82 @@ async def lock_leases(
         ORDER BY id
         FOR UPDATE
     """  # noqa: S608  values are bound
-    (found, [(has_limits,)]) = await transaction.tables((sql, HAS_LIMITS), (tuple(ids),))
-    return {row[0]: {**named(row), "worker": row[-1]} for row in found}, bool(has_limits)
+    (rows, [(has_limits,)]) = await transaction.tables((sql, HAS_LIMITS), (tuple(ids),))
+    return {row[0]: {**by_column(row), "worker": row[-1]} for row in rows}, bool(has_limits)
 
 
-def is_valid(settled: Settled, lease: Mapping[str, Any]) -> bool:
+def is_valid(settled: PreparedSettlement, lease: Mapping[str, Any]) -> bool:
     return (settled.token, settled.worker) == (lease["token"], lease["worker"])
 
 
 async def end(transaction: Transaction, pairs: Sequence[Pair]) -> None:
-    """Move the jobs to `finished`, with the progress that was last noted."""
+    """Move the jobs to `finished`, with the last noted progress."""
     if not pairs:
         return
     rows = [
         finished_row(
-            {**lease, **one.changes, "progress": lease["progress"]},
-            state=one.state,
-            finished_at=one.changes["finished_at"],
-            last_attempt=one.record,
+            {**lease, **pair.changes, "progress": lease["progress"]},
+            state=pair.state,
+            finished_at=pair.changes["finished_at"],
+            last_attempt=pair.record,
         )
-        for one, lease in pairs
+        for pair, lease in pairs
     ]
     await transaction.insert(INSERT_FINISHED, rows)
-    await leave(transaction, [one.id for one, _ in pairs])
+    await remove_live(transaction, [pair.id for pair, _ in pairs])
     transaction.hints.add(Hint.ENDED)
-    states = {one.id: one.state for one, _ in pairs}
-    await free_waiting(transaction, states, max(one.at for one, _ in pairs))
+    states = {pair.id: pair.state for pair, _ in pairs}
+    await cascade(transaction, states, max(pair.at for pair, _ in pairs))
 
 
-async def send_back(transaction: Transaction, pairs: Sequence[Pair]) -> None:
-    """Let the jobs wait again.
+async def requeue(transaction: Transaction, pairs: Sequence[Pair]) -> None:
+    """Return the jobs to waiting.
 
-    A cancel that came while the attempt ran, unknown to it, still means no further attempt.
+    A cancel request that an attempt did not see still prevents another attempt.
     """
     if not pairs:
         return
-    await keep_attempts(transaction, [(one.id, one.token, one.record) for one, _ in pairs])
+    await add_attempts(transaction, [(pair.id, pair.token, pair.record) for pair, _ in pairs])
     await transaction.run_each(
         """
         UPDATE jobs
         SET running = 0, worker = NULL, lease_until = NULL, reason = %(reason)s,
             due_at = %(due_at)s, attempt = %(attempt)s, lost = %(lost)s, released = %(released)s,
             started_at = %(started_at)s, result = %(result)s, error = %(error)s,
-            progress = %(progress)s, start_by = %(start_by)s
+            progress = %(progress)s, start_by = %(start_by)s, suspicion = %(suspicion)s
         WHERE id = %(id)s AND token = %(token)s AND running = 1
         """,
-        [{**one.changes, "id": one.id, "token": one.token} for one, _ in pairs],
+        [{**pair.changes, "id": pair.id, "token": pair.token} for pair, _ in pairs],
     )
     transaction.hints.add(Hint.JOBS)
-    asked = {
-        one.id: lease["cancel_reason"] for one, lease in pairs if lease["cancel_reason"] is not None
+    request = {
+        pair.id: lease["cancel_reason"]
+        for pair, lease in pairs
+        if lease["cancel_reason"] is not None
     }
-    await cancel_waiting(transaction, asked, max(one.at for one, _ in pairs))
+    await cancel_waiting(transaction, request, max(pair.at for pair, _ in pairs))
 
 
-async def find_written(transaction: Transaction, settlements: Sequence[Settled]) -> list[bool]:
-    """Which of the attempts are kept, by this call or by an earlier one that it repeats.
+async def find_written(
+    transaction: Transaction, settlements: Sequence[PreparedSettlement]
+) -> list[bool]:
+    """Which of the attempts are stored, by this call or by an earlier one that it repeats.
 
-    Another outcome of the same attempt is not a repetition: that one lost its lease, perhaps to
-    whoever declared its worker dead.
+    A different outcome of the same attempt is no repetition: its lease was lost, perhaps to a
+    rescue of its worker's jobs.
     """
-    ids = tuple({one.id for one in settlements})
+    ids = tuple({settlement.id for settlement in settlements})
     sql = """
         SELECT job_id, record FROM attempts WHERE job_id IN %(ids)s
         UNION ALL
         SELECT id, last_attempt FROM finished WHERE id IN %(ids)s AND last_attempt IS NOT NULL
     """
     kept = set(await transaction.rows(sql, {"ids": ids}))
-    return [(one.id, one.record) in kept for one in settlements]
+    return [(settlement.id, settlement.record) in kept for settlement in settlements]
 
 
 async def note_progress(transaction: Transaction, notes: Sequence[Note]) -> list[bool]:
-    """The last of several notes on one job stands."""
+    """The last of several notes on one job counts."""
     sql = """
         SELECT id, token
         FROM jobs FORCE INDEX (PRIMARY)

@@ -1,4 +1,4 @@
-"""A connection inside a transaction, with the few ways in which the verbs use it."""
+"""A connection inside a transaction, with the methods that verbs use."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,19 +6,22 @@ from typing import Any
 
 from onbeat.ports.store import Hint
 from onbeat.stores.mysql.connection import Database
+from onbeat.stores.mysql.rows import FORMS
+from onbeat.stores.sql.dialect import MYSQL, Argument, Columns, Dialect, translate
+from onbeat.stores.sql.forms import Forms
 
 Values = Sequence[object] | Mapping[str, object]
 Row = tuple[Any, ...]
 
-ANSWER_SECONDS = 40.0  # longer than any statement may take: only a dead connection is so silent
+ANSWER_SECONDS = 40.0  # longer than any statement may take; silence means a dead connection
 STATEMENTS_MAX = 200
-STATEMENTS_CHARS_MAX = 1_000_000  # far below the 16 MB that a server takes at once by default
+STATEMENTS_CHARS_MAX = 1_000_000  # far below the server's default packet limit of 16 MB
 
 
 class Transaction:
-    """`hints` gathers what listeners shall hear once it is committed.
+    """`hints` collects the hints for listeners after the commit.
 
-    A verb that is one statement may also run outside a transaction: it is then one by itself.
+    A verb of one statement may also run outside a transaction: it is then its own transaction.
     """
 
     def __init__(self, db: Database) -> None:
@@ -26,27 +29,27 @@ class Transaction:
         self.hints: set[Hint] = set()
 
     async def run(self, sql: str, values: Values | None = None) -> int:
-        """Answers with the number of rows changed: one that was as it should be counts nothing."""
+        """Returns the number of rows changed; rows that already had the values do not count."""
         cursor = self.db.cursor()
         async with in_time():
             await cursor.execute(sql, values)
         return cursor.rowcount
 
     async def alter(self, sql: str) -> None:
-        """Change the schema, however long that takes."""
+        """Run DDL, without a timeout."""
         await self.db.cursor().execute(sql)
 
     async def insert(self, sql: str, rows: Sequence[Row]) -> int:
-        """`sql` ends in VALUES and placeholders for one row; all rows go in few statements."""
+        """`sql` ends in VALUES and placeholders for one row; rows are sent in few statements."""
         if not rows:
             return 0
         async with in_time():
             return await self.db.cursor().executemany(sql, rows) or 0
 
     async def run_each(self, sql: str, rows: Iterable[Values]) -> None:
-        """The statement for each row, many in one round trip."""
+        """Run the statement for each row, many in one round trip."""
         cursor = self.db.cursor()
-        for batch in batched(cursor.mogrify(sql, row) for row in rows):
+        for batch in join_statements(cursor.mogrify(sql, row) for row in rows):
             async with in_time():
                 await cursor.execute(batch)
                 while await cursor.nextset():
@@ -63,10 +66,10 @@ class Transaction:
         cursor = self.db.cursor()
         async with in_time():
             await cursor.execute(";".join(sqls), values)
-            found = [await cursor.fetchall()]
+            result = [await cursor.fetchall()]
             while await cursor.nextset():
-                found.append(await cursor.fetchall())
-            return found
+                result.append(await cursor.fetchall())
+            return result
 
     async def column(self, sql: str, values: Values | None = None) -> list[Any]:
         """The first column of all rows."""
@@ -77,13 +80,51 @@ class Transaction:
         rows = await self.rows(sql, values)
         return rows[0][0] if rows else None
 
+    # For verbs that are written once: see `sql.session.Session`.
+
+    @property
+    def dialect(self) -> Dialect:
+        return MYSQL
+
+    @property
+    def forms(self) -> Forms:
+        return FORMS
+
+    async def execute(self, sql: str, *values: Argument) -> int:
+        return await self.run(translate(MYSQL, sql), tuple(map(bound, values)))
+
+    async def select(self, columns: str, rest: str, *values: Argument) -> Sequence[Sequence[Any]]:
+        sql = translate(MYSQL, f"SELECT {columns} {rest}")
+        return await self.rows(sql, tuple(map(bound, values)))
+
+    async def insert_rows(
+        self, table: str, columns: Columns, rows: Sequence[Row], ending: str = ""
+    ) -> int:
+        return await self.insert(translate(MYSQL, MYSQL.insert(table, columns, ending)), rows)
+
+    async def delete_rows(self, table: str, key: Columns, rows: Sequence[Sequence[Any]]) -> None:
+        await self.run_each(
+            translate(MYSQL, MYSQL.delete_each(table, key)), sorted(map(tuple, rows))
+        )
+
+    async def update_rows(
+        self, table: str, key: Columns, columns: Columns, rows: Sequence[Sequence[Any]]
+    ) -> None:
+        sql, width = translate(MYSQL, MYSQL.update_each(table, key, columns)), len(key)
+        await self.run_each(sql, [(*row[width:], *row[:width]) for row in rows])
+
+
+def bound(value: Argument) -> Argument:
+    """As the driver takes it: an empty list would be no SQL, and nothing is equal to NULL."""
+    return (None,) if value == () else value
+
 
 def in_time() -> asyncio.Timeout:
-    """The driver's own bound waits by `asyncio.wait_for`: see `connection.connect`."""
+    """A timeout; the driver's own uses `asyncio.wait_for`, see `connection.connect`."""
     return asyncio.timeout(ANSWER_SECONDS)
 
 
-def batched(statements: Iterable[str]) -> Iterator[str]:
+def join_statements(statements: Iterable[str]) -> Iterator[str]:
     batch: list[str] = []
     size = 0
     for statement in statements:

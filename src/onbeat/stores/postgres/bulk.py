@@ -1,7 +1,7 @@
-"""Many new jobs at once, by COPY.
+"""Bulk inserts of new jobs, by COPY.
 
-The server writes all that it adds to one page as one record of its WAL, and works at the first
-rows while the others are still made here.
+The server writes one WAL record for all rows added to a page, and works on the first rows while the
+others are still being packed here.
 """
 
 import struct
@@ -21,14 +21,14 @@ from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import micros
 
 COPIED_MIN: Final = 100
-"""With fewer, the round trips of a transaction cost more than COPY spares."""
-PIECE = 250  # jobs that are sent while the next ones are made
+"""With fewer, the round trips of a transaction cost more than COPY saves."""
+PIECE = 250  # jobs sent while the next ones are packed
 ENDED_MAX = 100  # ids of ended jobs that are compared here
 
 COLUMNS: Final = (
     "id", "created_at", "due_at", "queue", "priority", "lane", "start_by", "grp", "spec"
 )  # fmt: skip
-# Each value follows its length; that of NULL is -1.
+# Each value follows its length; the length of NULL is -1.
 BEGIN: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 END: Final = struct.pack(">h", -1)
 NULL: Final = struct.pack(">i", -1)
@@ -39,7 +39,7 @@ LENGTH: Final = struct.Struct(">i")
 
 
 def may_be_copied(jobs: Sequence[Job]) -> bool:
-    """Whether they are many, and none of them concerns any other job or a schedule."""
+    """Whether the jobs are many, and none depends on another job or a schedule."""
     return len(jobs) >= COPIED_MIN and all(map(is_plain, jobs))
 
 
@@ -54,10 +54,10 @@ def is_plain(job: Job) -> bool:
 
 
 async def copy_new(transaction: Transaction, jobs: Sequence[Job]) -> int:
-    """Add jobs that are probably all new; raises `Conflict` where one exists or has ended.
+    """Add jobs that are probably all new; raises `Conflict` if one exists or has ended.
 
-    Whether one has ended is asked when all of them are added: nobody else can add or end one of
-    them from then on, and whoever was ending one meanwhile has been waited for.
+    Ended jobs are looked for after the insert: from then on no other transaction can add or end one
+    of them, and the insert has waited for those that were ending one.
     """
     added = await transaction.copy("jobs", COLUMNS, pieces(jobs))
     if await any_ended(transaction, [job.id for job in jobs]):
@@ -67,7 +67,7 @@ async def copy_new(transaction: Transaction, jobs: Sequence[Job]) -> int:
 
 
 async def any_ended(transaction: Transaction, ids: Sequence[str]) -> bool:
-    """New ids lie so close together that hardly another job has one between them."""
+    """New ids lie so close together that few other jobs have ids between them."""
     sql = "SELECT id FROM finished WHERE id BETWEEN $1 AND $2 LIMIT $3"
     between = await transaction.column(sql, min(ids), max(ids), ENDED_MAX)
     if len(between) < ENDED_MAX:
@@ -82,15 +82,15 @@ async def any_ended(transaction: Transaction, ids: Sequence[str]) -> bool:
 
 
 async def pieces(jobs: Sequence[Job]) -> AsyncIterator[bytes]:
-    pack = Packer()
+    pack = RowPacker()
     yield BEGIN
     for start in range(0, len(jobs), PIECE):
         yield pack.rows(jobs[start : start + PIECE])
     yield END
 
 
-class Packer:
-    """Makes rows in the binary form of COPY; what jobs have in common is packed once."""
+class RowPacker:
+    """Packs rows in the binary format of COPY; values that jobs share are packed once."""
 
     def __init__(self) -> None:
         self.lines: dict[tuple[str, int, str], bytes] = {}
@@ -108,30 +108,30 @@ class Packer:
         created_at = self.instant(job.created_at)
         due_at = created_at if job.due_at == job.created_at else micros(job.due_at)
         first = FIRST.pack(len(COLUMNS), 16, UUID(job.id).bytes, 8, created_at, 8, due_at)
-        return first + self.line(job) + self.seldom(job) + LENGTH.pack(len(spec)) + spec
+        return first + self.line(job) + self.pack_rare_fields(job) + LENGTH.pack(len(spec)) + spec
 
     def instant(self, at: datetime) -> int:
-        """Jobs of one call were mostly made at one instant."""
+        """Cached, as most jobs of one call have the same instant."""
         if at is not self.at:
             self.at, self.micros = at, micros(at)
         return self.micros
 
     def line(self, job: Job) -> bytes:
         key = (job.queue, job.priority, lane_of(job.target))
-        found = self.lines.get(key)
-        if found is None:
+        result = self.lines.get(key)
+        if result is None:
             queue, priority, lane = key
-            found = packed(queue) + PRIORITY.pack(2, priority) + packed(lane)
-            self.lines[key] = found
-        return found
+            result = pack_text(queue) + PRIORITY.pack(2, priority) + pack_text(lane)
+            self.lines[key] = result
+        return result
 
-    def seldom(self, job: Job) -> bytes:
+    def pack_rare_fields(self, job: Job) -> bytes:
         if job.start_by is None and not job.group:
             return NULL + NULL
         bound = NULL if job.start_by is None else INSTANT.pack(8, micros(job.start_by))
-        return bound + (packed(job.group) if job.group else NULL)
+        return bound + (pack_text(job.group) if job.group else NULL)
 
 
-def packed(text: str) -> bytes:
+def pack_text(text: str) -> bytes:
     value = text.encode()
     return LENGTH.pack(len(value)) + value

@@ -1,11 +1,11 @@
-"""Giving out due jobs.
+"""Claims of due jobs.
 
-A claim is one statement, and so one transaction. Jobs with an overlap rule need another, and where
-there are groups of jobs, or limits, `admission` does the work instead.
+A claim is one statement, and so one transaction. Jobs with an overlap rule need another one. With
+groups of jobs, or limits, `limits.claim` does the work instead.
 
-Claimants that meet others lock jobs before they change them, and leave out what others have locked.
-One that is alone spares the server these locks. It only takes itself to be alone: where it was
-wrong it waits for a moment at most, and starts over with locks.
+Concurrent claimants lock jobs before they change them, and skip locked ones. A claimant that is
+probably alone saves the server these locks. If it was not alone, it waits for a few milliseconds at
+most and starts over with locks.
 """
 
 from collections.abc import Sequence
@@ -19,30 +19,30 @@ import msgspec
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import Claimed, ClaimRequest
-from onbeat.stores.postgres import admission
-from onbeat.stores.postgres.admission import ANY_APART, GROUPED_ANYWHERE, GROUPED_IN
-from onbeat.stores.postgres.lines import IN_TIME, LOOSE, MINE, heads, in_line
-from onbeat.stores.postgres.site import Site
-from onbeat.stores.postgres.starting import (
+from onbeat.stores.postgres.limits import claim as limited_claim
+from onbeat.stores.postgres.limits.claim import ANY_APART, GROUPED_ANYWHERE, GROUPED_IN
+from onbeat.stores.postgres.loop_connections import LoopConnections
+from onbeat.stores.postgres.ready_lists import IN_TIME, LOOSE, MINE, in_ready_list, list_heads
+from onbeat.stores.postgres.start import (
     ANY_MISFILED,
     CLAIMED_COUNT,
     LOCKED,
     START,
-    Bite,
-    file_anew,
+    ClaimBatch,
     lease_end,
     read_started,
+    refresh_flags,
     start_admitted,
 )
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import instant, micros
 
-SPARE_MIN = 50  # candidates beyond the limit, for those that another claimant has just locked
+SPARE_MIN = 50  # extra candidates, in place of those that others have just locked
 ROUNDS_MAX = 20
-CROWDED_CLAIMS = 100  # with locks, after others were met
-PATIENCE_MILLISECONDS = 20  # with which one that is alone waits for a job that is locked
+CROWDED_CLAIMS = 100  # claims with locks, after a contended one
+PATIENCE_MILLISECONDS = 20  # the lock timeout of a claimant that is alone
 
-# Where the planner tried the lock more than once, that would do no harm: it is ours already.
+# The query planner may try the lock more than once; that is harmless, since it is ours already.
 ALONE = f"""
     alone AS MATERIALIZED (
       SELECT CASE
@@ -54,9 +54,9 @@ ALONE = f"""
       END AS is_so
     )
 """
-"""Whether the claimant shall be alone ($8), and no other is that now."""
+"""Whether the claimant may go without locks ($8), and no other does so now."""
 
-COUNTS = 7  # columns of the row that tells of all jobs; each of the others tells of one
+COUNTS = 7  # columns of the summary row; each other row is one job
 
 
 def nulls(count: int) -> str:
@@ -109,9 +109,9 @@ CLAIM = (
     SELECT :no_counts, started.* FROM started
     """.replace(":no_job", nulls(CLAIMED_COUNT))
     .replace(":no_counts", nulls(COUNTS))
-    .replace(":heads", heads("heads", LOOSE, mine=MINE, when="NOT (SELECT is_so FROM apart)"))
-    .replace(":first_due", in_line(LOOSE, FIRST, IN_TIME, "$6"))
-    .replace(":next_due", in_line(LOOSE, "due_at", "due_at > $2", "1"))
+    .replace(":heads", list_heads("heads", LOOSE, mine=MINE, when="NOT (SELECT is_so FROM apart)"))
+    .replace(":first_due", in_ready_list(LOOSE, FIRST, IN_TIME, "$6"))
+    .replace(":next_due", in_ready_list(LOOSE, "due_at", "due_at > $2", "1"))
     .replace(":alone", ALONE)
     .replace(":locked", LOCKED)
     .replace(":start", START)
@@ -126,59 +126,82 @@ CLAIM_FROM_ALL = CLAIM.replace(":grouped", GROUPED_ANYWHERE)
 CLAIM_FROM_SOME = CLAIM.replace(":grouped", GROUPED_IN.replace(":queues", "$5"))
 
 
-async def claim(site: Site, request: ClaimRequest) -> Claimed:
-    """Most claims are one round; others follow where rules or other claimants left places free."""
+async def claim(connections: LoopConnections, request: ClaimRequest) -> Claimed:
+    """Most claims take one round; more follow if overlap rules or other claimants left room."""
     jobs: list[Job] = []
     spare = SPARE_MIN
     next_due_at: datetime | None = None
     for _ in range(ROUNDS_MAX):
         left = request.limit - len(jobs)
-        bite = await take_some(site, request, left, left + spare)
-        jobs += bite.jobs
-        if bite.ruled:
-            jobs += await site.transact(start_admitted, (request, bite.ruled))
-        returned = await site.ask(file_anew, micros(request.now)) if bite.is_misfiled else 0
-        next_due_at = None if bite.next_due_at is None else instant(bite.next_due_at)
-        if len(jobs) >= request.limit or not (bite.is_cut or bite.ruled or returned):
+        batch = await take_some(connections, request, left, left + spare)
+        jobs += batch.jobs
+        if batch.with_overlap:
+            jobs += await connections.transact(start_admitted, request, batch.with_overlap)
+        returned = (
+            await connections.run(refresh_flags, micros(request.now))
+            if batch.has_stale_flags
+            else 0
+        )
+        next_due_at = None if batch.next_due_at is None else instant(batch.next_due_at)
+        if len(jobs) >= request.limit or not (batch.is_cut or batch.with_overlap or returned):
             break
         spare *= 4
     jobs.sort(key=attrgetter("priority", "due_at", "id"))
     return Claimed(jobs=tuple(jobs), next_due_at=next_due_at)
 
 
-async def take_some(site: Site, request: ClaimRequest, limit: int, candidates_max: int) -> Bite:
-    """In one statement, unless the last claim from here has found that it takes more."""
-    if not site.is_apart:
-        site.crowded_claims = max(0, site.crowded_claims - 1)
-        bite = await site.ask(take, (request, limit, candidates_max, not site.crowded_claims))
-        if bite.is_crowded:
-            site.crowded_claims = CROWDED_CLAIMS
-        if not bite.is_apart:
-            return bite
-    bite = await site.transact(admission.take, (request, limit, candidates_max))
-    site.is_apart = bite.is_apart
-    return bite
+async def take_some(
+    connections: LoopConnections, request: ClaimRequest, limit: int, candidates_max: int
+) -> ClaimBatch:
+    """In one statement, unless the last claim of this loop has found limits or groups."""
+    if not connections.needs_limits:
+        connections.contended_claims = max(0, connections.contended_claims - 1)
+        batch = await connections.run(
+            take, request, limit, candidates_max, may_be_alone=not connections.contended_claims
+        )
+        if batch.contended:
+            connections.contended_claims = CROWDED_CLAIMS
+        if not batch.needs_limits:
+            return batch
+    batch = await connections.transact(limited_claim.take, request, limit, candidates_max)
+    connections.needs_limits = batch.needs_limits
+    return batch
 
 
-Asked = tuple[ClaimRequest, int, int, bool]
-"""Up to so many jobs, of up to so many candidates; and whether the claimant may take no locks."""
+async def take(
+    transaction: Transaction,
+    request: ClaimRequest,
+    limit: int,
+    candidates_max: int,
+    *,
+    may_be_alone: bool,
+) -> ClaimBatch:
+    """Take up to `limit` jobs of up to `candidates_max` candidates.
 
-
-async def take(transaction: Transaction, asked: Asked) -> Bite:
+    With `may_be_alone` the first try takes no locks; if it meets other claimants, the next one
+    does.
+    """
     try:
-        return await take_as_asked(transaction, asked)
+        return await take_once(
+            transaction, request, limit, candidates_max, may_be_alone=may_be_alone
+        )
     except asyncpg.LockNotAvailableError:
-        request, limit, candidates_max, may_be_alone = asked
         if not may_be_alone:
             raise
-    bite = await take_as_asked(transaction, (request, limit, candidates_max, False))
-    return msgspec.structs.replace(bite, is_crowded=True)
+    batch = await take_once(transaction, request, limit, candidates_max, may_be_alone=False)
+    return msgspec.structs.replace(batch, contended=True)
 
 
-async def take_as_asked(transaction: Transaction, asked: Asked) -> Bite:
-    request, limit, candidates_max, may_be_alone = asked
+async def take_once(
+    transaction: Transaction,
+    request: ClaimRequest,
+    limit: int,
+    candidates_max: int,
+    *,
+    may_be_alone: bool,
+) -> ClaimBatch:
     if limit <= 0 or not request.lanes:
-        return Bite()
+        return ClaimBatch()
     now, lease_until = micros(request.now), lease_end(request)
     rows: Sequence[Any] = await transaction.rows(
         CLAIM_FROM_ALL if request.queues is None else CLAIM_FROM_SOME,
@@ -193,14 +216,14 @@ async def take_as_asked(transaction: Transaction, asked: Asked) -> Bite:
     )
     is_apart, is_alone, picked, next_due_at, is_misfiled, candidates, ruled = rows[0][:COUNTS]
     jobs = read_started(rows, request)
-    # Others had taken what was picked without locks.
+    # Others had taken some of the jobs picked without locks.
     is_robbed = len(jobs) < picked
-    return Bite(
+    return ClaimBatch(
         jobs=jobs,
-        ruled=[JobId(str(id)) for id in ruled],
+        with_overlap=[JobId(str(id)) for id in ruled],
         next_due_at=next_due_at,
         is_cut=is_robbed or candidates >= candidates_max,
-        is_misfiled=is_misfiled,
-        is_apart=is_apart,
-        is_crowded=is_robbed or (may_be_alone and not is_alone),
+        has_stale_flags=is_misfiled,
+        needs_limits=is_apart,
+        contended=is_robbed or (may_be_alone and not is_alone),
     )

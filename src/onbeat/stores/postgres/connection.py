@@ -1,17 +1,17 @@
-"""A connection with the settings that the promises rest on."""
+"""Connections, with the settings that durability and isolation depend on."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Protocol, cast
 
 import asyncpg
 
-from onbeat.stores.postgres.place import Place
+from onbeat.stores.postgres.dsn import Dsn
 
 CONNECT_SECONDS = 10.0
 STATEMENT_SECONDS = 30
-LOCK_SECONDS = 10
-IDLE_IN_TRANSACTION_SECONDS = 15
-ANSWER_SECONDS = 40.0  # longer than any statement may take: only a dead connection is so silent
+LOCK_SECONDS = 2  # callers get an error within 3 s if a lock is held; loops try again
+IDLE_IN_TRANSACTION_SECONDS = 5  # after it, a suspended process loses its locks
+ANSWER_SECONDS = 40.0  # longer than any statement may take; silence means a dead connection
 
 SETTINGS = {
     "application_name": "onbeat",
@@ -22,9 +22,9 @@ SETTINGS = {
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
     "default_transaction_isolation": "read committed",
-    # Every statement is written for the index that serves it. The tables of a queue are empty at
-    # one moment and full at the next, so that statistics mislead: a plan made for the empty table
-    # would read the full one whole.
+    # Every statement is written for one index. The tables of a queue are empty at one moment and
+    # full at the next, so statistics mislead: a plan made for the empty table would scan the full
+    # one.
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
@@ -38,7 +38,7 @@ SETTINGS = {
 
 
 class Database(Protocol):
-    """What the store uses of a driver's connection."""
+    """The part of a driver's connection that the store uses."""
 
     async def fetch(self, query: str, *args: object) -> Sequence[Any]: ...
 
@@ -63,12 +63,12 @@ class Database(Protocol):
     async def close(self, *, timeout: float | None = None) -> None: ...
 
 
-async def connect(place: Place) -> Database:
-    """Raises what the driver raises."""
+async def connect(dsn: Dsn) -> Database:
+    """Raises the driver's errors."""
     connected: Any = await asyncpg.connect(
-        place.dsn,
+        dsn.dsn,
         timeout=CONNECT_SECONDS,
         command_timeout=ANSWER_SECONDS,
-        server_settings={**SETTINGS, "search_path": place.schema},
+        server_settings={**SETTINGS, "search_path": dsn.schema},
     )
     return cast("Database", connected)

@@ -1,4 +1,4 @@
-"""What can be found out about the server."""
+"""Health checks of the server."""
 
 import time
 from datetime import datetime
@@ -14,8 +14,8 @@ CLOCK_SECONDS_MAX = 1.0
 CONNECTIONS_FREE_MIN = 10
 
 
-async def ping(transaction: Transaction, _: None) -> None:
-    """A write with its commit: nothing less shows that the server takes one."""
+async def ping(transaction: Transaction) -> None:
+    """A write with its commit: only that shows that the server accepts one."""
     await transaction.run(
         """
         INSERT INTO pings (id, count) VALUES (1, 1)
@@ -24,13 +24,13 @@ async def ping(transaction: Transaction, _: None) -> None:
     )
 
 
-async def present(transaction: Transaction, _: None) -> datetime:
-    """Not `now()`, which stands still while a transaction lasts."""
+async def present(transaction: Transaction) -> datetime:
+    """Not `now()`, which is constant within a transaction."""
     read: datetime = await transaction.value("SELECT clock_timestamp()")
     return read
 
 
-async def doctor(transaction: Transaction, _: None) -> list[Finding]:
+async def doctor(transaction: Transaction) -> list[Finding]:
     return [
         await version(transaction),
         await setting(
@@ -65,7 +65,7 @@ async def doctor(transaction: Transaction, _: None) -> list[Finding]:
     ]
 
 
-def judged(name: str, value: object, remedy: str, *, ok: bool) -> Finding:
+def finding_of(name: str, value: object, remedy: str, *, ok: bool) -> Finding:
     return Finding(name=name, ok=ok, value=str(value), remedy=None if ok else remedy)
 
 
@@ -76,24 +76,24 @@ async def show(transaction: Transaction, name: str) -> str:
 async def version(transaction: Transaction) -> Finding:
     number = int(await show(transaction, "server_version_num"))
     value = await show(transaction, "server_version")
-    return judged("server version", value, "13 or newer is needed", ok=number >= VERSION_MIN)
+    return finding_of("server version", value, "13 or newer is needed", ok=number >= VERSION_MIN)
 
 
 async def setting(
     transaction: Transaction, name: str, good: frozenset[str], remedy: str
 ) -> Finding:
     value = await show(transaction, name)
-    return judged(name.replace("_", " "), value, remedy, ok=value in good)
+    return finding_of(name.replace("_", " "), value, remedy, ok=value in good)
 
 
 async def encoding(transaction: Transaction) -> Finding:
     value = await show(transaction, "server_encoding")
     remedy = "not every text can be kept; create the database with UTF8"
-    return judged("encoding", value, remedy, ok=value == "UTF8")
+    return finding_of("encoding", value, remedy, ok=value == "UTF8")
 
 
 async def oldest_snapshot(transaction: Transaction) -> Finding:
-    """While one is open, vacuum can take away nothing that was deleted after it."""
+    """An open snapshot keeps vacuum from removing rows deleted after it."""
     sql = """
         SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)::float8
         FROM pg_stat_activity
@@ -102,16 +102,18 @@ async def oldest_snapshot(transaction: Transaction) -> Finding:
     """
     age = float(await transaction.value(sql))
     remedy = "a long transaction keeps vacuum from its work; end it (see pg_stat_activity)"
-    return judged("oldest snapshot", f"{age:.0f} s", remedy, ok=age <= SNAPSHOT_SECONDS_MAX)
+    return finding_of("oldest snapshot", f"{age:.0f} s", remedy, ok=age <= SNAPSHOT_SECONDS_MAX)
 
 
 async def clock(transaction: Transaction) -> Finding:
-    """Between the server's clock and ours, less the way there."""
+    """The difference between the server's clock and ours, less the time to reach it."""
     before = time.time()
     server: Any = await transaction.value("SELECT extract(epoch FROM clock_timestamp())::float8")
     offset = server - (before + time.time()) / 2
     remedy = "jobs go by the server's clock, ids and logs by this machine's; synchronise them"
-    return judged("clock offset", f"{offset:+.3f} s", remedy, ok=abs(offset) <= CLOCK_SECONDS_MAX)
+    return finding_of(
+        "clock offset", f"{offset:+.3f} s", remedy, ok=abs(offset) <= CLOCK_SECONDS_MAX
+    )
 
 
 async def connections(transaction: Transaction) -> Finding:
@@ -121,10 +123,10 @@ async def connections(transaction: Transaction) -> Finding:
     most = int(await show(transaction, "max_connections"))
     remedy = "few connections are left; raise max_connections or run fewer processes"
     ok = most - used >= CONNECTIONS_FREE_MIN
-    return judged("connections", f"{used} of {most} used", remedy, ok=ok)
+    return finding_of("connections", f"{used} of {most} used", remedy, ok=ok)
 
 
 async def schema(transaction: Transaction) -> Finding:
-    found = await transaction.value("SELECT max(version) FROM migrations")
+    value = await transaction.value("SELECT max(version) FROM migrations")
     remedy = "open the store once with a user that may create tables"
-    return judged("schema", f"version {found}", remedy, ok=found == len(migrations()))
+    return finding_of("schema", f"version {value}", remedy, ok=value == len(migrations()))

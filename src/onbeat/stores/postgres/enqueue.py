@@ -1,16 +1,16 @@
 """New jobs."""
 
 from collections.abc import Collection, Sequence
-from operator import attrgetter
 from typing import Any
 
 import msgspec
 
-from onbeat.model.errors import Invalid, Unavailable
+from onbeat.model.errors import Unavailable
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
-from onbeat.stores.postgres.ends import ENDED_BADLY, block, cancel_waiting, cause, keep_alive
+from onbeat.rules.dependents import cancelled_on_arrival, refuse_unknown
+from onbeat.stores.postgres.dependents import add_dependencies, cancel_waiting, lock_live
 from onbeat.stores.postgres.hints import Notice
 from onbeat.stores.postgres.rows import Row, columns, job_row
 from onbeat.stores.postgres.transaction import Transaction
@@ -18,7 +18,7 @@ from onbeat.stores.sql.values import micros
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
-    """A job made ready outside the transaction, to keep that short."""
+    """A job prepared outside the transaction, to keep that short."""
 
     id: JobId
     row: Row
@@ -28,8 +28,8 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     created_at: int
 
     @property
-    def looks_around(self) -> bool:
-        """Whether other rows must stay as they are while this one is added."""
+    def needs_locks(self) -> bool:
+        """Whether other rows must not change while this one is added."""
         return bool(self.after) or self.schedule_id is not None
 
 
@@ -39,8 +39,8 @@ def new_job(job: Job) -> NewJob:
     )
 
 
-# Whether a job has ended already is asked in a subquery of its own for each: as an anti-join it
-# took a third more of the server's time.
+# A subquery for each job checks whether it has ended: an anti-join took a third more of the
+# server's time.
 INSERT = """
     INSERT INTO jobs (id, queue, priority, lane, due_at, start_by, unique_key,
                       schedule_id, occurrence, overlap, grp, spec, created_at, held)
@@ -57,16 +57,15 @@ INSERT = """
 
 
 async def enqueue_new(
-    transaction: Transaction, asked: tuple[Sequence[NewJob], Notice | None]
+    transaction: Transaction, jobs: Sequence[NewJob], notice: Notice | None
 ) -> int:
-    """Add jobs that are probably all new; raises the driver's error where one is not.
+    """Add jobs that are probably all new; raises the driver's error if one is not.
 
-    Rows that may meet a conflict are written twice over to the WAL, and that is seldom needed. A
-    notice is told by the commit of one plain job, and else left to those who tell of hints.
+    ON CONFLICT writes rows to the WAL twice, and is seldom needed. A single plain job sends the
+    notice with its commit; otherwise `Hints` sends it.
     """
-    jobs, notice = asked
     rows = [job.row for job in jobs]
-    sql, values = insertion(rows)
+    sql, values = insert_statement(rows)
     if len(rows) == 1 and sql is INSERT_ALIKE:
         sql, values = INSERT_ONE, [value for value in rows[0] if value is not None]
         if notice is not None:
@@ -78,10 +77,10 @@ async def enqueue_new(
     return inserted
 
 
-def insertion(rows: Sequence[Row]) -> tuple[str, Sequence[Any]]:
-    """The statement that adds these jobs, unless they have ended, and what is bound in it."""
+def insert_statement(rows: Sequence[Row]) -> tuple[str, Sequence[Any]]:
+    """The statement that adds these jobs, unless they have ended, and its parameters."""
     values = columns(rows)
-    return (INSERT_ALIKE, alike(values)) if is_alike(values) else (INSERT, values)
+    return (INSERT_ALIKE, common_values(values)) if has_common_values(values) else (INSERT, values)
 
 
 INSERT_ALIKE = """
@@ -91,7 +90,7 @@ INSERT_ALIKE = """
          AS new (id, due_at, spec, created_at)
     WHERE (SELECT 1 FROM finished WHERE finished.id = new.id) IS NULL
 """
-# Without arrays, which take a tenth of the time of a caller who sends one job after the other.
+# Without arrays, which take a tenth of the time of a caller that enqueues jobs one by one.
 INSERT_ONE = """
     INSERT INTO jobs (id, queue, priority, lane, due_at, spec, created_at)
     SELECT $1::uuid, $2, $3::smallint, $4, $5::bigint, $6, $7::bigint
@@ -102,40 +101,40 @@ LINE = slice(1, 4)  # queue, priority and lane
 RARE = slice(5, 11)  # start_by, unique_key, schedule_id, occurrence, overlap, grp
 
 
-def is_alike(values: Sequence[Sequence[Any]]) -> bool:
-    """Whether all jobs stand in one line, with nothing that most jobs do not have.
+def has_common_values(values: Sequence[Sequence[Any]]) -> bool:
+    """Whether all jobs share queue, priority and lane, and none has a rare field.
 
-    Most of what enqueueing costs here is to put values into arrays, one by one.
+    Most of the cost of enqueueing here is to put values into arrays, one by one.
     """
     return all(column.count(column[0]) == len(column) for column in values[LINE]) and all(
         column.count(None) == len(column) for column in values[RARE]
     )
 
 
-def alike(values: Sequence[Sequence[Any]]) -> list[Any]:
+def common_values(values: Sequence[Sequence[Any]]) -> list[Any]:
     id, _, _, _, due_at, *_, spec, created_at = values
     return [id, due_at, spec, created_at, *(column[0] for column in values[LINE])]
 
 
 async def enqueue_plain(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued | None]:
-    """Many callers' jobs at once. Repeating one that was stored, even if it ended, is harmless.
+    """Add the jobs of many callers. Repeating a stored one, even an ended one, is harmless.
 
-    None where a live job held the unique key and ended before it could be named.
+    None for a job whose unique key was held by a live job that ended before it could be read.
     """
     if await insert(transaction, in_key_order(jobs)) == len(jobs):
         return [Enqueued(job.id, created=True) for job in jobs]
-    return await find_holders(transaction, jobs)
+    return await find_existing(transaction, jobs)
 
 
 def in_key_order(jobs: Sequence[NewJob]) -> list[Row]:
-    """Two that add the same keys in one order do not lock each other out."""
+    """In the order of unique keys, so that concurrent calls cannot deadlock."""
     if all(job.unique is None for job in jobs):
         return [job.row for job in jobs]
     return [job.row for job in sorted(jobs, key=lambda job: job.unique or "")]
 
 
 async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
-    """Add those that are new and whose unique key is free; answers with how many."""
+    """Add jobs that are new and whose unique key is free; returns how many."""
     if not rows:
         return 0
     inserted = await transaction.run(INSERT + "ON CONFLICT DO NOTHING", *columns(rows))
@@ -144,8 +143,8 @@ async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
     return inserted
 
 
-async def find_holders(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued | None]:
-    """Who has each job's place: itself, or the live job with its unique key."""
+async def find_existing(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued | None]:
+    """The job stored for each: itself, or the live job with its unique key."""
     sql = """
         SELECT CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE jobs.id = new.id)
                       OR EXISTS (SELECT 1 FROM finished WHERE finished.id = new.id)
@@ -156,8 +155,8 @@ async def find_holders(transaction: Transaction, jobs: Sequence[NewJob]) -> list
         ORDER BY place
     """
     ids, keys = [job.id for job in jobs], [job.unique for job in jobs]
-    found = await transaction.column(sql, ids, keys)
-    holders = [None if holder is None else JobId(str(holder)) for holder in found]
+    rows = await transaction.column(sql, ids, keys)
+    holders = [None if holder is None else JobId(str(holder)) for holder in rows]
     return [
         None if holder is None else Enqueued(holder, created=holder == job.id)
         for job, holder in zip(jobs, holders, strict=True)
@@ -165,12 +164,12 @@ async def find_holders(transaction: Transaction, jobs: Sequence[NewJob]) -> list
 
 
 async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
-    """As `enqueue_plain`, where jobs wait for others or belong to schedules."""
+    """As `enqueue_plain`, for jobs that wait for others or belong to schedules."""
     await hold_schedules(transaction, {job.schedule_id for job in jobs if job.schedule_id})
-    found = await enqueue_plain(transaction, jobs)
-    answers = [answer for answer in found if answer is not None]
-    if len(answers) < len(found):
-        raise Unavailable("its unique key was freed meanwhile; try again")
+    result = await enqueue_plain(transaction, jobs)
+    answers = [answer for answer in result if answer is not None]
+    if len(answers) < len(result):
+        raise Unavailable("the holder of the unique key has ended; try again")
     if any(job.after for job in jobs):
         created = {answer.id for answer in answers if answer.created}
         await wait_for_others(transaction, jobs, created)
@@ -178,7 +177,7 @@ async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
 
 
 async def hold_schedules(transaction: Transaction, ids: Collection[ScheduleId]) -> None:
-    """Let nobody pause them until the commit, or a new job would miss it."""
+    """Block pauses of the schedules until the commit, or a new job would miss one."""
     if ids:
         await transaction.rows(
             "SELECT 1 FROM schedules WHERE id = ANY($1::uuid[]) ORDER BY id FOR SHARE", list(ids)
@@ -188,32 +187,20 @@ async def hold_schedules(transaction: Transaction, ids: Collection[ScheduleId]) 
 async def wait_for_others(
     transaction: Transaction, jobs: Sequence[NewJob], created: Collection[JobId]
 ) -> None:
-    """A job may wait for those stored, and for those that stand before it in the same call."""
+    """A job may wait for stored jobs, and for earlier jobs of the same call."""
     pairs = [(job.id, other) for job in jobs for other in job.after]
-    live = await keep_alive(transaction, {other for _, other in pairs})
-    states = await ended_states(transaction, {other for _, other in pairs} - live)
+    live = await lock_live(transaction, {other for _, other in pairs})
+    states = await states_of_ended(transaction, {other for _, other in pairs} - live)
     refuse_unknown(jobs, live | states.keys())
-    await block(transaction, [pair for pair in pairs if pair[0] in created and pair[1] in live])
-    doomed = {
-        job: cause(other, states[other])
-        for job, other in pairs
-        if states.get(other) in ENDED_BADLY and job in created
-    }
-    for job in sorted(jobs, key=attrgetter("created_at")):
-        if job.id in doomed:
-            await cancel_waiting(transaction, {job.id: doomed[job.id]}, job.created_at)
+    await add_dependencies(
+        transaction, [pair for pair in pairs if pair[0] in created and pair[1] in live]
+    )
+    for at, reasons in sorted(cancelled_on_arrival(jobs, created, states).items()):
+        await cancel_waiting(transaction, reasons, at)
 
 
-async def ended_states(transaction: Transaction, ids: Collection[JobId]) -> dict[JobId, str]:
+async def states_of_ended(transaction: Transaction, ids: Collection[JobId]) -> dict[JobId, str]:
     if not ids:
         return {}
     sql = "SELECT id, state FROM finished WHERE id = ANY($1::uuid[])"
     return {JobId(str(id)): state for id, state in await transaction.rows(sql, list(ids))}
-
-
-def refuse_unknown(jobs: Sequence[NewJob], known: Collection[JobId]) -> None:
-    places = {job.id: place for place, job in enumerate(jobs)}
-    for job in jobs:
-        for other in job.after:
-            if other not in known or places.get(other, -1) >= places[job.id]:
-                raise Invalid(f"job {other} does not exist; name jobs that do", field="after")

@@ -1,10 +1,10 @@
-"""Who wants to hear that something may have changed, in this process and in others.
+"""Hints that something may have changed, to listeners in this process and in others.
 
-Listeners here hear of our own commits at once. Others hear by NOTIFY, which takes a lock of the
-whole database when it commits: so it is sent on its own, for all commits of two milliseconds
-together, and only from here. After a quiet moment one may go with the commit that it tells of, so
-that whoever waits for work hears the sooner. The lock then lasts until the disk has answered, so
-no process does that in more than a tenth of the time.
+Listeners in this process hear of its commits at once. Others hear by NOTIFY, which locks the whole
+database when it commits. So it is sent separately, once for all commits of two milliseconds, and
+only from here. After a quiet moment a NOTIFY may be part of the commit that it announces, so that
+idle workers start sooner. The lock then lasts until the disk has answered, so each process holds it
+for at most a tenth of the time.
 """
 
 import asyncio
@@ -18,31 +18,31 @@ from collections.abc import Awaitable, Callable
 from onbeat.model.errors import Unavailable
 from onbeat.ports.store import Hint
 from onbeat.stores.postgres.connection import Database, connect
-from onbeat.stores.postgres.place import Place
+from onbeat.stores.postgres.dsn import Dsn
 from onbeat.stores.sql.listeners import Heard, Listeners
 
 log = logging.getLogger(__name__)
 
 DEBOUNCE_SECONDS = 0.002
-QUIET_SECONDS = 0.005  # without a NOTIFY, after which one may go with a commit
-QUIET_TIMES = 9  # the time that the last such commit took
-NOTICE_SECONDS_MAX = 1.0  # until such a commit that nobody has told of counts as failed
-LOOK_SECONDS = 10.0  # how often a silent connection is asked whether it lives
+QUIET_SECONDS = 0.005  # without a NOTIFY, after which a commit may carry one
+QUIET_TIMES = 9  # the duration of the last such commit
+NOTICE_SECONDS_MAX = 1.0  # until such a commit without a report counts as failed
+LOOK_SECONDS = 10.0  # how often a silent connection is probed
 PAUSE_SECONDS = 0.05
 PAUSE_SECONDS_MAX = 2.0
 
 Notice = tuple[str, str]
-"""Channel and payload of a NOTIFY."""
+"""The channel and payload of a NOTIFY."""
 
 LETTERS = {Hint.JOBS: "J", Hint.SCHEDULES: "S", Hint.CANCELS: "C", Hint.ENDED: "E"}
 HINTS = {letter: hint for hint, letter in LETTERS.items()}
 
 
 class Hints:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, dsn: Dsn) -> None:
         self.listeners = Listeners()
-        self._place = place
-        # We hear our own NOTIFY too, and have told our listeners already.
+        self._place = dsn
+        # We receive our own NOTIFY too, after our listeners have been notified.
         self._tag = secrets.token_hex(4)
         self._pending: set[Hint] = set()
         self._noticed_at = 0.0
@@ -50,14 +50,14 @@ class Hints:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._changed = asyncio.Event()
-        self._wanted = asyncio.Event()
+        self._listeners_wanted = asyncio.Event()
 
     def start(self, send: Callable[[str, str], Awaitable[None]]) -> None:
-        """In the running loop. `send` is NOTIFY of a channel with a payload."""
+        """Start in the running loop. `send` sends a NOTIFY of a channel with a payload."""
         self._loop = asyncio.get_running_loop()
-        self._changed, self._wanted = asyncio.Event(), asyncio.Event()
+        self._changed, self._listeners_wanted = asyncio.Event(), asyncio.Event()
         if self.listeners:
-            self._wanted.set()
+            self._listeners_wanted.set()
         self._tasks = [
             self._loop.create_task(self._send_all(send)),
             self._loop.create_task(self._listen_always()),
@@ -70,26 +70,26 @@ class Hints:
         if tasks:
             await asyncio.wait(tasks)
 
-    def listen(self, heard: Heard) -> Callable[[], None]:
-        stop = self.listeners.add(heard)
-        self._in_loop(self._wanted.set)
+    def listen(self, on_hint: Heard) -> Callable[[], None]:
+        stop = self.listeners.add(on_hint)
+        self._in_loop(self._listeners_wanted.set)
         return stop
 
     def notice(self, hint: Hint) -> Notice | None:
-        """What a transaction may tell others itself, if it may just now; then `tell` of it."""
+        """The NOTIFY that a transaction may carry now, if any; call `notify` after its commit."""
         now = time.monotonic()
         if self._pending or now < self._next_notice_at:
             return None
         self._noticed_at, self._next_notice_at = now, now + NOTICE_SECONDS_MAX
         return self._notice({hint})
 
-    def tell(self, hints: set[Hint], noticed: set[Hint]) -> None:
-        """Something was committed; of what is `noticed` others have heard by that."""
+    def notify(self, hints: set[Hint], noticed: set[Hint]) -> None:
+        """Report a commit; its own NOTIFY has announced the hints in `noticed`."""
         if noticed:
             now = time.monotonic()
             self._next_notice_at = now + QUIET_TIMES * (now - self._noticed_at)
         if hints:
-            self.listeners.tell(hints)
+            self.listeners.notify(hints)
         if left := hints - noticed:
             self._in_loop(lambda: self._gather(left))
 
@@ -108,7 +108,7 @@ class Hints:
         if asyncio._get_running_loop() is loop:  # noqa: SLF001  the public one raises outside a loop
             act()
         else:
-            # A loop that was closed has nobody left to tell.
+            # A closed loop has no listeners left.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(act)
 
@@ -122,25 +122,25 @@ class Hints:
             try:
                 await send(*self._notice(hints))
             except Unavailable:
-                # Who listens there asks again by itself; this is only to be quick about it.
+                # Listeners elsewhere also poll; hints only make them faster.
                 await asyncio.sleep(PAUSE_SECONDS)
             await asyncio.sleep(DEBOUNCE_SECONDS)
 
     async def _listen_always(self) -> None:
-        """What was missed while there was no connection is made up for by telling everything."""
+        """After a reconnect all hints are sent, in place of any that were missed."""
         failures = 0
         while True:
-            await self._wanted.wait()
+            await self._listeners_wanted.wait()
             db: Database | None = None
             try:
                 db = await connect(self._place)
                 lost = asyncio.Event()
-                db.add_termination_listener(told(lost))
-                await db.add_listener(self._place.channel, self._hear)
-                self.listeners.tell(Hint)
+                db.add_termination_listener(setter_of(lost))
+                await db.add_listener(self._place.channel, self._on_notification)
+                self.listeners.notify(Hint)
                 failures = 0
                 await self._until_lost(db, lost)
-            except Exception as error:  # noqa: BLE001  tried again whatever it was
+            except Exception as error:  # noqa: BLE001  any error is retried
                 log.debug("store.listen_failed: %s", error)
             finally:
                 if db is not None:
@@ -150,27 +150,27 @@ class Hints:
             await asyncio.sleep(pause * random.random())  # noqa: S311  no secret
 
     async def _until_lost(self, db: Database, lost: asyncio.Event) -> None:
-        """Returns when the connection is lost, or nobody listens any more."""
+        """Returns when the connection is lost or no listener is left."""
         while not lost.is_set():
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
                     await lost.wait()
             except TimeoutError:
                 if not self.listeners:
-                    self._wanted.clear()
+                    self._listeners_wanted.clear()
                     return
                 await db.fetchval("SELECT 1")
 
-    def _hear(self, _db: object, _pid: int, _channel: str, payload: str) -> None:
+    def _on_notification(self, _db: object, _pid: int, _channel: str, payload: str) -> None:
         letters, _, tag = payload.partition(":")
         if tag != self._tag:
-            self.listeners.tell(HINTS[letter] for letter in letters if letter in HINTS)
+            self.listeners.notify(HINTS[letter] for letter in letters if letter in HINTS)
 
 
-def told(event: asyncio.Event) -> Callable[..., None]:
-    """A callback that sets the event, whatever it is called with."""
+def setter_of(event: asyncio.Event) -> Callable[..., None]:
+    """A callback that sets the event and ignores its arguments."""
 
-    def tell(*_: object) -> None:
+    def set_event(*_: object) -> None:
         event.set()
 
-    return tell
+    return set_event

@@ -1,27 +1,30 @@
-"""Bringing the schema up to date, and refusing one that is newer."""
+"""Migrates the schema, and refuses a newer one."""
 
 from functools import cache
 from importlib.resources import files
 
 from onbeat.model.errors import Misconfigured
 from onbeat.stores.postgres.connection import Database
-from onbeat.stores.postgres.place import Place
+from onbeat.stores.postgres.dsn import Dsn
+
+MIGRATION_SECONDS = 25  # below the timeout of statements
 
 
-async def migrate(db: Database, place: Place) -> None:
-    """Safe with many at once: the first to get the lock does the work, the others find it done.
+async def migrate(db: Database, dsn: Dsn) -> None:
+    """Safe with concurrent processes: the first to get the lock does the work.
 
-    Where nothing is to be done nothing is written, so that a user without the right to change the
-    schema can open it.
+    An up-to-date schema is not written to, so that a user without the right to change it can open
+    the store.
     """
-    if await recognise(db, place) == len(migrations()):
+    if await recognise(db, dsn) == len(migrations()):
         return
     await db.execute("BEGIN")
     try:
+        await db.execute(f"SET LOCAL lock_timeout = '{MIGRATION_SECONDS}s'")
         await db.fetch(
-            "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", f"onbeat schema {place.schema}"
+            "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", f"onbeat schema {dsn.schema}"
         )
-        await upgrade(db, place, await recognise(db, place))
+        await upgrade(db, dsn, await recognise(db, dsn))
         await db.execute("COMMIT")
     except Exception:
         if not db.is_closed():
@@ -29,31 +32,30 @@ async def migrate(db: Database, place: Place) -> None:
         raise
 
 
-async def recognise(db: Database, place: Place) -> int:
-    """The version of the schema; 0 where there is none."""
-    # Asked of the catalog's rows: a look-up by name may answer from a cache that is older than the
-    # lock we waited for.
+async def recognise(db: Database, dsn: Dsn) -> int:
+    """The version of the schema; 0 without one."""
+    # Read from the catalog's rows: a look-up by name may use a cache that is older than our lock.
     sql = """
         SELECT 1
         FROM pg_class
         JOIN pg_namespace ON pg_namespace.oid = relnamespace
         WHERE nspname = $1 AND relname = 'migrations'
     """
-    if await db.fetchval(sql, place.schema) is None:
+    if await db.fetchval(sql, dsn.schema) is None:
         return 0
     version = int(await db.fetchval("SELECT coalesce(max(version), 0) FROM migrations"))
     if version > len(migrations()):
         raise Misconfigured(
-            f"PostgreSQL {place.url} has schema {version}, and this program knows up to "
+            f"PostgreSQL {dsn.url} has schema {version}, and this program knows up to "
             f"{len(migrations())}; start the newer program that wrote it",
             key="store",
         )
     return version
 
 
-async def upgrade(db: Database, place: Place, found: int) -> None:
-    if not await db.fetchval("SELECT 1 FROM pg_namespace WHERE nspname = $1", place.schema):
-        await db.execute(f"CREATE SCHEMA {place.schema}")
+async def upgrade(db: Database, dsn: Dsn, result: int) -> None:
+    if not await db.fetchval("SELECT 1 FROM pg_namespace WHERE nspname = $1", dsn.schema):
+        await db.execute(f"CREATE SCHEMA {dsn.schema}")
     await db.execute(
         """
         CREATE TABLE IF NOT EXISTS migrations (
@@ -62,14 +64,14 @@ async def upgrade(db: Database, place: Place, found: int) -> None:
         )
         """
     )
-    for version, script in enumerate(migrations()[found:], found + 1):
+    for version, script in enumerate(migrations()[result:], result + 1):
         await db.execute(script)
         await db.fetch("INSERT INTO migrations (version) VALUES ($1)", version)
 
 
 @cache
 def migrations() -> tuple[str, ...]:
-    """All of them, in order; the number in front of the name is the schema's version after it."""
+    """All scripts in order; the number in the name is the schema's version after it."""
     folder = files("onbeat.stores.postgres") / "migrations"
     scripts = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return tuple((folder / name).read_text("utf-8") for name in scripts)

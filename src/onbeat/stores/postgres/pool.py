@@ -1,23 +1,23 @@
-"""The pool of connections to PostgreSQL.
+"""A connection pool for PostgreSQL.
 
-The driver's own pool asks the server to reset a connection each time that it is given back, which
-would double the round trips; here nothing is left behind that needs it.
+The driver's own pool resets a connection on the server each time it is returned, which would double
+the round trips; this store leaves no state that needs a reset.
 """
 
 from onbeat.model.errors import Unavailable
 from onbeat.stores.postgres.connection import Database, connect
-from onbeat.stores.postgres.faults import BROKEN, unavailable
-from onbeat.stores.postgres.place import Place
+from onbeat.stores.postgres.dsn import Dsn
+from onbeat.stores.postgres.errors import BROKEN, unavailable
 from onbeat.stores.sql import pool
 
 Pool = pool.Pool[Database]
 
 
 class PostgresDriver:
-    """How connections to PostgreSQL are made and ended."""
+    """Opens and closes connections to PostgreSQL."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, dsn: Dsn) -> None:
+        self.place = dsn
 
     async def connect(self) -> Database:
         try:
@@ -31,7 +31,7 @@ class PostgresDriver:
     async def close(self, connection: Database) -> None:
         await connection.close(timeout=pool.CLOSE_SECONDS)
 
-    def throw_away(self, connection: Database) -> None:
+    def discard(self, connection: Database) -> None:
         connection.terminate()
 
     def is_lost(self, error: BaseException) -> bool:
@@ -41,5 +41,5 @@ class PostgresDriver:
         return unavailable(error, self.place.url)
 
 
-def pool_of(place: Place, limit: int) -> Pool:
-    return Pool(PostgresDriver(place), limit)
+def pool_of(dsn: Dsn, limit: int) -> Pool:
+    return Pool(PostgresDriver(dsn), limit)

@@ -1,15 +1,13 @@
 """Queues, and counts over the whole store."""
 
-from collections.abc import Collection
-
 import msgspec
 
 from onbeat.model.event import Stats
-from onbeat.model.queue import NO_LIMITS, Limits, Queue
-from onbeat.ports.store import Hint
-from onbeat.stores.postgres.lines import GROUPED, LOOSE
+from onbeat.model.queue import Queue
+from onbeat.stores.postgres.ready_lists import GROUPED, LOOSE
 from onbeat.stores.postgres.transaction import Transaction
-from onbeat.stores.sql.values import instant, to_json
+from onbeat.stores.sql.values import instant
+from onbeat.stores.sql.verbs.queues import ALL_STATES, ALL_STATUSES, read_limits
 
 STUCK = "NOT running AND (blocked_by <> 0 OR held OR lapsed)"
 
@@ -47,7 +45,7 @@ QUEUES = (
 
 
 async def queues(transaction: Transaction, now: int) -> list[Queue]:
-    """Counted over the indexes, so that the jobs themselves need mostly not be read."""
+    """Counted on indexes, mostly without reading the rows of jobs."""
     return [
         Queue(
             name=name,
@@ -62,83 +60,6 @@ async def queues(transaction: Transaction, now: int) -> list[Queue]:
             QUEUES, now
         )
     ]
-
-
-class Pause(msgspec.Struct, frozen=True):
-    name: str
-    paused: bool
-
-
-async def pause_queue(transaction: Transaction, request: Pause) -> None:
-    await transaction.run(
-        """
-        INSERT INTO queues (name, paused) VALUES ($1, $2)
-        ON CONFLICT (name) DO UPDATE SET paused = excluded.paused
-        """,
-        request.name,
-        request.paused,
-    )
-    transaction.hints.add(Hint.JOBS)
-
-
-class Limiting(msgspec.Struct, frozen=True):
-    name: str
-    limits: Limits
-
-
-async def limit_queue(transaction: Transaction, request: Limiting) -> None:
-    """What was drawn under another rate says nothing about this one: such buckets go."""
-    name, limits = request.name, request.limits
-    await name_queues(transaction, [name])
-    sql = "SELECT limits FROM queues WHERE name = $1 FOR NO KEY UPDATE"
-    before = read_limits(await transaction.value(sql, name))
-    text = None if limits == NO_LIMITS else to_json(limits)
-    await transaction.run(
-        """
-        UPDATE queues
-        SET limits = $2::text,
-            limited_at = CASE WHEN $2 IS NOT NULL THEN coalesce(limited_at, now()) END,
-            is_counted = is_counted AND $2 IS NOT NULL
-        WHERE name = $1
-        """,
-        name,
-        text,
-    )
-    await transaction.run(
-        "DELETE FROM meters WHERE queue = $1 AND CASE grp WHEN '' THEN $2::boolean ELSE $3 END",
-        name,
-        before.rate != limits.rate,
-        before.group_rate != limits.group_rate,
-    )
-    if not limits.fair:
-        await transaction.run("DELETE FROM turns WHERE queue = $1", name)
-    transaction.hints.add(Hint.JOBS)
-
-
-LIMITS = msgspec.json.Decoder(Limits)
-
-
-def read_limits(text: str | None) -> Limits:
-    return NO_LIMITS if text is None else LIMITS.decode(text)
-
-
-async def name_queues(transaction: Transaction, names: Collection[str]) -> None:
-    """Where all are known it writes nothing."""
-    await transaction.run(
-        """
-        INSERT INTO queues (name, paused)
-        SELECT name, FALSE
-        FROM unnest($1::text[]) AS named (name)
-        WHERE NOT EXISTS (SELECT 1 FROM queues WHERE queues.name = named.name)
-        ORDER BY name
-        ON CONFLICT DO NOTHING
-        """,
-        list(names),
-    )
-
-
-async def queue_names(transaction: Transaction, _: None) -> list[str]:
-    return await transaction.column("SELECT name FROM queues ORDER BY name")
 
 
 STATS = (
@@ -178,12 +99,10 @@ STATS = (
 )
 
 COUNTS = msgspec.json.Decoder(dict[str, int])
-ALL_STATES = dict.fromkeys(("waiting", "running", "succeeded", "failed", "cancelled"), 0)
-ALL_STATUSES = dict.fromkeys(("active", "paused", "finished"), 0)
 
 
 async def stats(transaction: Transaction, now: int) -> Stats:
-    # The one question that no index answers: what has ended is counted by reading it.
+    # The one query without an index: ended jobs are counted by reading them.
     await transaction.db.execute("SET LOCAL enable_seqscan = on")
     ((jobs, schedules, workers, unknown, oldest),) = await transaction.rows(STATS, now)
     return Stats(

@@ -1,4 +1,4 @@
-"""Writing ended attempts, each behind its fence."""
+"""Settlements of ended attempts, and progress of running ones; both are fenced by the token."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,17 +9,17 @@ from onbeat.model.attempt import Attempt
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, JobState, Progress
 from onbeat.ports.store import Hint, Settlement
-from onbeat.stores.postgres.ends import cancel_waiting, free_waiting
-from onbeat.stores.postgres.history import OUTCOMES, attempts_of
-from onbeat.stores.postgres.rows import Row, columns
+from onbeat.stores.postgres.dependents import cancel_waiting, cascade
+from onbeat.stores.postgres.rows import OUTCOMES, Row, columns
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import micros, micros_or_none, to_json
+from onbeat.stores.sql.verbs.history import attempts_of
 
 Note = tuple[JobId, Token, Progress]
 
 
-class Settled(msgspec.Struct, frozen=True, gc=False):
-    """A settlement made ready outside the transaction, to keep that short."""
+class PreparedSettlement(msgspec.Struct, frozen=True, gc=False):
+    """A settlement prepared outside the transaction, to keep that short."""
 
     id: JobId
     job: Job
@@ -31,21 +31,21 @@ class Settled(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it says no more than that the attempt, and the job with it, succeeded."""
+        """Whether the attempt and the job succeeded, without further details."""
         return self.row is None
 
 
-def settled(settlement: Settlement) -> Settled:
+def prepare_settlement(settlement: Settlement) -> PreparedSettlement:
     job, attempt = settlement.job, settlement.attempt
-    told = job.is_final and is_told_by(job, attempt)
+    answer = job.is_final and is_implied_by(job, attempt)
     result = None if job.result is None else bytes(job.result).decode()
-    plain = told and job.state is JobState.SUCCEEDED and job.reason is None and job.error is None
+    plain = answer and job.state is JobState.SUCCEEDED and job.reason is None and job.error is None
     at = micros(attempt.finished_at)
-    row = None if plain else row_of(job, attempt, told=told, result=result)
-    return Settled(job.id, job, attempt, job.is_final, at, result, row)
+    row = None if plain else row_of(job, attempt, answer=answer, result=result)
+    return PreparedSettlement(job.id, job, attempt, job.is_final, at, result, row)
 
 
-def row_of(job: Job, attempt: Attempt, *, told: bool, result: str | None) -> Row:
+def row_of(job: Job, attempt: Attempt, *, answer: bool, result: str | None) -> Row:
     return (
         attempt.job_id,
         attempt.token,
@@ -62,12 +62,13 @@ def row_of(job: Job, attempt: Attempt, *, told: bool, result: str | None) -> Row
         job.error,
         None if job.progress is None else to_json(job.progress),
         micros_or_none(job.start_by),
-        None if told else to_json(attempt),
+        None if job.suspicion is None else to_json(job.suspicion),
+        None if answer else to_json(attempt),
     )
 
 
-def is_told_by(job: Job, attempt: Attempt) -> bool:
-    """Whether the row of the ended job says all that there is to say of its last attempt."""
+def is_implied_by(job: Job, attempt: Attempt) -> bool:
+    """Whether the row of the ended job implies the whole record of its last attempt."""
     return (
         attempt.worker is not None
         and attempt.outcome is OUTCOMES.get(job.state.value)
@@ -78,15 +79,14 @@ def is_told_by(job: Job, attempt: Attempt) -> bool:
     )
 
 
-# Worker and running are compared in words that no index answers: the planner, who may know the
-# table from a moment when nothing ran, would else look through all that runs for each row that it
-# settles.
+# `worker` and `running` are compared in a form that no index supports. Otherwise a query plan from
+# a moment without running jobs would scan all running jobs for each settled row.
 ARRAYS = """
     unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::bigint[],
            $7::integer[], $8::smallint[], $9::smallint[], $10::bigint[], $11::bigint[],
-           $12::text[], $13::text[], $14::text[], $15::bigint[], $16::text[])
+           $12::text[], $13::text[], $14::text[], $15::bigint[], $16::text[], $17::text[])
     AS ended (id, token, worker, state, reason, due_at, attempt, lost, released, started_at,
-              finished_at, result, error, progress, start_by, record)
+              finished_at, result, error, progress, start_by, suspicion, record)
 """
 
 MOVE = """
@@ -112,7 +112,7 @@ MOVE = """
     SELECT * FROM gone
 """
 MOVED = "RETURNING id, EXISTS (SELECT 1 FROM queues WHERE limits IS NOT NULL)"
-"""Where queues have limits, the end of a job may let another one start."""
+"""With limits, the end of a job may let another one start."""
 END_PLAIN = MOVE.format(arrays=ARRAYS, unless="AND NOT jobs.awaited") + MOVED
 END = MOVE.format(arrays=ARRAYS, unless="") + MOVED
 
@@ -141,94 +141,104 @@ SUCCEED = f"""
 """  # noqa: S608  no value in it
 
 
-async def end_plain(transaction: Transaction, settlements: Sequence[Settled]) -> list[bool]:
-    """Move the jobs that end, whose lease is valid, and for which nobody waits; says which.
+async def end_plain(
+    transaction: Transaction, settlements: Sequence[PreparedSettlement]
+) -> list[bool]:
+    """Move ending jobs with a valid lease and no dependents; returns which were moved.
 
-    One statement, which is a transaction by itself. A job that somebody begins to wait for
-    meanwhile is locked by them: the statement waits, looks at the row again and leaves it.
+    One statement, its own transaction. If a new dependent locks the job meanwhile, the statement
+    waits, reads the row again and skips it.
     """
-    ending = first_words(settlements)
+    ending = first_settlements(settlements)
     moved: set[JobId] = set()
-    for worker in {one.attempt.worker for one in ending if one.is_plain}:
-        succeeded = [one for one in ending if one.is_plain and one.attempt.worker == worker]
+    for worker in {settlement.attempt.worker for settlement in ending if settlement.is_plain}:
+        succeeded = [
+            settlement
+            for settlement in ending
+            if settlement.is_plain and settlement.attempt.worker == worker
+        ]
         moved.update(await succeed(transaction, worker, succeeded))
-    others = [one.row for one in ending if one.row is not None]
+    others = [settlement.row for settlement in ending if settlement.row is not None]
     if others:
-        found = await moved_by(transaction, END_PLAIN, *columns(others))
-        moved.update(JobId(str(row[0])) for row in found)
+        rows = await run_move(transaction, END_PLAIN, *columns(others))
+        moved.update(JobId(str(row[0])) for row in rows)
     if len(moved) == len(settlements):
         return [True] * len(settlements)
-    words = {id(one) for one in ending}
-    return [one.id in moved and id(one) in words for one in settlements]
+    words = {id(settlement) for settlement in ending}
+    return [settlement.id in moved and id(settlement) in words for settlement in settlements]
 
 
 async def succeed(
-    transaction: Transaction, worker: str | None, settlements: Sequence[Settled]
+    transaction: Transaction, worker: str | None, settlements: Sequence[PreparedSettlement]
 ) -> list[JobId]:
-    """The fence says that the row is as it was claimed, so only what is new is sent."""
-    found = await moved_by(
+    """The fence implies an unchanged row since the claim, so only new values are sent."""
+    rows = await run_move(
         transaction,
         SUCCEED,
-        [one.id for one in settlements],
-        [one.attempt.token for one in settlements],
-        [one.at for one in settlements],
-        [one.result for one in settlements],
+        [settlement.id for settlement in settlements],
+        [settlement.attempt.token for settlement in settlements],
+        [settlement.at for settlement in settlements],
+        [settlement.result for settlement in settlements],
         worker,
     )
-    if len(found) == len(settlements):
-        return [one.id for one in settlements]
-    return [JobId(str(row[0])) for row in found]
+    if len(rows) == len(settlements):
+        return [settlement.id for settlement in settlements]
+    return [JobId(str(row[0])) for row in rows]
 
 
-async def moved_by(transaction: Transaction, sql: str, *values: object) -> Sequence[Any]:
-    found = await transaction.rows(sql, *values)
-    if found and found[0][1]:
+async def run_move(transaction: Transaction, sql: str, *values: object) -> Sequence[Any]:
+    rows = await transaction.rows(sql, *values)
+    if rows and rows[0][1]:
         transaction.hints.add(Hint.JOBS)
-    return found
+    return rows
 
 
-def first_words(settlements: Sequence[Settled]) -> list[Settled]:
+def first_settlements(settlements: Sequence[PreparedSettlement]) -> list[PreparedSettlement]:
     """The first settlement of each job, if it ends the job, in the order of ids.
 
-    Two that settle some of the same jobs then lock them in the same order.
+    Concurrent settlements of the same jobs then lock them in the same order.
     """
-    first: dict[JobId, Settled] = {}
-    for one in settlements:
-        first.setdefault(one.id, one)
-    return sorted((one for one in first.values() if one.ends), key=by_id)
+    first: dict[JobId, PreparedSettlement] = {}
+    for settlement in settlements:
+        first.setdefault(settlement.id, settlement)
+    return sorted((settlement for settlement in first.values() if settlement.ends), key=id_of)
 
 
-def by_id(one: Settled) -> JobId:
-    return one.id
+def id_of(settlement: PreparedSettlement) -> JobId:
+    return settlement.id
 
 
-async def settle(transaction: Transaction, settlements: Sequence[Settled]) -> list[bool]:
-    """What takes more statements: jobs that go on, that others wait for, or that are lost."""
-    first: dict[JobId, Settled] = {}
-    for one in settlements:
-        first.setdefault(one.id, one)
-    ordered = sorted(first.values(), key=by_id)
-    await end(transaction, [one for one in ordered if one.ends])
-    await send_back(transaction, [one for one in ordered if not one.ends])
+async def settle(transaction: Transaction, settlements: Sequence[PreparedSettlement]) -> list[bool]:
+    """Settle jobs that need more statements: they go on, have dependents, or lost their lease."""
+    first: dict[JobId, PreparedSettlement] = {}
+    for settlement in settlements:
+        first.setdefault(settlement.id, settlement)
+    ordered = sorted(first.values(), key=id_of)
+    await end(transaction, [settlement for settlement in ordered if settlement.ends])
+    await requeue(transaction, [settlement for settlement in ordered if not settlement.ends])
     return await find_written(transaction, settlements)
 
 
-def full_row(one: Settled) -> Row:
-    return one.row or row_of(one.job, one.attempt, told=True, result=one.result)
+def settlement_row(settlement: PreparedSettlement) -> Row:
+    return settlement.row or row_of(
+        settlement.job, settlement.attempt, answer=True, result=settlement.result
+    )
 
 
-async def end(transaction: Transaction, settlements: Sequence[Settled]) -> None:
+async def end(transaction: Transaction, settlements: Sequence[PreparedSettlement]) -> None:
     if settlements:
-        rows = columns([full_row(one) for one in settlements])
-        moved = [JobId(str(row[0])) for row in await moved_by(transaction, END, *rows)]
+        rows = columns([settlement_row(settlement) for settlement in settlements])
+        moved = [JobId(str(row[0])) for row in await run_move(transaction, END, *rows)]
         if moved:
-            await free_waiting(transaction, moved, max(one.at for one in settlements))
+            states = {settlement.id: settlement.job.state for settlement in settlements}
+            ended = {id: states[id] for id in moved}
+            await cascade(transaction, ended, max(settlement.at for settlement in settlements))
 
 
-async def send_back(transaction: Transaction, settlements: Sequence[Settled]) -> None:
-    """Let the jobs whose lease is valid wait again.
+async def requeue(transaction: Transaction, settlements: Sequence[PreparedSettlement]) -> None:
+    """Return the jobs whose lease is valid to waiting.
 
-    A cancel that came while the attempt ran, unknown to it, still means no further attempt.
+    A cancel request that an attempt did not see still prevents another attempt.
     """
     if not settlements:
         return
@@ -239,7 +249,8 @@ async def send_back(transaction: Transaction, settlements: Sequence[Settled]) ->
               reason = ended.reason, due_at = ended.due_at,
               attempt = ended.attempt, lost = ended.lost, released = ended.released,
               started_at = ended.started_at, result = ended.result, error = ended.error,
-              progress = ended.progress, start_by = ended.start_by
+              progress = ended.progress, start_by = ended.start_by,
+              suspicion = ended.suspicion
           FROM :arrays
           WHERE jobs.id = ended.id
             AND jobs.token = ended.token
@@ -254,25 +265,29 @@ async def send_back(transaction: Transaction, settlements: Sequence[Settled]) ->
         )
         SELECT id, cancel_reason FROM back
     """.replace(":arrays", ARRAYS)
-    back = await transaction.rows(sql, *columns([full_row(one) for one in settlements]))
+    back = await transaction.rows(
+        sql, *columns([settlement_row(settlement) for settlement in settlements])
+    )
     if back:
         transaction.hints.add(Hint.JOBS)
-    asked = {JobId(str(id)): reason for id, reason in back if reason is not None}
-    await cancel_waiting(transaction, asked, max(one.at for one in settlements))
+    request = {JobId(str(id)): reason for id, reason in back if reason is not None}
+    await cancel_waiting(transaction, request, max(settlement.at for settlement in settlements))
 
 
-async def find_written(transaction: Transaction, settlements: Sequence[Settled]) -> list[bool]:
-    """Which of the attempts are kept, by this call or by an earlier one that it repeats.
+async def find_written(
+    transaction: Transaction, settlements: Sequence[PreparedSettlement]
+) -> list[bool]:
+    """Which of the attempts are stored, by this call or by an earlier one that it repeats.
 
-    Another outcome of the same attempt is not a repetition: that one lost its lease, perhaps to
-    whoever declared its worker dead.
+    A different outcome of the same attempt is no repetition: its lease was lost, perhaps to a
+    rescue of its worker's jobs.
     """
-    kept = await attempts_of(transaction, {one.id for one in settlements})
-    return [one.attempt in kept.get(one.id, ()) for one in settlements]
+    kept = await attempts_of(transaction, {settlement.id for settlement in settlements})
+    return [settlement.attempt in kept.get(settlement.id, ()) for settlement in settlements]
 
 
 async def note_progress(transaction: Transaction, notes: Sequence[Note]) -> list[bool]:
-    """The last of several notes on one job stands."""
+    """The last of several notes on one job counts."""
     last: dict[tuple[JobId, Token], Progress] = {(id, token): done for id, token, done in notes}
     sql = """
         UPDATE jobs
@@ -285,8 +300,8 @@ async def note_progress(transaction: Transaction, notes: Sequence[Note]) -> list
     """
     keys = sorted(last)
     texts = [to_json(last[key]) for key in keys]
-    found: Sequence[Any] = await transaction.rows(
+    rows: Sequence[Any] = await transaction.rows(
         sql, [id for id, _ in keys], [token for _, token in keys], texts
     )
-    valid = {(str(id), token) for id, token in found}
+    valid = {(str(id), token) for id, token in rows}
     return [(id, token) in valid for id, token, _ in notes]

@@ -1,17 +1,21 @@
-"""A connection inside a transaction, with the few ways in which the verbs use it."""
+"""A connection inside a transaction, with the methods that verbs use."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from onbeat.ports.store import Hint
 from onbeat.stores.postgres.connection import Database
+from onbeat.stores.postgres.rows import FORMS
+from onbeat.stores.sql.dialect import POSTGRES, Argument, Columns, Dialect, Row, translate
+from onbeat.stores.sql.forms import Forms
 
 
 class Transaction:
-    """`hints` gathers what listeners shall hear once it is committed; of what is `noticed`, those
-    in other processes hear by the commit itself.
+    """`hints` collects the hints for listeners after the commit.
 
-    A verb that is one statement may also run outside a transaction: it is then one by itself.
+    The commit itself announces the hints in `noticed` to other processes.
+
+    A verb of one statement may also run outside a transaction: it is then its own transaction.
     """
 
     def __init__(self, db: Database) -> None:
@@ -20,12 +24,12 @@ class Transaction:
         self.noticed: set[Hint] = set()
 
     async def run(self, sql: str, *values: object) -> int:
-        """Answers with the number of rows changed."""
+        """Returns the number of rows changed."""
         status = await self.db.execute(sql, *values)
         return int(status.rpartition(" ")[2])
 
     async def copy(self, table: str, columns: Sequence[str], source: AsyncIterator[bytes]) -> int:
-        """Add rows that come in the binary form of COPY; answers with their number."""
+        """Add rows in the binary format of COPY; returns their number."""
         status = await self.db.copy_to_table(table, source=source, columns=columns, format="binary")
         return int(status.rpartition(" ")[2])
 
@@ -39,3 +43,39 @@ class Transaction:
     async def value(self, sql: str, *values: object) -> Any:
         """The first column of the first row; None without one."""
         return await self.db.fetchval(sql, *values)
+
+    # For verbs that are written once: see `sql.session.Session`.
+
+    @property
+    def dialect(self) -> Dialect:
+        return POSTGRES
+
+    @property
+    def forms(self) -> Forms:
+        return FORMS
+
+    async def execute(self, sql: str, *values: Argument) -> int:
+        return await self.run(translate(POSTGRES, sql), *values)
+
+    async def select(self, columns: str, rest: str, *values: Argument) -> Sequence[Sequence[Any]]:
+        return await self.rows(translate(POSTGRES, f"SELECT {columns} {rest}"), *values)
+
+    async def insert_rows(
+        self, table: str, columns: Columns, rows: Sequence[Row], ending: str = ""
+    ) -> int:
+        if not rows:
+            return 0
+        sql = translate(POSTGRES, POSTGRES.insert(table, columns, ending))
+        return await self.run(sql, *zip(*rows, strict=True))
+
+    async def delete_rows(self, table: str, key: Columns, rows: Sequence[Sequence[Any]]) -> None:
+        if rows:
+            sql = translate(POSTGRES, POSTGRES.delete_each(table, key))
+            await self.run(sql, *zip(*rows, strict=True))
+
+    async def update_rows(
+        self, table: str, key: Columns, columns: Columns, rows: Sequence[Sequence[Any]]
+    ) -> None:
+        if rows:
+            sql = translate(POSTGRES, POSTGRES.update_each(table, key, columns))
+            await self.run(sql, *zip(*rows, strict=True))

@@ -1,1 +1,1 @@
-"""What the stores on servers have in common."""
+"""Code shared by the SQL stores."""

@@ -1,4 +1,4 @@
-"""Who wants to hear that something may have changed."""
+"""Listeners for hints that something may have changed."""
 
 import logging
 import threading
@@ -12,35 +12,37 @@ Heard = Callable[[Hint], None]
 
 
 class Listeners:
-    """Told from the store's loops and threads; added and removed from any thread."""
+    """Called from the store's loops and threads; `add` and removal work from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._heard: tuple[Heard, ...] = ()
+        self._callbacks: tuple[Heard, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self._heard)
+        return bool(self._callbacks)
 
-    def add(self, heard: Heard) -> Callable[[], None]:
-        """Answers with the way to be told no more."""
+    def add(self, on_hint: Heard) -> Callable[[], None]:
+        """Returns a function that removes the listener."""
 
-        # A bound method is another object each time it is named, so that the same one added twice
-        # and removed once would be ambiguous without this wrapper.
-        def tell(hint: Hint) -> None:
-            heard(hint)
+        # Each access to a bound method creates a new object. The wrapper tells apart a listener
+        # that is added twice and removed once.
+        def call(hint: Hint) -> None:
+            on_hint(hint)
 
         with self._lock:
-            self._heard = (*self._heard, tell)
-        return lambda: self._remove(tell)
+            self._callbacks = (*self._callbacks, call)
+        return lambda: self._remove(call)
 
-    def tell(self, hints: Iterable[Hint]) -> None:
+    def notify(self, hints: Iterable[Hint]) -> None:
         for hint in hints:
-            for heard in self._heard:
+            for on_hint in self._callbacks:
                 try:
-                    heard(hint)
-                except Exception:  # a listener's fault must not stop who tells
+                    on_hint(hint)
+                except Exception:  # a failing listener must not stop the notifier
                     log.exception("store.listener_failed")
 
     def _remove(self, tell: Heard) -> None:
         with self._lock:
-            self._heard = tuple(one for one in self._heard if one is not tell)
+            self._callbacks = tuple(
+                callback for callback in self._callbacks if callback is not tell
+            )

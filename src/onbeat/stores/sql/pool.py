@@ -1,4 +1,4 @@
-"""Connections of one event loop, lent one at a time."""
+"""A connection pool for one event loop."""
 
 import asyncio
 import contextlib
@@ -18,31 +18,31 @@ CLOSE_SECONDS = 2.0
 
 
 class Driver(Protocol[Connection]):
-    """How connections of one kind are made and ended."""
+    """Opens and closes connections of one database driver."""
 
     async def connect(self) -> Connection:
-        """Raises what the driver raises."""
+        """Raises the driver's errors."""
         ...
 
     def is_open(self, connection: Connection) -> bool: ...
 
     async def close(self, connection: Connection) -> None:
-        """Take leave of the server."""
+        """Close the connection gracefully."""
         ...
 
-    def throw_away(self, connection: Connection) -> None:
-        """At once, whatever goes on on it."""
+    def discard(self, connection: Connection) -> None:
+        """Close at once, even in the middle of a statement."""
         ...
 
     def is_lost(self, error: BaseException) -> bool:
-        """Whether the connection is gone, or in a state that nobody knows."""
+        """Whether the connection is lost, or in an unknown state."""
         ...
 
     def unavailable(self, error: BaseException) -> Unavailable: ...
 
 
 class Pool(Generic[Connection]):
-    """At most `limit` connections, made when they are needed."""
+    """Opens up to `limit` connections on demand."""
 
     def __init__(self, driver: Driver[Connection], limit: int) -> None:
         self._driver = driver
@@ -55,21 +55,23 @@ class Pool(Generic[Connection]):
         self._closed = False
 
     @asynccontextmanager
-    async def lend(self) -> AsyncGenerator[Connection, None]:
-        """A connection that is in no transaction; it is thrown away when the block fails oddly."""
+    async def borrow(self) -> AsyncGenerator[Connection, None]:
+        """A connection outside any transaction; discarded if the block loses it or is cancelled."""
         connection = await self._get()
         try:
             yield connection
         except BaseException as error:
-            # Cancelled in the middle of an answer: what comes next on it is unknown.
+            # Cancelled in the middle of an answer: the protocol state is unknown.
             if self._driver.is_lost(error) or not isinstance(error, Exception):
-                self._driver.throw_away(connection)
+                self._driver.discard(connection)
+            if self._driver.is_lost(error):
+                self._forget_idle()
             raise
         finally:
-            self._give_back(connection)
+            self._return(connection)
 
     async def close(self) -> None:
-        """What is lent is closed when it comes back."""
+        """Borrowed connections are closed when they are returned."""
         self._closed = True
         idle, self._idle = self._idle, []
         self._count -= len(idle)
@@ -77,8 +79,18 @@ class Pool(Generic[Connection]):
             try:
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await self._driver.close(connection)
-            except Exception:  # noqa: BLE001  it is gone either way
-                self._driver.throw_away(connection)
+            except Exception:  # noqa: BLE001  gone either way
+                self._driver.discard(connection)
+
+    def _forget_idle(self) -> None:
+        """After one loss, as on a server restart, idle connections may be dead too; drop them."""
+        idle, self._idle = self._idle, []
+        self._count -= len(idle)
+        for connection in idle:
+            with contextlib.suppress(Exception):  # the connection is gone either way
+                self._driver.discard(connection)
+        for _ in idle:
+            self._wake()
 
     async def _get(self) -> Connection:
         while True:
@@ -104,13 +116,13 @@ class Pool(Generic[Connection]):
                 await turn
         except (TimeoutError, asyncio.CancelledError) as error:
             if turn.done() and not turn.cancelled():
-                self._wake()  # its turn came all the same, and is another's now
+                self._wake()  # its turn came despite the error; pass it on
             if isinstance(error, TimeoutError):
                 raise self._driver.unavailable(error) from error
             raise
 
     async def _connect(self) -> Connection:
-        """Raises what the driver raises."""
+        """Raises the driver's errors."""
         loop = asyncio.get_running_loop()
         self._count += 1
         try:
@@ -121,7 +133,7 @@ class Pool(Generic[Connection]):
             self._wake()
             if not isinstance(error, Exception):
                 raise
-            # Many processes lose the server at once; they should not come back at once.
+            # Jitter: many processes lose the server at once and should not reconnect at once.
             self._failures += 1
             pause = min(PAUSE_SECONDS_MAX, 0.02 * 2 ** min(self._failures, 10))
             self._pause_ends = loop.time() + pause * random.random()  # noqa: S311  no secret
@@ -129,10 +141,10 @@ class Pool(Generic[Connection]):
         self._failures = 0
         return connection
 
-    def _give_back(self, connection: Connection) -> None:
+    def _return(self, connection: Connection) -> None:
         if self._closed or not self._driver.is_open(connection):
-            with contextlib.suppress(Exception):  # it is gone either way
-                self._driver.throw_away(connection)
+            with contextlib.suppress(Exception):  # the connection is gone either way
+                self._driver.discard(connection)
             self._count -= 1
         else:
             self._idle.append(connection)

@@ -1,4 +1,4 @@
-"""Values as columns keep them: instants as microseconds since the epoch, records as JSON text."""
+"""Column values: instants as microseconds since the epoch, records as JSON text."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -10,7 +10,7 @@ from onbeat.model.job import JobState
 from onbeat.model.schedule import Overlap
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-INSTANTS_KEPT: Final = 256  # a job has most of its instants in common with itself or its neighbours
+INSTANTS_KEPT: Final = 256  # most instants of a job equal another of its own or of its neighbours
 ENCODER = msgspec.json.Encoder()
 
 STATES = {state.value: state for state in JobState}
@@ -21,7 +21,7 @@ OVERLAPS: dict[str | None, Overlap] = {
 
 
 def micros(instant: datetime) -> int:
-    """Exactly; a float would lose the last digits."""
+    """Exact; a float would lose the last digits."""
     span = instant - EPOCH
     return (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
 
@@ -52,5 +52,5 @@ def to_json(value: Any) -> str:
 
 
 def overlap_text(overlap: Overlap) -> str | None:
-    """None for the usual rule, which then takes no room."""
+    """None for the default rule, which then takes no space."""
     return None if overlap is Overlap.ALLOW else overlap.value

@@ -1,8 +1,8 @@
-"""Giving out due jobs.
+"""Claims of due jobs.
 
-`jobs_due` keeps, for each queue, priority and lane, the jobs that may be claimed in the order in
-which they are due. A claim hops from one such line to the next, so that it costs nothing that
-other lines are long, and takes the heads of those that it may.
+The index `onbeat_jobs_due` holds a ready list for each queue, priority and lane: the claimable jobs
+in the order of their due times. A claim skips from list to list and takes the first jobs of those
+it may, so its cost does not depend on the length of the lists.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,40 +12,45 @@ from operator import attrgetter
 
 from onbeat.model.job import Job
 from onbeat.ports.store import Claimed, ClaimRequest, Hint
+from onbeat.stores.sql.dialect import Value
 from onbeat.stores.sql.values import micros
-from onbeat.stores.sqlite.admission import Admission
-from onbeat.stores.sqlite.jobs import jobs_by_id
-from onbeat.stores.sqlite.lines import Line, earliest, find_lines
+from onbeat.stores.sql.verbs.jobs import jobs_by_id
+from onbeat.stores.sqlite.coroutines import finish
+from onbeat.stores.sqlite.limits import LimitedClaim
+from onbeat.stores.sqlite.ready_lists import ReadyList, earliest, find_ready_lists
 from onbeat.stores.sqlite.rows import read_jobs
-from onbeat.stores.sqlite.starting import start_admitted
-from onbeat.stores.sqlite.transaction import Transaction, Value, listed
+from onbeat.stores.sqlite.start import start_admitted
+from onbeat.stores.sqlite.transaction import Transaction, json_array
 
-LAPSED_MAX = 20_000  # set aside by one claim; more would hold up the others
+LAPSED_MAX = 20_000  # flagged by one claim; more would delay the others
 
 
 def claim(transaction: Transaction, request: ClaimRequest) -> Claimed:
     now = micros(request.now)
-    set_lapsed_aside(transaction, now)
-    lines = find_lines(transaction, request)
+    flag_overdue(transaction, now)
+    lines = find_ready_lists(transaction, request)
     due = [line for line in lines if line.due_at <= now]
     if any(line.limits is not None for line in due):
         return claim_within_limits(transaction, request, lines, due)
     jobs = take_by_priority(partial(take, transaction, request), due, request.limit)
-    return Claimed(jobs=as_they_are(transaction, jobs), next_due_at=earliest(lines))
+    return Claimed(jobs=reread(transaction, jobs), next_due_at=earliest(lines))
 
 
 def claim_within_limits(
-    transaction: Transaction, request: ClaimRequest, lines: Sequence[Line], due: Sequence[Line]
+    transaction: Transaction,
+    request: ClaimRequest,
+    ready_lists: Sequence[ReadyList],
+    due: Sequence[ReadyList],
 ) -> Claimed:
-    admission = Admission(transaction, request, due)
-    jobs = take_by_priority(admission.take, due, request.limit)
-    admission.keep_meters()
-    admission.keep_turns()
-    return Claimed(jobs=as_they_are(transaction, jobs), next_due_at=admission.next_due_at(lines))
+    limited = LimitedClaim(transaction, request, due)
+    jobs = take_by_priority(limited.take, due, request.limit)
+    limited.keep_meters()
+    limited.keep_turns()
+    return Claimed(jobs=reread(transaction, jobs), next_due_at=limited.next_due_at(ready_lists))
 
 
 def take_by_priority(
-    take: Callable[[Sequence[Line], int], Iterator[Job]], due: Sequence[Line], limit: int
+    take: Callable[[Sequence[ReadyList], int], Iterator[Job]], due: Sequence[ReadyList], limit: int
 ) -> list[Job]:
     jobs: list[Job] = []
     for _, alike in groupby(due, key=attrgetter("priority")):
@@ -55,25 +60,25 @@ def take_by_priority(
     return jobs
 
 
-def as_they_are(transaction: Transaction, jobs: Sequence[Job]) -> tuple[Job, ...]:
-    """A later job of a claim may have asked an earlier one to stop."""
+def reread(transaction: Transaction, jobs: Sequence[Job]) -> tuple[Job, ...]:
+    """A later job of a claim may have requested an earlier one to stop."""
     if Hint.CANCELS not in transaction.hints:
         return tuple(jobs)
-    found = jobs_by_id(transaction, [job.id for job in jobs])
-    return tuple(found[job.id] for job in jobs)
+    stored_jobs = finish(jobs_by_id(transaction, [job.id for job in jobs]))
+    return tuple(stored_jobs[job.id] for job in jobs)
 
 
-def set_lapsed_aside(transaction: Transaction, now: int) -> None:
-    """Keep jobs that may no longer start out of the index, so that each is met once.
+def flag_overdue(transaction: Transaction, now: int) -> None:
+    """Remove jobs that may no longer start from the index, so that claims see each only once.
 
-    Clocks can be set back: what lapsed by a later present than this returns.
+    Clocks can be set back: jobs that have not lapsed by this clock return.
     """
     changed = transaction.value(
         """
-        SELECT EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_bounded
+        SELECT EXISTS (SELECT 1 FROM onbeat_jobs INDEXED BY onbeat_jobs_bounded
                        WHERE lapsed = 0 AND start_by < :now AND start_by IS NOT NULL
                          AND state = 'waiting')
-            OR EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_bounded
+            OR EXISTS (SELECT 1 FROM onbeat_jobs INDEXED BY onbeat_jobs_bounded
                        WHERE lapsed = 1 AND start_by >= :now AND start_by IS NOT NULL
                          AND state = 'waiting')
         """,
@@ -82,17 +87,17 @@ def set_lapsed_aside(transaction: Transaction, now: int) -> None:
     if changed:
         transaction.run(
             """
-            UPDATE jobs
+            UPDATE onbeat_jobs
             SET lapsed = start_by < :now
             WHERE seq IN (
               SELECT * FROM (
-                SELECT seq FROM jobs INDEXED BY jobs_bounded
+                SELECT seq FROM onbeat_jobs INDEXED BY onbeat_jobs_bounded
                 WHERE lapsed = 0 AND start_by < :now AND start_by IS NOT NULL
                   AND state = 'waiting'
                 LIMIT :limit)
               UNION ALL
               SELECT * FROM (
-                SELECT seq FROM jobs INDEXED BY jobs_bounded
+                SELECT seq FROM onbeat_jobs INDEXED BY onbeat_jobs_bounded
                 WHERE lapsed = 1 AND start_by >= :now AND start_by IS NOT NULL
                   AND state = 'waiting'
                 LIMIT :limit))
@@ -102,31 +107,33 @@ def set_lapsed_aside(transaction: Transaction, now: int) -> None:
 
 
 def take(
-    transaction: Transaction, request: ClaimRequest, lines: Sequence[Line], limit: int
+    transaction: Transaction, request: ClaimRequest, ready_lists: Sequence[ReadyList], limit: int
 ) -> Iterator[Job]:
-    """Start due jobs of lines of one priority, in order, until the limit or until none is left."""
+    """Start due jobs of ready lists of one priority, in order, up to the limit."""
     while limit > 0:
-        due = pick(transaction, lines, micros(request.now), limit)
+        due = pick(transaction, ready_lists, micros(request.now), limit)
         admitted = start_admitted(transaction, request, due)
         yield from admitted
         if len(admitted) == len(due):
             return
-        # Those not admitted have left the index; others may take their places.
+        # Jobs that were not admitted have left the index; others may take their places.
         limit -= len(admitted)
 
 
-def pick(transaction: Transaction, lines: Sequence[Line], now: int, limit: int) -> list[Job]:
-    if len(lines) == 1:
-        return pick_of_one(transaction, lines[0], now, limit)
+def pick(
+    transaction: Transaction, ready_lists: Sequence[ReadyList], now: int, limit: int
+) -> list[Job]:
+    if len(ready_lists) == 1:
+        return pick_of_one(transaction, ready_lists[0], now, limit)
     sql = """
         SELECT '[' || group_concat(record, ',') || ']'
         FROM (
-          SELECT live_jobs.record
+          SELECT onbeat_live_jobs.record
           FROM json_each(:lines) AS lines
           CROSS JOIN json_each((
             SELECT json_group_array(seq)
             FROM (
-              SELECT seq FROM jobs INDEXED BY jobs_due
+              SELECT seq FROM onbeat_jobs INDEXED BY onbeat_jobs_due
               WHERE ready
                 AND queue = lines.value ->> 0
                 AND priority = lines.value ->> 1
@@ -138,22 +145,22 @@ def pick(transaction: Transaction, lines: Sequence[Line], now: int, limit: int) 
               LIMIT :limit
             )
           )) AS heads
-          CROSS JOIN live_jobs ON live_jobs.seq = heads.value
-          ORDER BY live_jobs.due_at, live_jobs.id
+          CROSS JOIN onbeat_live_jobs ON onbeat_live_jobs.seq = heads.value
+          ORDER BY onbeat_live_jobs.due_at, onbeat_live_jobs.id
           LIMIT :limit
         )
     """
-    bindings: dict[str, Value] = {"lines": listed(lines), "now": now, "limit": limit}
+    bindings: dict[str, Value] = {"lines": json_array(ready_lists), "now": now, "limit": limit}
     return read_jobs(transaction.value(sql, bindings))
 
 
-def pick_of_one(transaction: Transaction, line: Line, now: int, limit: int) -> list[Job]:
-    """Most claims find one line, whose index has its jobs in order already."""
+def pick_of_one(transaction: Transaction, ready_list: ReadyList, now: int, limit: int) -> list[Job]:
+    """The case of most claims: one ready list, in index order."""
     sql = """
         SELECT '[' || group_concat(record, ',') || ']'
         FROM (
           SELECT record
-          FROM live_jobs
+          FROM onbeat_live_jobs
           WHERE ready
             AND queue = :queue
             AND priority = :priority
@@ -166,10 +173,10 @@ def pick_of_one(transaction: Transaction, line: Line, now: int, limit: int) -> l
         )
     """
     bindings: dict[str, Value] = {
-        "queue": line.queue,
-        "priority": line.priority,
-        "lane": line.lane,
-        "grouped": line.grouped,
+        "queue": ready_list.queue,
+        "priority": ready_list.priority,
+        "lane": ready_list.lane,
+        "grouped": ready_list.grouped,
         "now": now,
         "limit": limit,
     }

@@ -1,4 +1,4 @@
-"""What can be found out about the database and the disk under it."""
+"""Health checks of the database and its disk."""
 
 import os
 import shutil
@@ -20,8 +20,7 @@ REMOTE = frozenset(
 )
 
 
-def doctor(transaction: Transaction, asked: tuple[str, str]) -> list[Finding]:
-    path, synchronous = asked
+def doctor(transaction: Transaction, path: str, synchronous: str) -> list[Finding]:
     return [
         version(),
         journal_mode(transaction),
@@ -40,20 +39,23 @@ def doctor(transaction: Transaction, asked: tuple[str, str]) -> list[Finding]:
     ]
 
 
-def ping(transaction: Transaction, _: None) -> None:
-    """A write with its commit: nothing less shows that the disk takes one."""
+def ping(transaction: Transaction) -> None:
+    """A write with its commit: only that shows that the disk accepts one."""
     transaction.run(
-        "INSERT INTO pings (id, count) VALUES (1, 1) ON CONFLICT DO UPDATE SET count = count + 1"
+        """
+        INSERT INTO onbeat_pings (id, count) VALUES (1, 1)
+        ON CONFLICT DO UPDATE SET count = count + 1
+        """
     )
 
 
 def version() -> Finding:
-    found = apsw.sqlite_lib_version()
-    ok = tuple(map(int, found.split("."))) >= SQLITE_MIN
+    result = apsw.sqlite_lib_version()
+    ok = tuple(map(int, result.split("."))) >= SQLITE_MIN
     return Finding(
         name="sqlite version",
         ok=ok,
-        value=found,
+        value=result,
         remedy=None if ok else "it can corrupt a file under load; upgrade the `apsw` package",
     )
 
@@ -92,17 +94,17 @@ def file_system(path: str) -> Finding:
 
 
 def kind_of_file_system(path: str) -> str:
-    """As the system's table of mounts has it; the longest mount point above the file counts."""
+    """From the system's mount table; the longest mount point above the file counts."""
     mounts = Path("/proc/self/mounts")
     if not mounts.exists():
         return "unknown"
     folder = str(Path(path).resolve().parent) + "/"
-    found = ("", "unknown")
+    result = ("", "unknown")
     for line in mounts.read_text("utf-8", "replace").splitlines():
         _, point, kind, *_ = line.split(" ")
-        if folder.startswith(point.rstrip("/") + "/") and len(point) >= len(found[0]):
-            found = (point, kind)
-    return found[1]
+        if folder.startswith(point.rstrip("/") + "/") and len(point) >= len(result[0]):
+            result = (point, kind)
+    return result[1]
 
 
 def free_space(transaction: Transaction, path: str) -> Finding:
@@ -123,11 +125,11 @@ def remedy_of_space(free: int, percent: float) -> str | None:
 
 
 def fsync_time(path: str) -> Finding:
-    """Of one page, in a file beside the database, the best of a few."""
+    """The time of one page's fsync in a file beside the database; the best of a few."""
     probe = Path(path).resolve().with_name(f"{Path(path).name}-probe-{os.getpid()}")
     descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        seconds = min(timed_fsync(descriptor) for _ in range(5))
+        seconds = min(time_fsync(descriptor) for _ in range(5))
     finally:
         os.close(descriptor)
         probe.unlink()
@@ -140,7 +142,7 @@ def fsync_time(path: str) -> Finding:
     )
 
 
-def timed_fsync(descriptor: int) -> float:
+def time_fsync(descriptor: int) -> float:
     started = time.perf_counter()
     os.pwrite(descriptor, b"\0" * 4_096, 0)
     os.fsync(descriptor)

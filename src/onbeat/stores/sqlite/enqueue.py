@@ -5,18 +5,18 @@ from datetime import datetime
 
 import msgspec
 
-from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
+from onbeat.rules.dependents import cancelled_on_arrival, refuse_unknown
 from onbeat.stores.sql.values import micros
-from onbeat.stores.sqlite.ends import ENDED_BADLY, block, cancel_waiting, cause
+from onbeat.stores.sqlite.dependents import add_dependencies, cancel_waiting
 from onbeat.stores.sqlite.rows import job_row
-from onbeat.stores.sqlite.transaction import Row, Transaction, listed
+from onbeat.stores.sqlite.transaction import Row, Transaction, json_array
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
-    """A job made ready outside the transaction, to keep that short."""
+    """A job prepared outside the transaction, to keep that short."""
 
     id: JobId
     row: Row
@@ -30,11 +30,11 @@ def new_job(job: Job) -> NewJob:
 
 
 def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> Sequence[Enqueued]:
-    """Many callers' jobs at once. Repeating one that was stored, even if it ended, is harmless."""
+    """Add the jobs of many callers. Repeating a stored one, even an ended one, is harmless."""
     if insert(transaction, [job.row for job in jobs]) == len(jobs):
         answers = [Enqueued(job.id, created=True) for job in jobs]
     else:
-        answers = find_holders(transaction, jobs)
+        answers = find_existing(transaction, jobs)
     if any(job.after for job in jobs):
         created = {answer.id for answer in answers if answer.created}
         wait_for_others(transaction, jobs, created)
@@ -42,15 +42,15 @@ def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> Sequence[Enqueu
 
 
 def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
-    """Add those that are new and whose unique key is free; answers with how many."""
+    """Add jobs that are new and whose unique key is free; returns how many."""
     sql = """
-        INSERT INTO jobs (id, queue, priority, lane, due_at, start_by, unique_key,
+        INSERT INTO onbeat_jobs (id, queue, priority, lane, due_at, start_by, unique_key,
                           schedule_id, occurrence, overlap, spec, grp, held)
         SELECT *, column8 IS NOT NULL AND EXISTS (
-                    SELECT 1 FROM schedules WHERE id = column8 AND status = 'paused')
+                    SELECT 1 FROM onbeat_schedules WHERE id = column8 AND status = 'paused')
         FROM :rows
         WHERE column1 IS NOT NULL
-          AND NOT EXISTS (SELECT 1 FROM finished WHERE id = column1)
+          AND NOT EXISTS (SELECT 1 FROM onbeat_finished WHERE id = column1)
         ON CONFLICT DO NOTHING
     """
     inserted = transaction.run_rows(sql, rows)
@@ -59,18 +59,18 @@ def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
     return inserted
 
 
-def find_holders(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
-    """Who has each job's place: itself, or the live job with its unique key."""
+def find_existing(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    """The job stored for each: itself, or the live job with its unique key."""
     sql = """
         SELECT json_group_array(
-                 CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE id = value ->> 0)
-                        OR EXISTS (SELECT 1 FROM finished WHERE id = value ->> 0)
+                 CASE WHEN EXISTS (SELECT 1 FROM onbeat_jobs WHERE id = value ->> 0)
+                        OR EXISTS (SELECT 1 FROM onbeat_finished WHERE id = value ->> 0)
                       THEN value ->> 0
-                      ELSE (SELECT id FROM jobs WHERE unique_key = value ->> 1)
+                      ELSE (SELECT id FROM onbeat_jobs WHERE unique_key = value ->> 1)
                  END)
         FROM json_each(?)
     """
-    holders = transaction.values(sql, (listed((job.id, job.unique) for job in jobs),))
+    holders = transaction.values(sql, (json_array((job.id, job.unique) for job in jobs),))
     return [
         Enqueued(holder, created=holder == job.id)
         for job, holder in zip(jobs, holders, strict=True)
@@ -80,30 +80,20 @@ def find_holders(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enque
 def wait_for_others(
     transaction: Transaction, jobs: Sequence[NewJob], created: Collection[JobId]
 ) -> None:
-    """A job may wait for those stored, and for those that stand before it in the same call."""
+    """A job may wait for stored jobs, and for earlier jobs of the same call."""
     sql = """
         SELECT json_group_array(json_array(
                  value ->> 0,
                  value ->> 1,
-                 coalesce((SELECT 'live' FROM jobs WHERE id = value ->> 1),
-                          (SELECT state FROM finished WHERE id = value ->> 1))))
+                 coalesce((SELECT 'live' FROM onbeat_jobs WHERE id = value ->> 1),
+                          (SELECT state FROM onbeat_finished WHERE id = value ->> 1))))
         FROM json_each(?)
     """
-    pairs = listed((job.id, other) for job in jobs for other in job.after)
+    pairs = json_array((job.id, other) for job in jobs for other in job.after)
     others: list[tuple[JobId, JobId, str | None]] = transaction.values(sql, (pairs,))
-    refuse_unknown(jobs, others)
+    states = {other: state for _, other, state in others if state is not None}
+    refuse_unknown(jobs, states)
     live = [(job, other) for job, other, state in others if job in created and state == "live"]
-    block(transaction, live)
-    doomed = {job: cause(other, state) for job, other, state in others if state in ENDED_BADLY}
-    for job in jobs:
-        if job.id in doomed and job.id in created:
-            cancel_waiting(transaction, {job.id: doomed[job.id]}, micros(job.created_at))
-
-
-def refuse_unknown(
-    jobs: Sequence[NewJob], others: Sequence[tuple[JobId, JobId, str | None]]
-) -> None:
-    places = {job.id: place for place, job in enumerate(jobs)}
-    for job, other, state in others:
-        if state is None or places.get(other, -1) >= places[job]:
-            raise Invalid(f"job {other} does not exist; name jobs that do", field="after")
+    add_dependencies(transaction, live)
+    for at, reasons in cancelled_on_arrival(jobs, created, states).items():
+        cancel_waiting(transaction, reasons, micros(at))

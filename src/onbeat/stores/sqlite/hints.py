@@ -1,4 +1,4 @@
-"""Who wants to hear that something may have changed."""
+"""Listeners for hints that something may have changed."""
 
 import logging
 import threading
@@ -10,33 +10,35 @@ log = logging.getLogger(__name__)
 
 
 class Listeners:
-    """Called from a store's thread; added and removed from any."""
+    """Called from the store's thread; `add` and removal work from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._heard: tuple[Callable[[Hint], None], ...] = ()
+        self._callbacks: tuple[Callable[[Hint], None], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self._heard)
+        return bool(self._callbacks)
 
-    def add(self, heard: Callable[[Hint], None]) -> Callable[[], None]:
-        # A bound method is another object each time it is named, so that the same one added twice
-        # and removed once would be ambiguous without this wrapper.
-        def tell(hint: Hint) -> None:
-            heard(hint)
+    def add(self, on_hint: Callable[[Hint], None]) -> Callable[[], None]:
+        # Each access to a bound method creates a new object. The wrapper tells apart a listener
+        # that is added twice and removed once.
+        def call(hint: Hint) -> None:
+            on_hint(hint)
 
         with self._lock:
-            self._heard = (*self._heard, tell)
-        return lambda: self._remove(tell)
+            self._callbacks = (*self._callbacks, call)
+        return lambda: self._remove(call)
 
     def _remove(self, tell: Callable[[Hint], None]) -> None:
         with self._lock:
-            self._heard = tuple(one for one in self._heard if one is not tell)
+            self._callbacks = tuple(
+                callback for callback in self._callbacks if callback is not tell
+            )
 
-    def tell(self, hints: Iterable[Hint]) -> None:
+    def notify(self, hints: Iterable[Hint]) -> None:
         for hint in hints:
-            for heard in self._heard:
+            for on_hint in self._callbacks:
                 try:
-                    heard(hint)
-                except Exception:  # a listener's fault must not stop the store's thread
+                    on_hint(hint)
+                except Exception:  # a failing listener must not stop the store's thread
                     log.exception("store.listener_failed")

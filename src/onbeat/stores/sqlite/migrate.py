@@ -1,23 +1,43 @@
-"""Bringing the schema up to date, and refusing files that are not ours."""
+"""Migrates the schema, in Onbeat's own file or in the file of an application."""
 
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 import apsw
+import msgspec
 
 from onbeat.model.errors import Misconfigured
 from onbeat.stores.sqlite.transaction import Transaction
 
-APPLICATION_ID = 0x4F6E_6265  # "Onbe", in the file's header
+PREFIX: Final = "onbeat_"
+
+FIRST_RELEASE_ID: Final = 0x4F6E_6265  # "Onbe", in the file's header
+"""The `application_id` of files of version 0.1, whose tables have no prefix."""
+
+FIRST_RELEASE_SCHEMA: Final = 2
+"""The `user_version` of files of version 0.1."""
+
+
+class SchemaEntry(msgspec.Struct, frozen=True, array_like=True):
+    """A row of `sqlite_schema`."""
+
+    kind: str
+    name: str
+    sql: str
 
 
 def migrate(db: apsw.Connection, path: str) -> None:
-    """Safe with several processes at once: the first to get the write lock does the work."""
+    """Safe with concurrent processes: the first to get the write lock does the work."""
     transaction = Transaction(db)
     transaction.begin("IMMEDIATE")
     try:
-        found = recognise(transaction, path)
-        upgrade(transaction, found)
+        result = recognise(transaction, path)
+        if is_first_release(transaction):
+            take_over(transaction, path, result)
+        elif result == 0:
+            refuse_taken_names(transaction, path)
+        upgrade(transaction, result)
         refuse_altered(transaction, path)
         transaction.commit()
     finally:
@@ -25,15 +45,18 @@ def migrate(db: apsw.Connection, path: str) -> None:
 
 
 def recognise(transaction: Transaction, path: str) -> int:
-    """The version of the schema in the file; 0 in an empty one."""
-    version = transaction.value("PRAGMA user_version")
-    application = transaction.value("PRAGMA application_id")
-    empty = not transaction.value("SELECT 1 FROM sqlite_schema")
-    if application != APPLICATION_ID and not (empty and version == application == 0):
-        raise Misconfigured(
-            f"SQLite database {path} belongs to another program; name another file", key="store"
-        )
-    if version > len(migrations()):
+    """The version of the schema in the file; 0 without our tables."""
+    known = len(migrations())
+    if has_version(transaction):
+        version = transaction.value("SELECT version FROM onbeat_schema")
+    elif is_first_release(transaction):
+        version = transaction.value("PRAGMA user_version")
+        known = FIRST_RELEASE_SCHEMA
+    else:
+        return 0
+    if version is None:
+        raise altered_error(path, "onbeat_schema", "emptied")
+    if version > known:
         raise Misconfigured(
             f"SQLite database {path} has schema {version}, and this program knows up to "
             f"{len(migrations())}; start the newer program that wrote it",
@@ -42,45 +65,124 @@ def recognise(transaction: Transaction, path: str) -> int:
     return int(version)
 
 
-def upgrade(transaction: Transaction, found: int) -> None:
-    for script in migrations()[found:]:
+def has_version(transaction: Transaction) -> bool:
+    sql = "SELECT 1 FROM sqlite_schema WHERE name = 'onbeat_schema'"
+    return bool(transaction.value(sql))
+
+
+def is_first_release(transaction: Transaction) -> bool:
+    """Whether version 0.1 created the file, and no newer one has opened it since."""
+    return bool(
+        transaction.value("PRAGMA application_id") == FIRST_RELEASE_ID
+        and not has_version(transaction)
+    )
+
+
+def take_over(transaction: Transaction, path: str, result: int) -> None:
+    """Add the prefix to the tables of version 0.1, and return the header to the application.
+
+    SQLite cannot rename indexes and views: they are created again from our scripts. Tables of the
+    application in the file are not changed.
+    """
+    ours = schema_at(result)
+    names = {entry.name for entry in schema(transaction)}
+    for entry in ours:
+        if without_prefix(entry.name) not in names:
+            raise altered_error(path, without_prefix(entry.name), "removed")
+    refuse_taken_names(transaction, path)
+    try:
+        rename(transaction, ours)
+    except apsw.SQLError as error:
+        raise Misconfigured(
+            f"SQLite database {path}: the tables of version 0.1 cannot be renamed ({error}); "
+            "drop the view or trigger that is named here, and make it anew afterwards",
+            key="store",
+        ) from error
+    transaction.run("PRAGMA application_id = 0")
+    transaction.run("PRAGMA user_version = 0")
+
+
+def rename(transaction: Transaction, ours: tuple[SchemaEntry, ...]) -> None:
+    """Views are dropped first, since renaming a table would rewrite their text."""
+    for kind in ("view", "index"):
+        for entry in ours:
+            if entry.kind == kind:
+                transaction.run(f"DROP {kind} {without_prefix(entry.name)}")
+    for entry in ours:
+        if entry.kind == "table":
+            transaction.run(f"ALTER TABLE {without_prefix(entry.name)} RENAME TO {entry.name}")
+    for entry in ours:
+        if entry.kind != "table":
+            transaction.run(entry.sql)
+
+
+def without_prefix(name: str) -> str:
+    return name.removeprefix(PREFIX)
+
+
+def upgrade(transaction: Transaction, result: int) -> None:
+    for script in migrations()[result:]:
         transaction.run(script)
-    if found < len(migrations()):
-        transaction.run(f"PRAGMA application_id = {APPLICATION_ID}")
-        transaction.run(f"PRAGMA user_version = {len(migrations())}")
+    if result < len(migrations()):
+        transaction.run(
+            """
+            INSERT INTO onbeat_schema (id, version) VALUES (1, ?)
+            ON CONFLICT DO UPDATE SET version = excluded.version
+            """,
+            (len(migrations()),),
+        )
 
 
-def refuse_altered(transaction: Transaction, path: str) -> None:
-    """Tables and indexes of somebody else may be there too; ours must be as we made them."""
-    actual = schema(transaction)
-    for name, sql in expected_schema().items():
-        if actual.get(name) != sql:
+def refuse_taken_names(transaction: Transaction, path: str) -> None:
+    ours = {entry.name for entry in schema_at(len(migrations()))}
+    for entry in schema(transaction):
+        if entry.name.lower() in ours:
             raise Misconfigured(
-                f"SQLite database {path}: `{name}` was {'altered' if name in actual else 'removed'}"
-                " by hand; restore it, or restore a backup",
+                f"SQLite database {path} has `{entry.name}` already, and not from this program; "
+                "rename that, or name another file",
                 key="store",
             )
 
 
-def schema(transaction: Transaction) -> dict[str, str]:
+def refuse_altered(transaction: Transaction, path: str) -> None:
+    """Tables and indexes of the application are ignored; ours must be as we created them."""
+    actual = {entry.name: entry.sql for entry in schema(transaction)}
+    for entry in schema_at(len(migrations())):
+        if actual.get(entry.name) != entry.sql:
+            raise altered_error(path, entry.name, "altered" if entry.name in actual else "removed")
+
+
+def altered_error(path: str, name: str, what: str) -> Misconfigured:
+    return Misconfigured(
+        f"SQLite database {path}: `{name}` was {what} by hand; restore it, or restore a backup",
+        key="store",
+    )
+
+
+def schema(transaction: Transaction) -> tuple[SchemaEntry, ...]:
+    """In the order of creation; the quotes around renamed tables are removed."""
     sql = """
-        SELECT json_group_array(json_array(name, sql)) FROM sqlite_schema WHERE sql IS NOT NULL
+        SELECT json_group_array(json_array(
+                 type, name, replace(sql, '"' || tbl_name || '"', tbl_name)))
+        FROM (SELECT * FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid)
     """
-    return dict(transaction.values(sql))
+    return tuple(msgspec.convert(transaction.values(sql), list[SchemaEntry]))
 
 
 @cache
-def expected_schema() -> dict[str, str]:
+def schema_at(version: int) -> tuple[SchemaEntry, ...]:
+    """The schema that our scripts create up to that version."""
     db = apsw.Connection(":memory:")
-    upgrade(Transaction(db), 0)
-    expected = schema(Transaction(db))
+    for script in migrations()[:version]:
+        Transaction(db).run(script)
+    made = schema(Transaction(db))
     db.close()
-    return expected
+    return made
 
 
 @cache
 def migrations() -> tuple[str, ...]:
-    """All of them, in order; the number in front of the name is the schema's version after it."""
+    """All scripts in order; the number in the name is the schema's version after it."""
     folder = files("onbeat.stores.sqlite") / "migrations"
     scripts = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return tuple((folder / name).read_text("utf-8") for name in scripts)

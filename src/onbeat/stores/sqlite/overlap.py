@@ -1,4 +1,4 @@
-"""May this job of a schedule start while earlier ones are unfinished?"""
+"""The overlap rule of a claimed job, applied to the other jobs of its schedule."""
 
 from collections.abc import Sequence
 
@@ -6,61 +6,42 @@ import msgspec
 
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
-from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Hint
+from onbeat.rules.overlap import REPLACED, EarlierJob, decide_overlap
 from onbeat.stores.sql.values import micros
-from onbeat.stores.sqlite.ends import cancel_waiting
+from onbeat.stores.sqlite.dependents import cancel_waiting
 from onbeat.stores.sqlite.history import note
-from onbeat.stores.sqlite.transaction import Transaction, listed
-
-SKIPPED = "overlap: an earlier job of the schedule had not ended"
-REPLACED = "overlap: replaced by a later job of the schedule"
-
-
-class Earlier(msgspec.Struct, frozen=True, array_like=True):
-    id: JobId
-    running: bool
+from onbeat.stores.sqlite.transaction import Transaction, json_array
 
 
 def admit(transaction: Transaction, job: Job, now: int) -> bool:
-    """Apply the overlap rule of a due job. False when it may not start now."""
-    if not transaction.value("SELECT ready FROM jobs WHERE id = ?", (job.id,)):
-        return False  # another job of this claim has just replaced it
-    earlier = find_earlier(transaction, job, now)
-    if not earlier:
-        return True
-    match job.overlap:
-        case Overlap.SKIP:
-            cancel_waiting(transaction, {job.id: SKIPPED}, now)
-            return False
-        case Overlap.WAIT:
-            # Waiting for the last of them makes a chain, so that each end frees one job.
-            wait_for(transaction, job.id, [earlier[-1].id])
-            return False
-        case Overlap.REPLACE:
-            return replace(transaction, job, earlier, now)
-        case Overlap.ALLOW:
-            return True
+    """Apply the overlap rule of a due job. False if it may not start now."""
+    if not transaction.value("SELECT ready FROM onbeat_jobs WHERE id = ?", (job.id,)):
+        return False  # replaced by another job of this claim
+    decision = decide_overlap(job, find_earlier(transaction, job, now))
+    if decision.cancel:
+        cancel_waiting(transaction, decision.cancel, now)
+    if decision.stop:
+        ask_to_stop(transaction, decision.stop, REPLACED, now)
+    if decision.wait_for:
+        wait_for(transaction, job.id, decision.wait_for)
+    return job.id not in decision.cancel and not decision.wait_for
 
 
-def find_earlier(transaction: Transaction, job: Job, now: int) -> list[Earlier]:
-    """Unfinished jobs that come first, the running ones last.
-
-    A job that was tried has had its turn: only a running one comes before it. Otherwise two that
-    are both tried could wait for each other for ever. What has lapsed is in nobody's way.
-    """
+def find_earlier(transaction: Transaction, job: Job, now: int) -> list[EarlierJob]:
+    """The jobs that `rules.overlap.comes_before` names, in the order `decide_overlap` needs."""
     sql = """
         SELECT json_group_array(json_array(id, json(iif(state = 'running', 'true', 'false'))))
         FROM (
           SELECT id, state
-          FROM jobs
+          FROM onbeat_jobs
           WHERE schedule_id = :schedule
             AND id <> :id
             AND (state = 'running'
                  OR :token = 0 AND token > 0
                  OR :token = 0 AND (due_at, id) < (:due_at, :id)
                     AND (start_by IS NULL OR start_by >= :now))
-          ORDER BY state = 'running', due_at, id
+          ORDER BY state = 'running' DESC, due_at DESC, id DESC
         )
     """
     bindings = {
@@ -70,45 +51,39 @@ def find_earlier(transaction: Transaction, job: Job, now: int) -> list[Earlier]:
         "due_at": micros(job.due_at),
         "now": now,
     }
-    return msgspec.convert(transaction.values(sql, bindings), list[Earlier])
+    return msgspec.convert(transaction.values(sql, bindings), list[EarlierJob])
 
 
 def wait_for(transaction: Transaction, id: JobId, others: Sequence[JobId]) -> None:
     transaction.run(
         """
-        INSERT OR IGNORE INTO waits (awaits, job_id, any_end)
+        INSERT OR IGNORE INTO onbeat_waits (awaits, job_id, any_end)
         SELECT value, ?, 1 FROM json_each(?)
         """,
-        (id, listed(others)),
+        (id, json_array(others)),
     )
     transaction.run(
-        "UPDATE jobs SET blocked_by = (SELECT count(*) FROM waits WHERE job_id = ?1) WHERE id = ?1",
+        """
+        UPDATE onbeat_jobs
+        SET blocked_by = (SELECT count(*) FROM onbeat_waits WHERE job_id = ?1)
+        WHERE id = ?1
+        """,
         (id,),
     )
 
 
-def replace(transaction: Transaction, job: Job, earlier: Sequence[Earlier], now: int) -> bool:
-    running = [one.id for one in earlier if one.running]
-    waiting = [one.id for one in earlier if not one.running]
-    cancel_waiting(transaction, dict.fromkeys(waiting, REPLACED), now)
-    if running:
-        ask_to_stop(transaction, running, REPLACED, now)
-        wait_for(transaction, job.id, running)
-    return not running
-
-
 def ask_to_stop(transaction: Transaction, ids: Sequence[JobId], reason: str, now: int) -> None:
-    """Note on running jobs why they should stop; a reason given earlier stays."""
+    """Note on running jobs why they should stop; an earlier reason is kept."""
     sql = """
         SELECT json_group_array(id)
-        FROM jobs
+        FROM onbeat_jobs
         WHERE id IN (SELECT value FROM json_each(?)) AND state = 'running' AND cancel_reason IS NULL
     """
-    asked = transaction.values(sql, (listed(ids),))
-    if asked:
+    request = transaction.values(sql, (json_array(ids),))
+    if request:
         transaction.run(
-            "UPDATE jobs SET cancel_reason = ? WHERE id IN (SELECT value FROM json_each(?))",
-            (reason, listed(asked)),
+            "UPDATE onbeat_jobs SET cancel_reason = ? WHERE id IN (SELECT value FROM json_each(?))",
+            (reason, json_array(request)),
         )
-        note(transaction, asked, now, "cancel requested", dict.fromkeys(asked, reason))
+        note(transaction, request, now, "cancel requested", dict.fromkeys(request, reason))
         transaction.hints.add(Hint.CANCELS)

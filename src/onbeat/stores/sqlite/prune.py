@@ -1,131 +1,80 @@
-"""What is deleted for age, and jobs that may no longer start."""
+"""Pruning by age, and jobs that may no longer start."""
 
 from collections.abc import Sequence
 
-import msgspec
-
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
-from onbeat.stores.sqlite.ends import cancel_waiting
+from onbeat.stores.sql.verbs.prune import prune_dead_letters, prune_dispositions, prune_meters
+from onbeat.stores.sqlite.coroutines import finish
+from onbeat.stores.sqlite.dependents import cancel_waiting
 from onbeat.stores.sqlite.rows import read_jobs
-from onbeat.stores.sqlite.transaction import Transaction, listed
+from onbeat.stores.sqlite.transaction import Transaction, json_array
 
 
-class Prune(msgspec.Struct, frozen=True):
-    finished_before: int
-    failed_before: int
-    limit: int
-
-
-def prune(transaction: Transaction, request: Prune) -> int:
+def prune(transaction: Transaction, finished_before: int, failed_before: int, limit: int) -> int:
     sql = """
         SELECT json_group_array(id)
         FROM (
-          SELECT * FROM (SELECT id, finished_at FROM finished
+          SELECT * FROM (SELECT id, finished_at FROM onbeat_finished
                          WHERE state = 'succeeded' AND finished_at < :finished_before
                          ORDER BY finished_at LIMIT :limit)
           UNION ALL
-          SELECT * FROM (SELECT id, finished_at FROM finished
+          SELECT * FROM (SELECT id, finished_at FROM onbeat_finished
                          WHERE state = 'cancelled' AND finished_at < :finished_before
                          ORDER BY finished_at LIMIT :limit)
           UNION ALL
-          SELECT * FROM (SELECT id, finished_at FROM finished
+          SELECT * FROM (SELECT id, finished_at FROM onbeat_finished
                          WHERE state = 'failed' AND finished_at < :failed_before
                          ORDER BY finished_at LIMIT :limit)
           ORDER BY finished_at, id
           LIMIT :limit
         )
     """
-    ids = transaction.values(sql, msgspec.structs.asdict(request))
+    bounds = {"finished_before": finished_before, "failed_before": failed_before, "limit": limit}
+    ids = transaction.values(sql, bounds)
     if ids:
         delete_jobs(transaction, ids)
-    prune_dispositions(transaction, request)
-    prune_letters(transaction, request)
-    prune_meters(transaction, request)
+    finish(prune_dispositions(transaction, failed_before, limit))
+    finish(prune_dead_letters(transaction, failed_before, limit))
+    finish(prune_meters(transaction, finished_before, limit))
     return len(ids)
 
 
 def delete_jobs(transaction: Transaction, ids: Sequence[JobId]) -> None:
-    chosen = (listed(ids),)
+    chosen = (json_array(ids),)
     for sql in (
-        "DELETE FROM finished WHERE id IN (SELECT value FROM json_each(?))",
-        "DELETE FROM attempts WHERE job_id IN (SELECT value FROM json_each(?))",
-        "DELETE FROM transitions WHERE job_id IN (SELECT value FROM json_each(?))",
+        "DELETE FROM onbeat_finished WHERE id IN (SELECT value FROM json_each(?))",
+        "DELETE FROM onbeat_attempts WHERE job_id IN (SELECT value FROM json_each(?))",
+        "DELETE FROM onbeat_transitions WHERE job_id IN (SELECT value FROM json_each(?))",
     ):
         transaction.run(sql, chosen)
 
 
-def prune_dispositions(transaction: Transaction, request: Prune) -> None:
-    """Not those of jobs that have not ended: they still say what became of their occurrence."""
-    transaction.run(
-        """
-        DELETE FROM dispositions
-        WHERE (schedule_id, first) IN (
-          SELECT schedule_id, first
-          FROM dispositions INDEXED BY dispositions_by_age
-          WHERE last < ?
-            AND (job_id IS NULL OR NOT EXISTS (SELECT 1 FROM jobs WHERE id = job_id))
-          ORDER BY last
-          LIMIT ?
-        )
-        """,
-        (request.failed_before, request.limit),
-    )
-
-
-def prune_letters(transaction: Transaction, request: Prune) -> None:
-    transaction.run(
-        """
-        DELETE FROM dead_letters
-        WHERE seq IN (SELECT seq FROM dead_letters WHERE at < ? ORDER BY at LIMIT ?)
-        """,
-        (request.failed_before, request.limit),
-    )
-
-
-def prune_meters(transaction: Transaction, request: Prune) -> None:
-    """A bucket that is full is as one that was never used."""
-    transaction.run(
-        """
-        DELETE FROM meters
-        WHERE (queue, grp) IN (SELECT queue, grp FROM meters WHERE full_at <= ? LIMIT ?)
-        """,
-        (request.finished_before, request.limit),
-    )
-
-
-def lapsed(transaction: Transaction, asked: tuple[int, int]) -> Sequence[Job]:
-    """Those that claims have set aside, and those that they have not met yet."""
+def overdue_jobs(transaction: Transaction, now: int, limit: int) -> Sequence[Job]:
+    """Lapsed jobs, both those that claims have flagged and those not flagged yet."""
     sql = """
         SELECT '[' || group_concat(record, ',') || ']'
         FROM (
-          SELECT live_jobs.record
+          SELECT onbeat_live_jobs.record
           FROM (
-            SELECT * FROM (SELECT seq, start_by FROM jobs INDEXED BY jobs_bounded
+            SELECT * FROM (SELECT seq, start_by FROM onbeat_jobs INDEXED BY onbeat_jobs_bounded
                            WHERE lapsed = 1 AND start_by < ?1 AND start_by IS NOT NULL
                              AND state = 'waiting'
                            ORDER BY start_by LIMIT ?2)
             UNION ALL
-            SELECT * FROM (SELECT seq, start_by FROM jobs INDEXED BY jobs_bounded
+            SELECT * FROM (SELECT seq, start_by FROM onbeat_jobs INDEXED BY onbeat_jobs_bounded
                            WHERE lapsed = 0 AND start_by < ?1 AND start_by IS NOT NULL
                              AND state = 'waiting'
                            ORDER BY start_by LIMIT ?2)
           ) AS found
-          CROSS JOIN live_jobs USING (seq)
-          ORDER BY found.start_by, live_jobs.id
+          CROSS JOIN onbeat_live_jobs USING (seq)
+          ORDER BY found.start_by, onbeat_live_jobs.id
           LIMIT ?2
         )
     """
-    return read_jobs(transaction.value(sql, asked))
+    return read_jobs(transaction.value(sql, (now, limit)))
 
 
-class CancelLapsed(msgspec.Struct, frozen=True):
-    ids: Sequence[JobId]
-    reason: str
-    now: int
-
-
-def cancel_lapsed(transaction: Transaction, request: CancelLapsed) -> int:
-    reasons = dict.fromkeys(request.ids, request.reason)
-    ended = cancel_waiting(transaction, reasons, request.now, started_too=False)
-    return len(ended)
+def cancel_overdue(transaction: Transaction, ids: Sequence[JobId], reason: str, now: int) -> int:
+    reasons = dict.fromkeys(ids, reason)
+    return len(cancel_waiting(transaction, reasons, now, started_too=False))

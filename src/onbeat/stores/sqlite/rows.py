@@ -1,34 +1,37 @@
-"""Records and the rows that keep them."""
+"""Conversion between records and rows."""
 
 from datetime import datetime, timedelta
 
 import msgspec
 
+from onbeat.model.dead_letter import DeadLetter
+from onbeat.model.event import Transition
 from onbeat.model.ids import JobId, ScheduleId
-from onbeat.model.job import Job
+from onbeat.model.job import Job, JobState
+from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
-from onbeat.model.schedule import Overlap, Schedule
+from onbeat.model.schedule import CatchUp, Overlap, Schedule
 from onbeat.model.target import Target, lane_of
+from onbeat.stores.sql.dialect import Row
+from onbeat.stores.sql.forms import ATTEMPT_RECORDS, BY_FIRST, Form, Forms, JobForm, JobTable
 from onbeat.stores.sql.values import micros, micros_or_none, to_json
-from onbeat.stores.sqlite.transaction import Row
 
 JOBS = msgspec.json.Decoder(list[Job])
 NOTHING = msgspec.Raw()
 
 
 class RawFields(msgspec.Struct, frozen=True):
-    """The fields of a job that are JSON themselves."""
+    """The fields of a job that hold raw JSON."""
 
     result_json: msgspec.Raw = NOTHING
     cursor_json: msgspec.Raw = NOTHING
 
 
 RAW_FIELDS = msgspec.json.Decoder(list[RawFields])
-SCHEDULES = msgspec.json.Decoder(list[Schedule])
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What a job is, as kept in `spec`; where it stands is in columns."""
+    """The definition of a job, stored in `spec`; its progress is in columns."""
 
     target: Target
     created_at: datetime
@@ -68,7 +71,7 @@ def spec_of(job: Job) -> str:
 
 
 def job_row(job: Job) -> Row:
-    """A new job, as `enqueue.INSERT` takes it."""
+    """The row of a new job, for `enqueue.INSERT`."""
     return (
         job.id,
         job.queue,
@@ -86,30 +89,116 @@ def job_row(job: Job) -> Row:
 
 
 def read_jobs(text: str | None) -> list[Job]:
-    """Jobs from a JSON array of `record`s, None standing for none."""
+    """Read jobs from a JSON array of `record`s; a `text` of None has none."""
     if not text:
         return []
     jobs = JOBS.decode(text)
-    # msgspec has no optional raw JSON, so that such fields come under other names and in a second
-    # look, which the many reads of jobs without them are spared.
+    # msgspec has no optional raw JSON, so such fields have other names and are decoded in a second
+    # pass, which jobs without them do not need.
     if '_json":' in text:
-        for place, found in enumerate(RAW_FIELDS.decode(text)):
-            jobs[place] = with_raw_fields(jobs[place], found)
+        for place, result in enumerate(RAW_FIELDS.decode(text)):
+            jobs[place] = with_raw_fields(jobs[place], result)
     return jobs
 
 
-def with_raw_fields(job: Job, found: RawFields) -> Job:
-    if found.result_json == found.cursor_json == NOTHING:
+def with_raw_fields(job: Job, result: RawFields) -> Job:
+    if result.result_json == result.cursor_json == NOTHING:
         return job
     return msgspec.structs.replace(
-        job, result=copied(found.result_json), cursor=copied(found.cursor_json)
+        job, result=copy_raw(result.result_json), cursor=copy_raw(result.cursor_json)
     )
 
 
-def copied(raw: msgspec.Raw) -> msgspec.Raw | None:
-    """Apart from the text that it was found in, which would stay in memory with it."""
+def copy_raw(raw: msgspec.Raw) -> msgspec.Raw | None:
+    """Copied, since a slice would keep the whole text in memory."""
     return None if raw == NOTHING else msgspec.Raw(bytes(raw))
 
 
-def read_schedules(text: str | None) -> list[Schedule]:
-    return SCHEDULES.decode(text) if text else []
+DEAD_LETTER = msgspec.json.Decoder(DeadLetter)
+
+
+def dead_letter_row(letter: DeadLetter) -> Row:
+    return letter.id, micros(letter.at), letter.source, to_json(letter)
+
+
+TRANSITION = msgspec.json.Decoder(Transition)
+
+
+def transition_row(step: Transition) -> Row:
+    return step.job_id, to_json(step)
+
+
+class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What no query needs of a schedule, and what `record` takes of it."""
+
+    id: ScheduleId
+    name: str
+    recurrence: RecurrenceSpec
+    target: Target
+    created_at: datetime
+    updated_at: datetime
+    key: str | None = None
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    catch_up: CatchUp = CatchUp.LATEST
+    grace: timedelta | None = None
+    overlap: Overlap = Overlap.ALLOW
+    jitter: timedelta = timedelta()
+    queue: str = "default"
+    priority: int = 0
+    retry: RetryPolicy = RetryPolicy()
+    timeout: timedelta | None = None
+    expires_after: timedelta | None = None
+    labels: dict[str, str] = {}
+    zone_data: str = ""
+
+
+def schedule_spec(schedule: Schedule) -> str:
+    names = ScheduleSpec.__struct_fields__
+    return to_json(ScheduleSpec(**{name: getattr(schedule, name) for name in names}))
+
+
+def job_table(name: str, view: str) -> JobTable:
+    """Only what was chosen is put together as records."""
+    return JobTable(
+        name=name,
+        view=view,
+        columns="record",
+        select_first=f"""
+            SELECT record
+            FROM onbeat.{view}
+            WHERE seq IN (SELECT seq FROM onbeat.{name}
+                          WHERE {{where}} ORDER BY {{order}} LIMIT ?)
+        """,  # noqa: S608  values are bound
+    )
+
+
+FORMS = Forms(
+    schedule_spec=schedule_spec,
+    attempts=ATTEMPT_RECORDS,
+    dispositions=BY_FIRST,
+    jobs=JobForm(
+        live=job_table("jobs", "live_jobs"),
+        ended=job_table("finished", "ended_jobs"),
+        states={
+            # Written out, since SQLite takes a partial index only when it sees the value.
+            JobState.WAITING: "state = 'waiting'",
+            JobState.RUNNING: "state = 'running'",
+            JobState.SUCCEEDED: "+state = 'succeeded'",  # by id: these are most of the table
+            JobState.FAILED: "state = 'failed' AND state <> 'succeeded'",
+            JobState.CANCELLED: "state = 'cancelled' AND state <> 'succeeded'",
+        },
+        read=lambda row: read_jobs(f"[{row[0]}]")[0],
+        all_columns="record",
+    ),
+    transitions=Form(
+        columns={"job_id": "text", "record": "text"},
+        row=transition_row,
+        read=lambda row: TRANSITION.decode(row[-1]),
+    ),
+    dead_letters=Form(
+        columns={"id": "text", "at": "bigint", "source": "text", "record": "text"},
+        row=dead_letter_row,
+        read=lambda row: DEAD_LETTER.decode(row[-1]),
+    ),
+)

@@ -1,4 +1,4 @@
-"""A connection inside a transaction, with the few ways in which the verbs use it."""
+"""A connection inside a transaction, with the methods that verbs use."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -9,18 +9,21 @@ import apsw
 import msgspec
 
 from onbeat.ports.store import Hint
+from onbeat.stores.sql.dialect import SQLITE, Argument, Columns, Dialect, Value, translate
+from onbeat.stores.sql.dialect import Row as AnyRow
+from onbeat.stores.sql.forms import Forms
+from onbeat.stores.sqlite.rows import FORMS
 
-Value = None | int | float | str
 Bindings = Sequence[Value] | Mapping[str, Value]
 Row = tuple[Value, ...]
 
-# Statements with many rows come in these sizes, short rows padded with NULLs, so that each is
-# prepared once. Beyond 256 rows the text would be too long for the driver's cache of statements.
+# Statements with many rows have these sizes, padded with rows of NULLs, so that each is prepared
+# once. Beyond 256 rows the text would be too long for the driver's statement cache.
 ROW_COUNTS = (1, 4, 16, 64, 256)
 
 
 class Transaction:
-    """`hints` gathers what listeners shall hear once it is committed."""
+    """`hints` collects the hints for listeners after the commit."""
 
     def __init__(self, db: apsw.Connection) -> None:
         self.db = db
@@ -33,18 +36,18 @@ class Transaction:
         self._execute("COMMIT")
 
     def end(self) -> None:
-        """Undo what was not committed."""
+        """Roll back, unless committed."""
         if self.db.in_transaction:
             self._execute("ROLLBACK")
 
     def run(self, sql: str, bindings: Bindings = ()) -> int:
-        """Answers with the number of rows changed."""
+        """Returns the number of rows changed."""
         self._execute(sql, bindings)
         return self.db.changes()
 
     def run_rows(self, sql: str, rows: Sequence[Row]) -> int:
-        """`sql` with `:rows` standing for VALUES; its reader skips rows whose `column1` is NULL."""
-        return sum(self.run(text, values) for text, values in spread(sql, rows))
+        """Run `sql` with VALUES for `:rows`; it must skip rows whose `column1` is NULL."""
+        return sum(self.run(text, values) for text, values in with_bound_rows(sql, rows))
 
     def value(self, sql: str, bindings: Bindings = ()) -> Any:
         """The first column of the first row; None without one."""
@@ -54,22 +57,62 @@ class Transaction:
     def _execute(self, sql: str, bindings: Bindings = ()) -> apsw.Cursor:
         return self.db.execute(sql, bindings)  # pyright: ignore[reportUnknownMemberType]  stubs
 
-    def values(self, sql: str, bindings: Bindings = ()) -> list[Any]:
-        """A JSON array that the statement puts together, decoded.
+    def row(self, sql: str, bindings: Bindings = ()) -> Any:
+        """The first row; None without one."""
+        return self._execute(sql, bindings).fetchone()
 
-        One row with everything in it rather than many rows: the driver gives up the interpreter
-        at every row, and beside a busy event loop each time may cost a switch interval of 5 ms.
+    def values(self, sql: str, bindings: Bindings = ()) -> list[Any]:
+        """Decode the JSON array that the statement builds.
+
+        One row with all values instead of many rows: the driver releases the GIL at every row, and
+        beside a busy event loop each release may cost a switch interval of 5 ms.
         """
         text = self.value(sql, bindings)
         return msgspec.json.decode(text) if text else []
 
+    # For verbs that are written once: see `sql.session.Session`.
 
-def listed(values: Iterable[Any]) -> str:
-    """As a JSON array, for `json_each`."""
+    @property
+    def dialect(self) -> Dialect:
+        return SQLITE
+
+    @property
+    def forms(self) -> Forms:
+        return FORMS
+
+    async def execute(self, sql: str, *values: Argument) -> int:
+        return self.run(translate(SQLITE, sql), tuple(map(bound, values)))
+
+    async def select(self, columns: str, rest: str, *values: Argument) -> Sequence[Sequence[Any]]:
+        text = f"SELECT json_group_array(json_array({columns})) FROM (SELECT {columns} {rest})"  # noqa: S608  values are bound
+        return self.values(translate(SQLITE, text), tuple(map(bound, values)))
+
+    async def insert_rows(
+        self, table: str, columns: Columns, rows: Sequence[AnyRow], ending: str = ""
+    ) -> int:
+        return self.run_rows(translate(SQLITE, SQLITE.insert(table, columns, ending)), rows)
+
+    async def delete_rows(self, table: str, key: Columns, rows: Sequence[Sequence[Any]]) -> None:
+        self.run_rows(translate(SQLITE, SQLITE.delete_each(table, key)), list(map(tuple, rows)))
+
+    async def update_rows(
+        self, table: str, key: Columns, columns: Columns, rows: Sequence[Sequence[Any]]
+    ) -> None:
+        sql = translate(SQLITE, SQLITE.update_each(table, key, columns))
+        self.run_rows(sql, list(map(tuple, rows)))
+
+
+def bound(value: Argument) -> Value:
+    """As the driver takes it."""
+    return json_array(value) if isinstance(value, tuple) else value
+
+
+def json_array(values: Iterable[Any]) -> str:
+    """A JSON array for `json_each`."""
     return msgspec.json.encode(list(values)).decode()
 
 
-def spread(sql: str, rows: Sequence[Row]) -> Iterator[tuple[str, list[Value]]]:
+def with_bound_rows(sql: str, rows: Sequence[Row]) -> Iterator[tuple[str, list[Value]]]:
     largest = ROW_COUNTS[-1]
     for start in range(0, len(rows), largest):
         part = rows[start : start + largest]
@@ -82,7 +125,7 @@ def spread(sql: str, rows: Sequence[Row]) -> Iterator[tuple[str, list[Value]]]:
 
 @cache
 def with_rows(sql: str, width: int, count: int) -> str:
-    """Short, since the driver reads the whole text each time to find what it has prepared."""
+    """Short, since the driver reads the whole text each time to find its prepared statement."""
     row = f"({','.join('?' * width)})"
     text = "\n".join(line.strip() for line in sql.splitlines())
     return text.replace(":rows", f"(VALUES {','.join([row] * count)})")

@@ -1,22 +1,22 @@
-"""What is published is received: all of it, as it was, and by one inbox at a time."""
+"""Published messages are received: all of them, unchanged, and by one inbox at a time."""
 
 import asyncio
 
 import pytest
 
 from onbeat.model.errors import TooLarge
-from onbeat.ports.transport import Broker, Delivery, Inbox
-from onbeat.testing.broker_contract.acts import (
+from onbeat.ports.transport import Broker, Consumer, Delivery
+from onbeat.testing.broker_contract.broker_link import SLICE, Traits
+from onbeat.testing.broker_contract.steps import (
     an_envelope,
     bodies,
-    collected,
-    drained,
+    collect,
+    drain,
     envelopes,
-    joined,
-    missing,
-    only,
+    find_missing,
+    holds_only,
+    join_all,
 )
-from onbeat.testing.broker_contract.line import SLICE, Traits
 
 
 class DeliveryContract:
@@ -25,14 +25,14 @@ class DeliveryContract:
     ) -> None:
         sent = an_envelope(bytes(range(256)), job="1", note="")
         await broker.publish(queue, [sent])
-        (got,) = await drained(broker, queue, 1, traits)
+        (got,) = await drain(broker, queue, 1, traits)
         assert (got.body, got.headers, got.id) == (sent.body, sent.headers, sent.id)
 
     async def test_an_empty_body_is_received(
         self, broker: Broker, queue: str, traits: Traits
     ) -> None:
         await broker.publish(queue, [an_envelope(b"")])
-        (got,) = await drained(broker, queue, 1, traits)
+        (got,) = await drain(broker, queue, 1, traits)
         assert got.body == b""
 
     async def test_headers_keep_text_of_any_script(
@@ -40,7 +40,7 @@ class DeliveryContract:
     ) -> None:
         sent = an_envelope(a="Größe 測試 🎉", b=" \t two\nlines ", c='"quoted", \\ and %41')
         await broker.publish(queue, [sent])
-        (got,) = await drained(broker, queue, 1, traits)
+        (got,) = await drain(broker, queue, 1, traits)
         assert got.headers == sent.headers
 
     async def test_a_thousand_are_published_in_one_call(
@@ -48,75 +48,75 @@ class DeliveryContract:
     ) -> None:
         sent = envelopes(1_000)
         await broker.publish(queue, sent)
-        assert await missing(broker, queue, sent, traits) == set()
+        assert await find_missing(broker, queue, sent, traits) == set()
 
     async def test_publishing_nothing_is_no_error(
         self, broker: Broker, queue: str, traits: Traits
     ) -> None:
         await broker.publish(queue, [])
-        assert await only(broker, queue, traits)
+        assert await holds_only(broker, queue, traits)
 
     async def test_many_may_publish_at_once(
         self, broker: Broker, other: Broker, queue: str, traits: Traits
     ) -> None:
         sent = envelopes(200)
-        lots = [sent[start : start + 10] for start in range(0, 200, 10)]
+        batches = [sent[start : start + 10] for start in range(0, 200, 10)]
         places = [broker, other] * 10
         await asyncio.gather(
-            *(place.publish(queue, lot) for place, lot in zip(places, lots, strict=True))
+            *(place.publish(queue, batch) for place, batch in zip(places, batches, strict=True))
         )
-        assert await missing(broker, queue, sent, traits) == set()
+        assert await find_missing(broker, queue, sent, traits) == set()
 
     async def test_another_broker_object_receives_it(
         self, broker: Broker, other: Broker, queue: str, traits: Traits
     ) -> None:
         sent = envelopes(3)
         await broker.publish(queue, sent)
-        assert bodies(await drained(other, queue, 3, traits)) == bodies(sent)
+        assert bodies(await drain(other, queue, 3, traits)) == bodies(sent)
 
     async def test_what_is_published_while_an_inbox_waits_is_received(
         self, broker: Broker, other: Broker, queue: str, traits: Traits
     ) -> None:
-        async with broker.inbox(queue, prefetch=10) as inbox:
-            await joined([inbox], traits)
-            waiting = asyncio.create_task(collected(inbox, 1, traits, acknowledge=True))
+        async with broker.consumer(queue, prefetch=10) as consumer:
+            await join_all([consumer], traits)
+            waiting = asyncio.create_task(collect(consumer, 1, traits, acknowledge=True))
             await other.publish(queue, [an_envelope(b"late")])
             assert bodies(await waiting) == [b"late"]
 
     async def test_receive_answers_with_nothing_after_its_wait(
         self, broker: Broker, queue: str, traits: Traits
     ) -> None:
-        async with broker.inbox(queue, prefetch=10) as inbox:
+        async with broker.consumer(queue, prefetch=10) as consumer:
             async with asyncio.timeout(traits.patience):
-                assert len(await inbox.receive(10, 0)) == 0
-                assert len(await inbox.receive(10, SLICE)) == 0
+                assert len(await consumer.receive(10, 0)) == 0
+                assert len(await consumer.receive(10, SLICE)) == 0
 
     async def test_receive_answers_with_no_more_than_its_limit(
         self, broker: Broker, queue: str, traits: Traits
     ) -> None:
         await broker.publish(queue, envelopes(30))
-        async with broker.inbox(queue, prefetch=30) as inbox:
+        async with broker.consumer(queue, prefetch=30) as consumer:
             got: list[Delivery] = []
             while len(got) < 30:
-                some = await inbox.receive(7, SLICE)
+                some = await consumer.receive(7, SLICE)
                 assert len(some) <= 7
                 got += some
-            await inbox.acknowledge(got)
+            await consumer.acknowledge(got)
         assert bodies(got) == bodies(envelopes(30))
 
     async def test_a_cancelled_receive_loses_nothing(
         self, broker: Broker, queue: str, traits: Traits
     ) -> None:
         sent, got = envelopes(20), list[Delivery]()
-        async with broker.inbox(queue, prefetch=100) as inbox:
+        async with broker.consumer(queue, prefetch=100) as consumer:
             for envelope in sent:
-                receiving = asyncio.create_task(inbox.receive(1, traits.patience))
+                receiving = asyncio.create_task(consumer.receive(1, traits.patience))
                 await broker.publish(queue, [envelope])
                 receiving.cancel()
                 for answer in await asyncio.gather(receiving, return_exceptions=True):
                     got += [] if isinstance(answer, BaseException) else answer
-            got += await collected(inbox, len(sent) - len(got), traits)
-            await inbox.acknowledge(got)
+            got += await collect(consumer, len(sent) - len(got), traits)
+            await consumer.acknowledge(got)
         assert bodies(got) == bodies(sent)
 
     async def test_inboxes_share_a_queue_without_doubling(
@@ -124,22 +124,22 @@ class DeliveryContract:
     ) -> None:
         sent, got = envelopes(300), list[Delivery]()
 
-        async def take(inbox: Inbox) -> None:
+        async def take(consumer: Consumer) -> None:
             while len(got) < len(sent):
-                some = await inbox.receive(10, SLICE)
+                some = await consumer.receive(10, SLICE)
                 got.extend(some)
-                await inbox.acknowledge(some)
+                await consumer.acknowledge(some)
 
         async with (
-            broker.inbox(queue, prefetch=20) as first,
-            other.inbox(queue, prefetch=20) as second,
-            broker.inbox(queue, prefetch=20) as third,
+            broker.consumer(queue, prefetch=20) as first,
+            other.consumer(queue, prefetch=20) as second,
+            broker.consumer(queue, prefetch=20) as third,
         ):
-            await joined([first, second, third], traits)
+            await join_all([first, second, third], traits)
             await broker.publish(queue, sent)
             async with asyncio.timeout(traits.patience), asyncio.TaskGroup() as tasks:
-                for inbox in (first, second, third):
-                    tasks.create_task(take(inbox))
+                for consumer in (first, second, third):
+                    tasks.create_task(take(consumer))
         assert bodies(got) == bodies(sent)
 
     async def test_one_that_is_too_large_is_refused_before_any_is_sent(
@@ -147,4 +147,4 @@ class DeliveryContract:
     ) -> None:
         with pytest.raises(TooLarge):
             await broker.publish(queue, [an_envelope(), an_envelope(bytes(traits.too_large))])
-        assert await only(broker, queue, traits)
+        assert await holds_only(broker, queue, traits)

@@ -1,4 +1,4 @@
-"""A broker that is away says so, within a bound, and is used again when it is back."""
+"""An unavailable broker raises within a bound, and is used again after the outage."""
 
 import asyncio
 from contextlib import suppress
@@ -6,20 +6,20 @@ from contextlib import suppress
 import pytest
 
 from onbeat.model.errors import Unavailable
-from onbeat.ports.transport import Broker, Inbox
-from onbeat.testing.broker_contract.acts import (
+from onbeat.ports.transport import Broker, Consumer
+from onbeat.testing.broker_contract.broker_link import SLICE, BrokerLink, Traits
+from onbeat.testing.broker_contract.steps import (
     an_envelope,
     bodies,
-    collected,
-    drained,
+    collect,
+    drain,
     envelopes,
-    published,
-    refused,
+    publish_until_confirmed,
+    wait_until_refused,
 )
-from onbeat.testing.broker_contract.line import SLICE, Line, Traits
 
 HOT = 100
-"""Failed calls in a second or two that only a loop without any pause comes to."""
+"""A number of failed calls in a second or two that only a loop without pauses reaches."""
 
 
 class OutageContract:
@@ -38,125 +38,127 @@ class OutageContract:
         await spare.close()
 
     async def test_a_broker_that_is_away_does_not_answer(
-        self, broker: Broker, line: Line, traits: Traits
+        self, broker: Broker, link: BrokerLink, traits: Traits
     ) -> None:
         await broker.ping()
-        await line.cut()
+        await link.disconnect()
         async with asyncio.timeout(traits.patience):
             with pytest.raises(Unavailable):
                 await broker.ping()
-        await line.mend()
+        await link.reconnect()
         async with asyncio.timeout(traits.patience):
             while not await answers(broker):
                 pass
 
     async def test_opening_does_not_wait_for_a_broker_that_is_away(
-        self, spare: Broker, line: Line, queue: str, traits: Traits
+        self, spare: Broker, link: BrokerLink, queue: str, traits: Traits
     ) -> None:
-        await line.cut()
+        await link.disconnect()
         await spare.open()
         with pytest.raises(Unavailable):
             await spare.ping()
-        await line.mend()
-        await published(spare, queue, [an_envelope(b"first")], traits)
-        assert b"first" in bodies(await drained(spare, queue, 1, traits))
+        await link.reconnect()
+        await publish_until_confirmed(spare, queue, [an_envelope(b"first")], traits)
+        assert b"first" in bodies(await drain(spare, queue, 1, traits))
         await spare.close()
 
     async def test_publishing_fails_while_the_broker_is_away_and_then_works_again(
-        self, broker: Broker, other: Broker, line: Line, queue: str, traits: Traits
+        self, broker: Broker, other: Broker, link: BrokerLink, queue: str, traits: Traits
     ) -> None:
         await broker.publish(queue, [an_envelope(b"before")])
-        await line.cut()
+        await link.disconnect()
         async with asyncio.timeout(traits.timeout + traits.patience):
             with pytest.raises(Unavailable):
                 await broker.publish(queue, [an_envelope(b"during")])
-        await line.mend()
-        await published(broker, queue, [an_envelope(b"after")], traits)
-        # What failed may have got through all the same.
-        async with other.inbox(queue, prefetch=20) as inbox:
-            await receives_all({b"before", b"after"}, inbox, traits)
+        await link.reconnect()
+        await publish_until_confirmed(broker, queue, [an_envelope(b"after")], traits)
+        # A failed publish may have reached the server.
+        async with other.consumer(queue, prefetch=20) as consumer:
+            await receives_all({b"before", b"after"}, consumer, traits)
 
     async def test_an_inbox_goes_on_after_an_outage(
-        self, broker: Broker, other: Broker, line: Line, queue: str, traits: Traits
+        self, broker: Broker, other: Broker, link: BrokerLink, queue: str, traits: Traits
     ) -> None:
-        async with broker.inbox(queue, prefetch=5) as inbox:
-            assert len(await inbox.receive(1, SLICE)) == 0
-            await line.cut()
-            await refused(inbox, traits)
-            await line.mend()
-            await published(other, queue, [an_envelope(b"after")], traits)
-            await receives_all({b"after"}, inbox, traits)
+        async with broker.consumer(queue, prefetch=5) as consumer:
+            assert len(await consumer.receive(1, SLICE)) == 0
+            await link.disconnect()
+            await wait_until_refused(consumer, traits)
+            await link.reconnect()
+            await publish_until_confirmed(other, queue, [an_envelope(b"after")], traits)
+            await receives_all({b"after"}, consumer, traits)
 
     async def test_an_inbox_goes_on_after_many_outages(
-        self, broker: Broker, other: Broker, line: Line, queue: str, traits: Traits
+        self, broker: Broker, other: Broker, link: BrokerLink, queue: str, traits: Traits
     ) -> None:
-        async with broker.inbox(queue, prefetch=5) as inbox:
+        async with broker.consumer(queue, prefetch=5) as consumer:
             for number in range(3):
-                await line.cut()
-                await line.mend()
-                # Two of one number would be a round that went by on what an earlier one left.
+                await link.disconnect()
+                await link.reconnect()
+                # Distinct bodies, so that a round cannot pass with messages of an earlier one.
                 sent = an_envelope(b"%d" % number)
-                await published(other, queue, [sent], traits)
-                await receives_all({sent.body}, inbox, traits)
+                await publish_until_confirmed(other, queue, [sent], traits)
+                await receives_all({sent.body}, consumer, traits)
 
     async def test_an_inbox_may_be_entered_and_left_while_the_broker_is_away(
-        self, broker: Broker, other: Broker, line: Line, queue: str, traits: Traits
+        self, broker: Broker, other: Broker, link: BrokerLink, queue: str, traits: Traits
     ) -> None:
-        await line.cut()
+        await link.disconnect()
         async with asyncio.timeout(traits.patience):
-            async with broker.inbox(queue, prefetch=5):
+            async with broker.consumer(queue, prefetch=5):
                 pass
-            async with broker.inbox(queue, prefetch=5) as inbox:
-                await refused(inbox, traits)
-                await line.mend()
-                await published(other, queue, [an_envelope(b"after")], traits)
-                await receives_all({b"after"}, inbox, traits)
+            async with broker.consumer(queue, prefetch=5) as consumer:
+                await wait_until_refused(consumer, traits)
+                await link.reconnect()
+                await publish_until_confirmed(other, queue, [an_envelope(b"after")], traits)
+                await receives_all({b"after"}, consumer, traits)
 
     async def test_acknowledging_while_the_broker_is_away_is_no_error(
-        self, broker: Broker, line: Line, queue: str, traits: Traits
+        self, broker: Broker, link: BrokerLink, queue: str, traits: Traits
     ) -> None:
         await broker.publish(queue, envelopes(2))
-        async with broker.inbox(queue, prefetch=5) as inbox:
-            got = await collected(inbox, 2, traits)
-            await line.cut()
+        async with broker.consumer(queue, prefetch=5) as consumer:
+            got = await collect(consumer, 2, traits)
+            await link.disconnect()
             async with asyncio.timeout(traits.patience):
-                await inbox.extend(got)
-                await inbox.acknowledge(got)
-            await line.mend()
+                await consumer.extend(got)
+                await consumer.acknowledge(got)
+            await link.reconnect()
 
     async def test_nothing_that_was_confirmed_is_lost_in_outages(
-        self, broker: Broker, other: Broker, line: Line, queue: str, traits: Traits
+        self, broker: Broker, other: Broker, link: BrokerLink, queue: str, traits: Traits
     ) -> None:
         confirmed = set[bytes]()
         for number in range(6):
             envelope = an_envelope(b"%d" % number)
-            publishing = asyncio.create_task(published(broker, queue, [envelope], traits))
-            await line.cut()
-            await line.mend()
+            publishing = asyncio.create_task(
+                publish_until_confirmed(broker, queue, [envelope], traits)
+            )
+            await link.disconnect()
+            await link.reconnect()
             await publishing
             confirmed.add(envelope.body)
-        async with other.inbox(queue, prefetch=20) as inbox:
-            await receives_all(confirmed, inbox, traits)
+        async with other.consumer(queue, prefetch=20) as consumer:
+            await receives_all(confirmed, consumer, traits)
 
     async def test_asking_a_broker_that_is_away_again_and_again_costs_little(
-        self, broker: Broker, line: Line, queue: str, traits: Traits
+        self, broker: Broker, link: BrokerLink, queue: str, traits: Traits
     ) -> None:
-        async with broker.inbox(queue, prefetch=5) as inbox:
-            await inbox.receive(1, SLICE)
-            await line.cut()
-            await refused(inbox, traits)
-            assert await refusals(inbox, seconds=4 * SLICE) < HOT
-            await line.mend()
+        async with broker.consumer(queue, prefetch=5) as consumer:
+            await consumer.receive(1, SLICE)
+            await link.disconnect()
+            await wait_until_refused(consumer, traits)
+            assert await refusals(consumer, seconds=4 * SLICE) < HOT
+            await link.reconnect()
 
 
-async def refusals(inbox: Inbox, seconds: float) -> int:
-    """How often it can be asked in vain in so many seconds."""
+async def refusals(consumer: Consumer, seconds: float) -> int:
+    """The number of failed calls of `receive` in this many seconds."""
     count = 0
     try:
         async with asyncio.timeout(seconds):
             while True:
                 try:
-                    await inbox.receive(1, SLICE)
+                    await consumer.receive(1, SLICE)
                 except Unavailable:
                     count += 1
     except TimeoutError:
@@ -171,12 +173,12 @@ async def answers(broker: Broker) -> bool:
     return True
 
 
-async def receives_all(wanted: set[bytes], inbox: Inbox, traits: Traits) -> None:
-    """Returns once each of these has come, at least once."""
+async def receives_all(wanted: set[bytes], consumer: Consumer, traits: Traits) -> None:
+    """Returns when each of these has arrived at least once."""
     missing = set(wanted)
     async with asyncio.timeout(traits.patience):
         while missing:
             with suppress(Unavailable):
-                got = await inbox.receive(20, SLICE)
-                await inbox.acknowledge(got)
+                got = await consumer.receive(20, SLICE)
+                await consumer.acknowledge(got)
                 missing -= {*bodies(got)}

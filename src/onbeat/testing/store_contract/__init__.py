@@ -1,6 +1,6 @@
 """The contract of `onbeat.ports.store.Store`, as tests that every store must pass.
 
-Subclass `StoreContract` and give it a store::
+Subclass `StoreContract` and define a fixture for the store::
 
     class TestMine(StoreContract):
         @pytest_asyncio.fixture
@@ -18,35 +18,43 @@ before the import.
 import pytest
 
 from onbeat.ports.store import Store
-from onbeat.testing.store_contract.admission_histories import AdmissionHistoryContract
-from onbeat.testing.store_contract.admission_orders import AdmissionOrderContract
-from onbeat.testing.store_contract.admission_races import AdmissionRaceContract
-from onbeat.testing.store_contract.admissions import ConcurrencyContract, RateContract
-from onbeat.testing.store_contract.arrivals import AfterContract, EnqueueContract, UniqueContract
+from onbeat.testing.store_contract.access import AuditContract, KeyContract, SecretContract
+from onbeat.testing.store_contract.cancel_and_retry import CancelContract, RetryContract
+from onbeat.testing.store_contract.cascades import CascadeContract
 from onbeat.testing.store_contract.claims import ClaimContract
 from onbeat.testing.store_contract.clocks import ClockContract
-from onbeat.testing.store_contract.copied_again import CopiedAgainContract
-from onbeat.testing.store_contract.copied_schedules import (
+from onbeat.testing.store_contract.copy.jobs import CopiedJobContract, CopyContract
+from onbeat.testing.store_contract.copy.repeated import CopiedAgainContract
+from onbeat.testing.store_contract.copy.schedules import (
     CopiedEditContract,
     CopiedScheduleContract,
 )
-from onbeat.testing.store_contract.copies import CopiedJobContract, CopyContract
-from onbeat.testing.store_contract.counts import QueueContract, QueueNameContract, StatsContract
-from onbeat.testing.store_contract.groups import GroupContract
-from onbeat.testing.store_contract.hands import CancelContract, RetryContract
+from onbeat.testing.store_contract.dead_letters import DeadLetterContract
+from onbeat.testing.store_contract.enqueue import AfterContract, EnqueueContract, UniqueContract
+from onbeat.testing.store_contract.fan_out import SendContract
+from onbeat.testing.store_contract.heartbeats import HeartbeatContract, RescueContract
 from onbeat.testing.store_contract.hints import HintContract, OpeningContract
-from onbeat.testing.store_contract.histories import HistoryContract
-from onbeat.testing.store_contract.keeping import PruneContract
+from onbeat.testing.store_contract.idempotency import (
+    RequestContract,
+    RequestKeepingContract,
+    RequestRaceContract,
+)
 from onbeat.testing.store_contract.leases import StartContract, TimedLeaseContract
-from onbeat.testing.store_contract.letters import LetterContract
+from onbeat.testing.store_contract.limits.fairness import TurnContract
+from onbeat.testing.store_contract.limits.groups import GroupContract
+from onbeat.testing.store_contract.limits.model_based import AdmissionHistoryContract
+from onbeat.testing.store_contract.limits.order import AdmissionOrderContract
+from onbeat.testing.store_contract.limits.queues import ConcurrencyContract, RateContract
+from onbeat.testing.store_contract.limits.races import AdmissionRaceContract
 from onbeat.testing.store_contract.listings import (
     JobListingContract,
     OccurrenceListingContract,
     ScheduleListingContract,
 )
-from onbeat.testing.store_contract.lives import BeatContract, RescueContract
+from onbeat.testing.store_contract.model_based import HistoryContract
 from onbeat.testing.store_contract.overlaps import OverlapContract
-from onbeat.testing.store_contract.plans import LapseContract, PlanContract
+from onbeat.testing.store_contract.plans import OverdueContract, PlanContract
+from onbeat.testing.store_contract.prune import PruneContract
 from onbeat.testing.store_contract.races import RaceContract
 from onbeat.testing.store_contract.schedules import (
     BackfillContract,
@@ -56,9 +64,9 @@ from onbeat.testing.store_contract.schedules import (
     NewRuleContract,
     ScheduleContract,
 )
-from onbeat.testing.store_contract.sendings import SendContract
 from onbeat.testing.store_contract.settlements import ProgressContract, SettlementContract
-from onbeat.testing.store_contract.turns import TurnContract
+from onbeat.testing.store_contract.stats import QueueNameContract, QueueStatsContract, StatsContract
+from onbeat.testing.store_contract.targets import TargetContract
 
 
 @pytest.mark.asyncio
@@ -68,6 +76,7 @@ class StoreContract(
     EnqueueContract,
     UniqueContract,
     AfterContract,
+    CascadeContract,
     ClaimContract,
     OverlapContract,
     ConcurrencyContract,
@@ -79,7 +88,7 @@ class StoreContract(
     AdmissionHistoryContract,
     SettlementContract,
     ProgressContract,
-    BeatContract,
+    HeartbeatContract,
     RescueContract,
     TimedLeaseContract,
     StartContract,
@@ -88,7 +97,7 @@ class StoreContract(
     RetryContract,
     ScheduleContract,
     PlanContract,
-    LapseContract,
+    OverdueContract,
     EditContract,
     NewRuleContract,
     DeleteContract,
@@ -97,11 +106,14 @@ class StoreContract(
     JobListingContract,
     ScheduleListingContract,
     OccurrenceListingContract,
-    QueueContract,
+    QueueStatsContract,
     QueueNameContract,
     StatsContract,
     PruneContract,
-    LetterContract,
+    RequestContract,
+    RequestKeepingContract,
+    RequestRaceContract,
+    DeadLetterContract,
     HintContract,
     RaceContract,
     HistoryContract,
@@ -110,8 +122,12 @@ class StoreContract(
     CopiedJobContract,
     CopiedAgainContract,
     CopiedEditContract,
+    SecretContract,
+    TargetContract,
+    KeyContract,
+    AuditContract,
 ):
-    """All that a store promises."""
+    """The whole contract of a store."""
 
     @pytest.fixture
     def store(self) -> Store:

@@ -1,4 +1,4 @@
-"""The time that a store shows."""
+"""The clock of a store."""
 
 from datetime import UTC
 
@@ -7,7 +7,7 @@ from onbeat.ports.store import Store
 
 class ClockContract:
     async def test_its_own_clock_shows_instants_in_utc_that_go_on(self, store: Store) -> None:
-        """Or it has none, and says so every time."""
+        """A store without a clock always returns None."""
         shown = [await store.now() for _ in range(20)]
         if None in shown:
             assert set(shown) == {None}

@@ -1,4 +1,4 @@
-"""Opening and closing, and what a store tells of changes."""
+"""Opening and closing a store, and its hints of changes."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -9,19 +9,19 @@ from msgspec.structs import replace
 from onbeat.model.queue import Limits
 from onbeat.ports.store import Hint, Store
 from onbeat.testing.build import NOW, a_job, a_schedule
-from onbeat.testing.store_contract.acts import FAILURE, end, ended, planned, running
+from onbeat.testing.store_contract.steps import FAILURE, add_planned, end, run_and_end, run_job
 
 PATIENCE = 5.0
-"""Seconds within which a hint must have come; far more than it ever takes."""
+"""Seconds within which a hint must arrive; far more than needed."""
 
 
 @asynccontextmanager
-async def heard(store: Store, hint: Hint) -> AsyncGenerator[None, None]:
-    """Fails unless the store tells of this within the block, or soon after it."""
+async def expect_hint(store: Store, hint: Hint) -> AsyncGenerator[None, None]:
+    """Fails unless the store sends this hint within the block or soon after it."""
     loop, came = asyncio.get_running_loop(), asyncio.Event()
 
-    def listener(told: Hint) -> None:
-        if told is hint:
+    def listener(answer: Hint) -> None:
+        if answer is hint:
             loop.call_soon_threadsafe(came.set)
 
     stop = store.listen(listener)
@@ -34,54 +34,54 @@ async def heard(store: Store, hint: Hint) -> AsyncGenerator[None, None]:
 
 class HintContract:
     async def test_new_jobs_are_told(self, store: Store) -> None:
-        async with heard(store, Hint.JOBS):
+        async with expect_hint(store, Hint.JOBS):
             await store.enqueue([a_job()])
 
     async def test_a_job_that_goes_on_is_told(self, store: Store) -> None:
-        job = await ended(store, a_job(), FAILURE)
-        async with heard(store, Hint.JOBS):
+        job = await run_and_end(store, a_job(), FAILURE)
+        async with expect_hint(store, Hint.JOBS):
             await store.retry([job.id], NOW)
 
     async def test_a_job_that_becomes_free_is_told(self, store: Store) -> None:
-        job = await running(store, a_job())
+        job = await run_job(store, a_job())
         await store.enqueue([a_job(after=(job.id,))])
-        async with heard(store, Hint.JOBS):
+        async with expect_hint(store, Hint.JOBS):
             await end(store, job)
 
     async def test_a_resumed_queue_is_told(self, store: Store) -> None:
         await store.pause_queue("slow", paused=True)
-        async with heard(store, Hint.JOBS):
+        async with expect_hint(store, Hint.JOBS):
             await store.pause_queue("slow", paused=False)
 
     async def test_new_limits_of_a_queue_are_told(self, store: Store) -> None:
         await store.limit_queue("slow", Limits(concurrency=1))
-        async with heard(store, Hint.JOBS):
+        async with expect_hint(store, Hint.JOBS):
             await store.limit_queue("slow", Limits(concurrency=2))
 
     async def test_a_new_schedule_is_told(self, store: Store) -> None:
-        async with heard(store, Hint.SCHEDULES):
-            await planned(store, a_schedule())
+        async with expect_hint(store, Hint.SCHEDULES):
+            await add_planned(store, a_schedule())
 
     async def test_an_edit_of_a_schedule_is_told(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule)
-        async with heard(store, Hint.SCHEDULES):
+        await add_planned(store, schedule)
+        async with expect_hint(store, Hint.SCHEDULES):
             await store.update_schedule(replace(schedule, version=2), None, NOW)
 
     async def test_a_request_to_stop_is_told(self, store: Store) -> None:
-        job = await running(store, a_job())
-        async with heard(store, Hint.CANCELS):
+        job = await run_job(store, a_job())
+        async with expect_hint(store, Hint.CANCELS):
             await store.cancel([job.id], "by hand", NOW)
 
     async def test_the_end_of_a_job_is_told(self, store: Store) -> None:
-        job = await running(store, a_job())
-        async with heard(store, Hint.ENDED):
+        job = await run_job(store, a_job())
+        async with expect_hint(store, Hint.ENDED):
             await end(store, job)
 
     async def test_the_end_of_a_cancelled_job_is_told(self, store: Store) -> None:
         job = a_job()
         await store.enqueue([job])
-        async with heard(store, Hint.ENDED):
+        async with expect_hint(store, Hint.ENDED):
             await store.cancel([job.id], "by hand", NOW)
 
     async def test_a_listener_that_raises_undoes_nothing(self, store: Store) -> None:
@@ -89,7 +89,7 @@ class HintContract:
             raise ValueError(hint)
 
         stop = store.listen(listener)
-        async with heard(store, Hint.JOBS):
+        async with expect_hint(store, Hint.JOBS):
             await store.enqueue([a_job()])
         stop()
 
@@ -107,16 +107,16 @@ class HintContract:
         stops[1]()
 
     async def test_every_listener_is_told(self, store: Store) -> None:
-        async with heard(store, Hint.JOBS), heard(store, Hint.JOBS):
+        async with expect_hint(store, Hint.JOBS), expect_hint(store, Hint.JOBS):
             await store.enqueue([a_job()])
 
     async def test_who_has_stopped_listening_is_not_told(self, store: Store) -> None:
-        told: list[Hint] = []
-        stop = store.listen(told.append)
+        answer: list[Hint] = []
+        stop = store.listen(answer.append)
         stop()
-        async with heard(store, Hint.JOBS):
+        async with expect_hint(store, Hint.JOBS):
             await store.enqueue([a_job()])
-        assert told == []
+        assert answer == []
 
     async def test_one_may_stop_listening_twice(self, store: Store) -> None:
         stop = store.listen(lambda _: None)
@@ -125,7 +125,7 @@ class HintContract:
 
     async def test_a_listener_may_ask_the_store_again(self, store: Store) -> None:
         stop = store.listen(lambda _: store.listen(lambda _: None)())
-        async with heard(store, Hint.JOBS):
+        async with expect_hint(store, Hint.JOBS):
             await store.enqueue([a_job()])
         stop()
 

@@ -1,4 +1,4 @@
-"""What callers may look through: filters, order and pages."""
+"""Listings: filters, order and pages."""
 
 import pytest
 
@@ -9,14 +9,14 @@ from onbeat.model.schedule import ScheduleStatus
 from onbeat.model.target import HttpTarget
 from onbeat.ports.store import Store
 from onbeat.testing.build import HOUR, NOW, a_job, a_schedule, an_id, an_occurrence
-from onbeat.testing.store_contract.acts import (
+from onbeat.testing.store_contract.steps import (
     FAILURE,
-    claimed,
+    add_planned,
+    claim_jobs,
     end,
-    ended,
     ids_of,
-    planned,
-    running,
+    run_and_end,
+    run_job,
 )
 
 
@@ -29,9 +29,9 @@ class JobListingContract:
 
     async def test_jobs_of_all_states_are_listed_together(self, store: Store) -> None:
         jobs = [
-            await ended(store, a_job()),
-            await ended(store, a_job(), FAILURE),
-            await running(store, a_job()),
+            await run_and_end(store, a_job()),
+            await run_and_end(store, a_job(), FAILURE),
+            await run_job(store, a_job()),
         ]
         waiting = a_job()
         await store.enqueue([waiting])
@@ -45,9 +45,9 @@ class JobListingContract:
         await store.cancel([cancelled.id], "by hand", NOW)
         by_state = {
             JobState.CANCELLED: cancelled.id,
-            JobState.SUCCEEDED: (await ended(store, a_job())).id,
-            JobState.FAILED: (await ended(store, a_job(), FAILURE)).id,
-            JobState.RUNNING: (await running(store, a_job())).id,
+            JobState.SUCCEEDED: (await run_and_end(store, a_job())).id,
+            JobState.FAILED: (await run_and_end(store, a_job(), FAILURE)).id,
+            JobState.RUNNING: (await run_job(store, a_job())).id,
         }
         waiting = a_job()
         await store.enqueue([waiting])
@@ -70,7 +70,7 @@ class JobListingContract:
     async def test_jobs_are_listed_by_schedule(self, store: Store) -> None:
         schedule = a_schedule()
         job = an_occurrence(schedule)
-        await planned(store, schedule, job)
+        await add_planned(store, schedule, job)
         await store.enqueue([a_job()])
         page = await store.jobs(JobFilter(schedule_id=schedule.id))
         assert ids_of(page.items) == [job.id]
@@ -82,7 +82,7 @@ class JobListingContract:
         assert ids_of(page.items) == [job.id]
 
     async def test_pages_walk_through_all_jobs_once(self, store: Store) -> None:
-        jobs = [await ended(store, a_job()) for _ in range(3)]
+        jobs = [await run_and_end(store, a_job()) for _ in range(3)]
         waiting = [a_job() for _ in range(4)]
         await store.enqueue(waiting)
         seen: list[str] = []
@@ -123,58 +123,58 @@ class ScheduleListingContract:
     async def test_schedules_are_listed_newest_first(self, store: Store) -> None:
         schedules = [a_schedule() for _ in range(3)]
         for schedule in schedules:
-            await planned(store, schedule)
+            await add_planned(store, schedule)
         page = await store.schedules(ScheduleFilter())
         assert list(page.items) == schedules[::-1]
 
     async def test_schedules_are_listed_by_status(self, store: Store) -> None:
         paused = a_schedule(status=ScheduleStatus.PAUSED)
-        await planned(store, a_schedule())
-        await planned(store, paused)
+        await add_planned(store, a_schedule())
+        await add_planned(store, paused)
         page = await store.schedules(ScheduleFilter(status=ScheduleStatus.PAUSED))
         assert (list(page.items), page.total) == ([paused], 1)
 
     async def test_a_page_of_schedules_begins_at_the_offset(self, store: Store) -> None:
         schedules = [a_schedule() for _ in range(5)]
         for schedule in schedules:
-            await planned(store, schedule)
+            await add_planned(store, schedule)
         page = await store.schedules(ScheduleFilter(limit=2, offset=1))
         assert (list(page.items), page.total) == ([schedules[3], schedules[2]], 5)
 
     async def test_a_page_past_the_end_is_empty(self, store: Store) -> None:
-        await planned(store, a_schedule())
+        await add_planned(store, a_schedule())
         page = await store.schedules(ScheduleFilter(offset=5))
         assert (page.items, page.total) == ((), 1)
 
     @pytest.mark.parametrize("q", ["nightly", "NIGHT", "ly Rep", "billing/", "BILLING", ""])
     async def test_a_text_is_found_in_name_or_key_in_any_case(self, store: Store, q: str) -> None:
         schedule = a_schedule(name="Nightly report", key="billing/7")
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         page = await store.schedules(ScheduleFilter(q=q))
         assert list(page.items) == [schedule]
 
     @pytest.mark.parametrize("q", ["ärger", "ÄRGER", "ЖУРНАЛ", "журнал"])
     async def test_any_case_holds_beyond_ascii(self, store: Store, q: str) -> None:
         schedule = a_schedule(name="Ärger, Журнал")
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         page = await store.schedules(ScheduleFilter(q=q))
         assert list(page.items) == [schedule]
 
     @pytest.mark.parametrize("q", ["%", "_", "n%t", "n_ghtly", "*", "\\", "'", "[a-z]"])
     async def test_signs_of_patterns_stand_for_themselves(self, store: Store, q: str) -> None:
-        await planned(store, a_schedule(name="nightly", key="key"))
+        await add_planned(store, a_schedule(name="nightly", key="key"))
         literal = a_schedule(name=f"so {q} it is")
-        await planned(store, literal)
+        await add_planned(store, literal)
         page = await store.schedules(ScheduleFilter(q=q))
         assert list(page.items) == [literal]
 
     async def test_a_text_does_not_reach_from_name_to_key(self, store: Store) -> None:
-        await planned(store, a_schedule(name="ab", key="cd"))
+        await add_planned(store, a_schedule(name="ab", key="cd"))
         page = await store.schedules(ScheduleFilter(q="bc"))
         assert (page.items, page.total) == ((), 0)
 
     async def test_an_edit_is_found_by_its_new_name(self, store: Store) -> None:
-        await planned(store, old := a_schedule(name="old"))
+        await add_planned(store, old := a_schedule(name="old"))
         new = a_schedule(id=old.id, name="new", version=2)
         await store.update_schedule(new, None, NOW)
         assert (await store.schedules(ScheduleFilter(q="old"))).items == ()
@@ -185,35 +185,37 @@ class OccurrenceListingContract:
     async def test_jobs_still_to_end_are_listed_latest_first(self, store: Store) -> None:
         schedule = a_schedule()
         jobs = [an_occurrence(schedule, NOW + number * HOUR) for number in (2, 1, 3)]
-        await planned(store, schedule, *jobs)
+        await add_planned(store, schedule, *jobs)
         page = await store.occurrence_jobs(OccurrenceFilter(schedule_id=schedule.id, ended=False))
         assert ids_of(page.items) == ids_of([jobs[2], jobs[0], jobs[1]])
 
     async def test_running_jobs_are_still_to_end(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule, an_occurrence(schedule))
-        (job,) = await claimed(store)
+        await add_planned(store, schedule, an_occurrence(schedule))
+        (job,) = await claim_jobs(store)
         page = await store.occurrence_jobs(OccurrenceFilter(schedule_id=schedule.id, ended=False))
         assert page.items == (job,)
 
     async def test_ended_jobs_are_listed_by_themselves(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule, an_occurrence(schedule), an_occurrence(schedule, NOW + HOUR))
-        (job,) = await claimed(store)
+        await add_planned(
+            store, schedule, an_occurrence(schedule), an_occurrence(schedule, NOW + HOUR)
+        )
+        (job,) = await claim_jobs(store)
         settled = await end(store, job)
         page = await store.occurrence_jobs(OccurrenceFilter(schedule_id=schedule.id, ended=True))
         assert page.items == (settled,)
 
     async def test_jobs_of_other_schedules_are_not_listed(self, store: Store) -> None:
         schedule, other = a_schedule(), a_schedule()
-        await planned(store, other, an_occurrence(other))
+        await add_planned(store, other, an_occurrence(other))
         page = await store.occurrence_jobs(OccurrenceFilter(schedule_id=schedule.id, ended=False))
         assert page.items == ()
 
     async def test_a_page_of_occurrences_begins_at_the_offset(self, store: Store) -> None:
         schedule = a_schedule()
         jobs = [an_occurrence(schedule, NOW + number * HOUR) for number in range(5)]
-        await planned(store, schedule, *jobs)
+        await add_planned(store, schedule, *jobs)
         filter = OccurrenceFilter(schedule_id=schedule.id, ended=False, limit=2, offset=1)
         page = await store.occurrence_jobs(filter)
         assert ids_of(page.items) == ids_of([jobs[3], jobs[2]])

@@ -1,4 +1,4 @@
-"""What a plan brings about: once, whole, and only while its schedule is as it was read."""
+"""Plans: applied once, atomically, and only to the version of the schedule that was read."""
 
 from msgspec.structs import replace
 
@@ -20,38 +20,38 @@ from onbeat.testing.build import (
     a_schedule,
     an_occurrence,
 )
-from onbeat.testing.store_contract.acts import (
+from onbeat.testing.store_contract.steps import (
     PASSING_FAILURE,
-    claimed,
+    add_planned,
+    claim_jobs,
     end,
-    ended,
     ids_of,
     limit,
-    planned,
-    running,
+    run_and_end,
+    run_job,
     slow_jobs,
-    stored,
+    stored_job,
 )
 
 CARRIER = carrier_id("1")
 
 
-async def given_back(store: Store, job: Job) -> Job:
-    """The job after a carrier has claimed it, and no worker has started it."""
-    return await end(store, await running(store, job, worker=CARRIER), Released())
+async def claim_and_hand_back(store: Store, job: Job) -> Job:
+    """The job after a carrier has claimed it and released it unstarted."""
+    return await end(store, await run_job(store, job, worker=CARRIER), Released())
 
 
 class PlanContract:
     async def test_a_plan_adds_its_jobs(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         job = an_occurrence(schedule, NOW + HOUR)
         await store.apply_plans([a_plan(schedule, job)])
         assert await store.job(job.id) == job
 
     async def test_each_planned_job_is_what_became_of_its_occurrence(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         job = an_occurrence(schedule, NOW + HOUR)
         await store.apply_plans([a_plan(schedule, job)])
         at = NOW + HOUR
@@ -61,7 +61,7 @@ class PlanContract:
 
     async def test_skips_are_kept_with_their_reason(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         skip = Skip(NOW + HOUR, NOW + 3 * HOUR, "misfire: it slept")
         await store.apply_plans([a_plan(schedule, skips=(skip,))])
         assert list(await store.dispositions(schedule.id, NOW, NOW + DAY)) == [
@@ -70,15 +70,15 @@ class PlanContract:
 
     async def test_a_plan_says_how_far_it_goes_and_when_to_look_again(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         plan = a_plan(schedule, planned_through=NOW + HOUR, plan_at=NOW + MINUTE)
         await store.apply_plans([plan])
-        told = await store.schedule(schedule.id)
-        assert told == replace(schedule, planned_through=NOW + HOUR, plan_at=NOW + MINUTE)
+        stored = await store.schedule(schedule.id)
+        assert stored == replace(schedule, planned_through=NOW + HOUR, plan_at=NOW + MINUTE)
 
     async def test_planning_twice_is_planning_once(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         first = an_occurrence(schedule, NOW + HOUR)
         again = an_occurrence(schedule, NOW + HOUR)
         await store.apply_plans([a_plan(schedule, first), a_plan(schedule, again)])
@@ -88,21 +88,21 @@ class PlanContract:
 
     async def test_a_plan_repeated_is_true_again(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         plan = a_plan(schedule, an_occurrence(schedule, NOW + HOUR))
         await store.apply_plans([plan])
         assert list(await store.apply_plans([plan])) == [True]
 
     async def test_a_plan_repeated_leaves_a_job_as_it_went_on(self, store: Store) -> None:
         schedule = a_schedule()
-        plan = await planned(store, schedule, an_occurrence(schedule))
-        (job,) = await claimed(store)
+        plan = await add_planned(store, schedule, an_occurrence(schedule))
+        (job,) = await claim_jobs(store)
         await store.apply_plans([plan])
-        assert await stored(store, job) == job
+        assert await stored_job(store, job) == job
 
     async def test_of_a_plan_only_what_is_new_is_added(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule, an_occurrence(schedule, NOW + HOUR))
+        await add_planned(store, schedule, an_occurrence(schedule, NOW + HOUR))
         again = an_occurrence(schedule, NOW + HOUR)
         new = an_occurrence(schedule, NOW + 2 * HOUR)
         await store.apply_plans([a_plan(schedule, again, new)])
@@ -111,21 +111,21 @@ class PlanContract:
 
     async def test_an_occurrence_that_was_skipped_gets_no_job(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule, skips=(Skip(NOW + HOUR, NOW + 3 * HOUR, "misfire"),))
+        await add_planned(store, schedule, skips=(Skip(NOW + HOUR, NOW + 3 * HOUR, "misfire"),))
         late = [an_occurrence(schedule, NOW + number * HOUR) for number in (1, 2, 3)]
         await store.apply_plans([a_plan(schedule, *late)])
         assert [await store.job(job.id) for job in late] == [None, None, None]
 
     async def test_another_schedule_has_its_own_occurrences(self, store: Store) -> None:
         schedule, other = a_schedule(), a_schedule()
-        await planned(store, schedule, an_occurrence(schedule, NOW + HOUR))
+        await add_planned(store, schedule, an_occurrence(schedule, NOW + HOUR))
         job = an_occurrence(other, NOW + HOUR)
-        await planned(store, other, job)
+        await add_planned(store, other, job)
         assert await store.job(job.id) == job
 
     async def test_a_plan_from_an_older_reading_is_refused(self, store: Store) -> None:
         schedule = a_schedule(version=2)
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         job = an_occurrence(schedule, NOW + HOUR)
         assert list(await store.apply_plans([a_plan(schedule, job, version=1)])) == [False]
         assert await store.job(job.id) is None
@@ -139,7 +139,7 @@ class PlanContract:
 
     async def test_each_plan_stands_by_itself(self, store: Store) -> None:
         gone, schedule = a_schedule(), a_schedule()
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         job = an_occurrence(schedule, NOW + HOUR)
         plans = [a_plan(gone), a_plan(schedule, job)]
         assert list(await store.apply_plans(plans)) == [False, True]
@@ -147,40 +147,40 @@ class PlanContract:
 
     async def test_a_watermark_never_falls(self, store: Store) -> None:
         schedule = a_schedule(planned_through=NOW + DAY)
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         await store.apply_plans([a_plan(schedule, planned_through=NOW)])
-        told = await store.schedule(schedule.id)
-        assert told is not None
-        assert told.planned_through == NOW + DAY
+        stored = await store.schedule(schedule.id)
+        assert stored is not None
+        assert stored.planned_through == NOW + DAY
 
     async def test_a_plan_is_no_edit(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         await store.apply_plans([a_plan(schedule, an_occurrence(schedule, NOW + HOUR))])
-        told = await store.schedule(schedule.id)
-        assert told is not None
-        assert told.version == schedule.version
+        stored = await store.schedule(schedule.id)
+        assert stored is not None
+        assert stored.version == schedule.version
 
     async def test_a_plan_that_finds_nothing_left_finishes_the_schedule(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         await store.apply_plans([a_plan(schedule, plan_at=None, finished=True)])
-        told = await store.schedule(schedule.id)
-        assert told is not None
-        assert (told.status, told.plan_at) == (ScheduleStatus.FINISHED, None)
+        stored = await store.schedule(schedule.id)
+        assert stored is not None
+        assert (stored.status, stored.plan_at) == (ScheduleStatus.FINISHED, None)
 
     async def test_a_dropped_job_is_cancelled_with_the_reason(self, store: Store) -> None:
         schedule = a_schedule()
         job = an_occurrence(schedule, start_by=NOW + MINUTE)
-        await planned(store, schedule, job)
+        await add_planned(store, schedule, job)
         await store.apply_plans([a_plan(schedule, dropped=(Dropped(job.id, "misfire"),))])
-        gone = await stored(store, job)
+        gone = await stored_job(store, job)
         assert (gone.state, gone.reason) == (JobState.CANCELLED, "misfire")
 
     async def test_the_occurrence_of_a_dropped_job_is_a_skip(self, store: Store) -> None:
         schedule = a_schedule()
         job = an_occurrence(schedule, start_by=NOW + MINUTE)
-        await planned(store, schedule, job)
+        await add_planned(store, schedule, job)
         await store.apply_plans([a_plan(schedule, dropped=(Dropped(job.id, "misfire"),))])
         assert list(await store.dispositions(schedule.id, NOW, NOW)) == [
             Disposition(first=NOW, last=NOW, job_id=None, reason="misfire")
@@ -188,66 +188,66 @@ class PlanContract:
 
     async def test_a_job_that_has_started_is_not_dropped(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule, an_occurrence(schedule))
-        (job,) = await claimed(store)
+        await add_planned(store, schedule, an_occurrence(schedule))
+        (job,) = await claim_jobs(store)
         await store.apply_plans([a_plan(schedule, dropped=(Dropped(job.id, "misfire"),))])
-        assert await stored(store, job) == job
+        assert await stored_job(store, job) == job
         (row,) = await store.dispositions(schedule.id, NOW, NOW)
         assert row.job_id == job.id
 
     async def test_a_job_that_was_tried_is_not_dropped(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule, an_occurrence(schedule))
-        (job,) = await claimed(store)
+        await add_planned(store, schedule, an_occurrence(schedule))
+        (job,) = await claim_jobs(store)
         tried = await end(store, job, PASSING_FAILURE)
         await store.apply_plans([a_plan(schedule, dropped=(Dropped(job.id, "misfire"),))])
-        assert await stored(store, job) == tried
+        assert await stored_job(store, job) == tried
 
     async def test_an_excused_job_may_start_although_it_is_late(self, store: Store) -> None:
         schedule = a_schedule()
         job = an_occurrence(schedule, start_by=NOW + MINUTE)
-        await planned(store, schedule, job)
-        assert await claimed(store, now=NOW + HOUR) == ()
-        await store.apply_plans([a_plan(schedule, excused=(job.id,))])
-        assert ids_of(await claimed(store, now=NOW + HOUR)) == [job.id]
+        await add_planned(store, schedule, job)
+        assert await claim_jobs(store, now=NOW + HOUR) == ()
+        await store.apply_plans([a_plan(schedule, allowed_late=(job.id,))])
+        assert ids_of(await claim_jobs(store, now=NOW + HOUR)) == [job.id]
 
     async def test_an_excuse_is_told_in_the_jobs_history(self, store: Store) -> None:
         schedule = a_schedule()
         job = an_occurrence(schedule, start_by=NOW + MINUTE)
-        await planned(store, schedule, job)
-        await store.apply_plans([a_plan(schedule, excused=(job.id,))])
+        await add_planned(store, schedule, job)
+        await store.apply_plans([a_plan(schedule, allowed_late=(job.id,))])
         (transition,) = await store.transitions(job.id)
         assert transition.to == "excused"
 
     async def test_schedules_are_due_the_earliest_first(self, store: Store) -> None:
         second, first = a_schedule(plan_at=NOW), a_schedule(plan_at=NOW - HOUR)
-        await planned(store, second)
-        await planned(store, first)
+        await add_planned(store, second)
+        await add_planned(store, first)
         assert list(await store.due_schedules(NOW, 10)) == [first, second]
 
     async def test_at_most_the_limit_of_schedules_is_told_as_due(self, store: Store) -> None:
         second, first = a_schedule(plan_at=NOW), a_schedule(plan_at=NOW - HOUR)
-        await planned(store, second)
-        await planned(store, first)
+        await add_planned(store, second)
+        await add_planned(store, first)
         assert list(await store.due_schedules(NOW, 1)) == [first]
 
     async def test_only_active_schedules_are_due(self, store: Store) -> None:
-        await planned(store, a_schedule(status=ScheduleStatus.PAUSED))
-        await planned(store, a_schedule(status=ScheduleStatus.FINISHED))
+        await add_planned(store, a_schedule(status=ScheduleStatus.PAUSED))
+        await add_planned(store, a_schedule(status=ScheduleStatus.FINISHED))
         assert list(await store.due_schedules(NOW, 10)) == []
 
     async def test_a_schedule_is_not_due_before_its_time(self, store: Store) -> None:
-        await planned(store, a_schedule(plan_at=NOW + TICK))
-        await planned(store, a_schedule(plan_at=None))
+        await add_planned(store, a_schedule(plan_at=NOW + TICK))
+        await add_planned(store, a_schedule(plan_at=None))
         assert list(await store.due_schedules(NOW, 10)) == []
 
     async def test_the_next_plan_is_that_of_the_earliest_active_schedule(
         self, store: Store
     ) -> None:
-        await planned(store, a_schedule(plan_at=NOW + DAY))
-        await planned(store, a_schedule(plan_at=NOW + HOUR))
-        await planned(store, a_schedule(plan_at=None))
-        await planned(store, a_schedule(plan_at=NOW, status=ScheduleStatus.PAUSED))
+        await add_planned(store, a_schedule(plan_at=NOW + DAY))
+        await add_planned(store, a_schedule(plan_at=NOW + HOUR))
+        await add_planned(store, a_schedule(plan_at=None))
+        await add_planned(store, a_schedule(plan_at=NOW, status=ScheduleStatus.PAUSED))
         assert await store.next_plan_at() == NOW + HOUR
 
     async def test_without_schedules_there_is_no_next_plan(self, store: Store) -> None:
@@ -255,49 +255,49 @@ class PlanContract:
 
     async def test_schedules_are_found_by_id_where_they_exist(self, store: Store) -> None:
         schedule, gone = a_schedule(), a_schedule()
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         assert list(await store.schedules_by_id({schedule.id, gone.id})) == [schedule]
 
 
-class LapseContract:
+class OverdueContract:
     async def test_jobs_that_could_not_start_in_time_are_told_earliest_first(
         self, store: Store
     ) -> None:
         second = a_job(start_by=NOW - SECOND)
         first = a_job(start_by=NOW - MINUTE)
         await store.enqueue([second, first])
-        assert ids_of(await store.lapsed(NOW, 10)) == [first.id, second.id]
+        assert ids_of(await store.overdue_jobs(NOW, 10)) == [first.id, second.id]
 
     async def test_a_claim_does_not_hide_what_has_lapsed(self, store: Store) -> None:
         job = a_job(start_by=NOW - SECOND)
         await store.enqueue([job])
-        await claimed(store)
-        assert list(await store.lapsed(NOW, 10)) == [job]
+        await claim_jobs(store)
+        assert list(await store.overdue_jobs(NOW, 10)) == [job]
 
     async def test_at_most_the_limit_is_told_as_lapsed(self, store: Store) -> None:
         await store.enqueue([a_job(start_by=NOW - SECOND) for _ in range(5)])
-        assert len(await store.lapsed(NOW, 3)) == 3
+        assert len(await store.overdue_jobs(NOW, 3)) == 3
 
     async def test_a_job_at_its_bound_has_not_lapsed(self, store: Store) -> None:
         await store.enqueue([a_job(start_by=NOW), a_job()])
-        assert list(await store.lapsed(NOW, 10)) == []
+        assert list(await store.overdue_jobs(NOW, 10)) == []
 
     async def test_a_job_that_started_in_time_has_not_lapsed(self, store: Store) -> None:
         await store.enqueue([a_job(start_by=NOW)])
-        await claimed(store)
-        assert list(await store.lapsed(NOW + HOUR, 10)) == []
+        await claim_jobs(store)
+        assert list(await store.overdue_jobs(NOW + HOUR, 10)) == []
 
     async def test_a_cancelled_job_has_not_lapsed(self, store: Store) -> None:
         job = a_job(start_by=NOW)
         await store.enqueue([job])
         await store.cancel([job.id], "by hand", NOW)
-        assert list(await store.lapsed(NOW + HOUR, 10)) == []
+        assert list(await store.overdue_jobs(NOW + HOUR, 10)) == []
 
     async def test_lapsed_jobs_are_cancelled_with_the_reason(self, store: Store) -> None:
         job = a_job(start_by=NOW)
         await store.enqueue([job])
-        assert await store.cancel_lapsed([job.id], "expired", NOW + HOUR) == 1
-        gone = await stored(store, job)
+        assert await store.cancel_overdue([job.id], "expired", NOW + HOUR) == 1
+        gone = await stored_job(store, job)
         assert (gone.state, gone.reason) == (JobState.CANCELLED, "expired")
         assert gone.finished_at == NOW + HOUR
 
@@ -305,72 +305,74 @@ class LapseContract:
         self, store: Store
     ) -> None:
         await store.enqueue([a_job(start_by=NOW)])
-        (job,) = await claimed(store)
-        assert await store.cancel_lapsed([job.id], "expired", NOW + HOUR) == 0
-        assert await stored(store, job) == job
+        (job,) = await claim_jobs(store)
+        assert await store.cancel_overdue([job.id], "expired", NOW + HOUR) == 0
+        assert await stored_job(store, job) == job
 
     async def test_a_job_that_came_back_unstarted_still_has_to_start_in_time(
         self, store: Store
     ) -> None:
-        job = await given_back(store, a_job(start_by=NOW + MINUTE))
+        job = await claim_and_hand_back(store, a_job(start_by=NOW + MINUTE))
         assert job.start_by == NOW + MINUTE
         later = NOW + MINUTE + TICK
-        assert await claimed(store, now=later) == ()
-        assert list(await store.lapsed(later, 10)) == [job]
-        assert await claimed(store, now=later) == ()
-        assert await store.cancel_lapsed([job.id], "expired", later) == 1
-        assert (await stored(store, job)).state is JobState.CANCELLED
+        assert await claim_jobs(store, now=later) == ()
+        assert list(await store.overdue_jobs(later, 10)) == [job]
+        assert await claim_jobs(store, now=later) == ()
+        assert await store.cancel_overdue([job.id], "expired", later) == 1
+        assert (await stored_job(store, job)).state is JobState.CANCELLED
 
     async def test_a_job_that_came_back_unstarted_is_given_out_in_time(self, store: Store) -> None:
-        job = await given_back(store, a_job(start_by=NOW + MINUTE))
-        assert await claimed(store, now=NOW + HOUR) == ()
-        assert ids_of(await claimed(store, now=NOW + MINUTE)) == [job.id]
+        job = await claim_and_hand_back(store, a_job(start_by=NOW + MINUTE))
+        assert await claim_jobs(store, now=NOW + HOUR) == ()
+        assert ids_of(await claim_jobs(store, now=NOW + MINUTE)) == [job.id]
 
     async def test_a_limited_job_that_came_back_unstarted_is_not_given_out_late(
         self, store: Store
     ) -> None:
         await limit(store, concurrency=1)
         (late,) = slow_jobs(1, start_by=NOW + MINUTE)
-        await given_back(store, late)
+        await claim_and_hand_back(store, late)
         (other,) = slow_jobs(1)
         await store.enqueue([other])
-        assert ids_of(await claimed(store, now=NOW + HOUR)) == [other.id]
+        assert ids_of(await claim_jobs(store, now=NOW + HOUR)) == [other.id]
 
     async def test_an_occurrence_that_came_back_unstarted_is_judged_as_one_that_never_ran(
         self, store: Store
     ) -> None:
         schedule = a_schedule()
         jobs = [an_occurrence(schedule, NOW - TICK * n, start_by=NOW) for n in range(2)]
-        await planned(store, schedule, *jobs)
-        for job in await claimed(store, worker=CARRIER):
+        await add_planned(store, schedule, *jobs)
+        for job in await claim_jobs(store, worker=CARRIER):
             await end(store, job, Released())
-        judged = a_plan(schedule, dropped=(Dropped(jobs[0].id, "misfire"),), excused=(jobs[1].id,))
+        judged = a_plan(
+            schedule, dropped=(Dropped(jobs[0].id, "misfire"),), allowed_late=(jobs[1].id,)
+        )
         await store.apply_plans([judged])
-        assert (await stored(store, jobs[0])).state is JobState.CANCELLED
-        assert ids_of(await claimed(store, now=NOW + HOUR)) == [jobs[1].id]
+        assert (await stored_job(store, jobs[0])).state is JobState.CANCELLED
+        assert ids_of(await claim_jobs(store, now=NOW + HOUR)) == [jobs[1].id]
 
     async def test_an_occurrence_that_came_back_unstarted_goes_with_its_rule(
         self, store: Store
     ) -> None:
         schedule = a_schedule()
         job = an_occurrence(schedule, NOW, start_by=NOW + HOUR)
-        await planned(store, schedule, job)
-        await end(store, (await claimed(store, worker=CARRIER))[0], Released())
+        await add_planned(store, schedule, job)
+        await end(store, (await claim_jobs(store, worker=CARRIER))[0], Released())
         ruled = replace(schedule, version=2)
         again = an_occurrence(schedule, NOW)
         plan = a_plan(ruled, again)
         assert await store.update_schedule(ruled, plan, NOW - HOUR)
-        assert (await stored(store, job)).state is JobState.CANCELLED
-        assert ids_of(await claimed(store)) == [again.id]
+        assert (await stored_job(store, job)).state is JobState.CANCELLED
+        assert ids_of(await claim_jobs(store)) == [again.id]
 
     async def test_a_job_that_began_is_bounded_no_more(self, store: Store) -> None:
-        job = await running(store, a_job(start_by=NOW + MINUTE))
+        job = await run_job(store, a_job(start_by=NOW + MINUTE))
         waits = await end(store, job, Released())
         assert waits.start_by is None
-        assert list(await store.lapsed(NOW + HOUR, 10)) == []
-        assert ids_of(await claimed(store, now=NOW + HOUR)) == [job.id]
+        assert list(await store.overdue_jobs(NOW + HOUR, 10)) == []
+        assert ids_of(await claim_jobs(store, now=NOW + HOUR)) == [job.id]
 
     async def test_a_job_that_was_tried_is_not_cancelled_as_lapsed(self, store: Store) -> None:
-        job = await ended(store, a_job(), PASSING_FAILURE)
-        assert await store.cancel_lapsed([job.id], "expired", NOW + HOUR) == 0
-        assert await stored(store, job) == job
+        job = await run_and_end(store, a_job(), PASSING_FAILURE)
+        assert await store.cancel_overdue([job.id], "expired", NOW + HOUR) == 0
+        assert await stored_job(store, job) == job

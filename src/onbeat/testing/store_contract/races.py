@@ -1,4 +1,4 @@
-"""Many callers at once, in one loop and in many threads: still each thing happens once."""
+"""Concurrent callers, in one loop and in many threads: each operation takes effect once."""
 
 import asyncio
 import sys
@@ -14,14 +14,14 @@ from onbeat.model.outcome import Lost
 from onbeat.model.page import JobFilter
 from onbeat.ports.store import Store
 from onbeat.testing.build import HOUR, NOW, a_job, a_plan, a_schedule, an_occurrence
-from onbeat.testing.store_contract.acts import (
+from onbeat.testing.store_contract.steps import (
     a_settlement,
-    claimed,
+    add_planned,
+    claim_jobs,
     end,
     ids_of,
-    planned,
-    running,
-    stored,
+    run_job,
+    stored_job,
 )
 
 CALLERS = 8
@@ -31,17 +31,17 @@ Answer = TypeVar("Answer")
 
 
 async def claim_all(store: Store, worker: str) -> list[str]:
-    """Claim in small bites until nothing is left."""
+    """Claim in small batches until no due job is left."""
     ids: list[str] = []
-    while jobs := await claimed(store, worker=WorkerId(worker), limit=7):
+    while jobs := await claim_jobs(store, worker=WorkerId(worker), limit=7):
         ids += ids_of(jobs)
     return ids
 
 
 async def work_all(store: Store, worker: str) -> list[str]:
-    """Claim and settle until nothing is left."""
+    """Claim and settle until no due job is left."""
     ids: list[str] = []
-    while jobs := await claimed(store, worker=WorkerId(worker), limit=7):
+    while jobs := await claim_jobs(store, worker=WorkerId(worker), limit=7):
         answers = await store.settle([a_settlement(job) for job in jobs])
         assert all(answers), "nobody else can hold these leases"
         ids += ids_of(jobs)
@@ -49,17 +49,18 @@ async def work_all(store: Store, worker: str) -> list[str]:
 
 
 async def in_threads(act: Callable[[int], Coroutine[Any, Any, Answer]]) -> Sequence[Answer]:
-    """Run `act` once in each of many threads, each with a loop of its own, all at once."""
+    """Run `act` once in each of many concurrent threads, each with its own loop."""
     start = threading.Barrier(CALLERS)
     interval = sys.getswitchinterval()
 
     async def together(number: int) -> Answer:
-        # All loops run before any of them acts, or the first would be done before the last begins.
+        # All loops run before any of them acts; otherwise the first would finish before the last
+        # begins.
         start.wait()
         return await act(number)
 
     loop = asyncio.get_running_loop()
-    # Threads that take turns this often meet in the middle of things.
+    # A short switch interval, so that threads interleave within operations.
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(CALLERS) as pool:
@@ -108,7 +109,7 @@ class RaceContract:
         assert len({answer.id for (answer,) in answers}) == 1
 
     async def test_of_many_words_on_one_attempt_one_counts(self, store: Store) -> None:
-        job = await running(store, a_job())
+        job = await run_job(store, a_job())
         settlements = [
             a_settlement(job, Lost(f"rescuer {number}"), NOW) for number in range(CALLERS)
         ]
@@ -118,7 +119,7 @@ class RaceContract:
 
     async def test_many_planners_plan_an_occurrence_once(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         plans = [
             a_plan(schedule, *(an_occurrence(schedule, NOW + n * HOUR) for n in range(1, 9)))
             for _ in range(CALLERS)
@@ -129,7 +130,7 @@ class RaceContract:
 
     async def test_of_many_edits_of_one_reading_one_is_stored(self, store: Store) -> None:
         schedule = a_schedule()
-        await planned(store, schedule)
+        await add_planned(store, schedule)
         edits = [
             a_schedule(id=schedule.id, name=f"edit {number}", version=2)
             for number in range(CALLERS)
@@ -147,7 +148,7 @@ class RaceContract:
             return await store.cancel([job.id for job in jobs], "by hand", NOW)
 
         await in_threads(act)
-        after = [await stored(store, job) for job in jobs]
+        after = [await stored_job(store, job) for job in jobs]
         assert all(
             job.state is JobState.CANCELLED or (job.state is JobState.RUNNING and job.token == 1)
             for job in after
@@ -157,6 +158,6 @@ class RaceContract:
         firsts = [a_job() for _ in range(CALLERS)]
         last = a_job(after=tuple(job.id for job in firsts))
         await store.enqueue([*firsts, last])
-        jobs = await claimed(store)
+        jobs = await claim_jobs(store)
         await in_threads(lambda number: end(store, jobs[number]))
-        assert ids_of(await claimed(store)) == [last.id]
+        assert ids_of(await claim_jobs(store)) == [last.id]

@@ -1,119 +1,111 @@
-"""What has come in over one channel, and what of it is not acknowledged yet."""
+"""One consumer of one queue."""
 
 import asyncio
-from collections import deque
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Final
 
 from pamqp.commands import Basic
-from pamqp.header import ContentHeader
 
+from onbeat.model.errors import Unavailable
 from onbeat.ports.transport import Delivery
 from onbeat.transports.amqp.channel import Channel
+from onbeat.transports.amqp.config import RabbitMqConfig
+from onbeat.transports.amqp.connection import Connection, close_quietly
+from onbeat.transports.amqp.declarations import Declarations
+from onbeat.transports.amqp.driver_calls import call_driver
+from onbeat.transports.amqp.queue_names import name_of
+from onbeat.transports.amqp.subscription import Subscription
+from onbeat.transports.reconnect import Fraction, Reconnector
+
+PREFETCH_MAX: Final = 65_535  # of AMQP
 
 
-class Consumer:
-    """Lives as long as its channel. A receipt is the consumer and the broker's tag."""
+class RabbitMqConsumer:
+    """The broker pushes up to `prefetch` messages here; they wait until `receive` is called."""
 
-    def __init__(self) -> None:
-        self._channel: Channel | None = None
-        self._waiting: deque[Delivery] = deque()
-        self._unsettled: dict[int, None] = {}
-        self._news = asyncio.Event()
-        self._cancelled = False
+    def __init__(
+        self,
+        config: RabbitMqConfig,
+        connection: Connection,
+        declarations: Declarations,
+        queue: str,
+        prefetch: int,
+        fraction: Fraction,
+    ) -> None:
+        self._config = config
+        self._connection = connection
+        self._declarations = declarations
+        self._name = name_of(queue, config)
+        self._prefetch = min(PREFETCH_MAX, max(1, prefetch))
+        self._subscription: Subscription | None = None
+        self._attempts = Reconnector(self._consume, fraction)
+        self._settling = asyncio.Lock()
 
-    def start(self, channel: Channel) -> None:
-        """`arrived` may have been called before."""
-        self._channel = channel
-        channel.on_consumer_cancel_callbacks.add(self._cancel)
-        channel.ending.add_done_callback(lambda _: self._news.set())
+    async def receive(self, limit: int, wait: float) -> Sequence[Delivery]:
+        until = asyncio.get_running_loop().time() + wait
+        while True:
+            consumer = self._subscription
+            if consumer is None or consumer.is_lost:
+                self._end_subscription(consumer)
+                if not await self._attempts.succeeds_by(until):
+                    return ()
+            elif taken := consumer.take(limit):
+                return taken
+            elif not await consumer.news(until):
+                return ()
 
-    @property
-    def channel(self) -> Channel:
-        assert self._channel is not None, "it has been started"
-        return self._channel
+    async def acknowledge(self, deliveries: Sequence[Delivery]) -> None:
+        consumer = self._subscription
+        if consumer is None or consumer.is_lost:
+            return
+        # An acknowledgement of all up to a tag must not be sent before one of a lower tag.
+        async with self._settling:
+            if frames := consumer.settle_frames(deliveries):
+                await self._write(consumer.channel, frames)
 
-    @property
-    def is_lost(self) -> bool:
-        return self._cancelled or self.channel.is_closed
+    async def extend(self, deliveries: Sequence[Delivery]) -> None:
+        """Does nothing: the broker waits as long as the connection lives.
 
-    @property
-    def was_cancelled(self) -> bool:
-        """The broker ended it: the queue was deleted."""
-        return self._cancelled
+        It ends a channel after half an hour without an acknowledgement, unless its
+        `consumer_timeout` is changed.
+        """
 
-    def arrived(self, tag: int, header: ContentHeader, body: bytes) -> None:
-        self._unsettled[tag] = None
-        properties = header.properties
-        delivery = Delivery(
-            body=body,
-            headers=headers_of(properties),
-            receipt=(self, tag),
-            id=properties.message_id or "",
-        )
-        self._waiting.append(delivery)
-        self._news.set()
+    async def close(self) -> None:
+        """The broker requeues unacknowledged messages of a closed channel at once."""
+        await self._attempts.cancel()
+        consumer, self._subscription = self._subscription, None
+        if consumer is not None and not await close_quietly(consumer.channel, self._config.url):
+            await self._connection.drop()
 
-    def take(self, limit: int) -> list[Delivery]:
-        waiting = self._waiting
-        return [waiting.popleft() for _ in range(min(limit, len(waiting)))]
+    def _end_subscription(self, consumer: Subscription | None) -> None:
+        if consumer is not None:
+            if consumer.was_cancelled:
+                self._declarations.forget()
+            self._subscription = None
+            self._attempts.note_loss()
 
-    async def news(self, until: float) -> bool:
-        """Whether by then something came in or the channel was lost."""
-        if not self._waiting:
-            self._news.clear()
-            try:
-                async with asyncio.timeout_at(until):
-                    await self._news.wait()
-            except TimeoutError:
-                return False
-        return True
+    async def _consume(self) -> None:
+        config, consumer = self._config, Subscription()
+        await self._declarations.declare(self._name, self._connection)
+        channel = await self._connection.channel(consumer.on_message)
+        consumer.start(channel)
+        try:
+            await call_driver(
+                channel.basic_qos(prefetch_count=self._prefetch), config.timeout, config.url
+            )
+            await call_driver(channel.consume(self._name), config.timeout, config.url)
+        except BaseException as error:
+            # A channel that did not answer will not answer a close either.
+            if error.__cause__ is None or not await close_quietly(channel, config.url):
+                await self._connection.drop()
+            raise
+        self._subscription = consumer
 
-    def settled(self, deliveries: Sequence[Delivery]) -> list[Basic.Ack]:
-        """What tells the broker of these, in as few frames as there can be."""
-        mine = {
-            tag
-            for consumer, tag in (receipt_of(delivery) for delivery in deliveries)
-            if consumer is self and tag in self._unsettled
-        }
-        last = self._settled_up_to(mine)
-        frames = [Basic.Ack(last, multiple=True)] if last else []
-        for tag in mine & self._unsettled.keys():
-            del self._unsettled[tag]
-            frames.append(Basic.Ack(tag))
-        return frames
-
-    def _settled_up_to(self, tags: Collection[int]) -> int:
-        """The tag up to which nothing is left open but these, which are settled now."""
-        last = 0
-        for tag in [*self._unsettled]:
-            if tag not in tags:
-                break
-            del self._unsettled[tag]
-            last = tag
-        return last
-
-    def _cancel(self, _: Basic.Cancel) -> None:
-        self._cancelled = True
-        self._news.set()
-
-
-def receipt_of(delivery: Delivery) -> tuple[Consumer | None, int]:
-    match delivery.receipt:
-        case (Consumer() as consumer, int(tag)):
-            return consumer, tag
-        case _:
-            return None, 0
-
-
-def headers_of(properties: Basic.Properties) -> dict[str, str]:
-    """As text, as others may send numbers; where to answer is a header here."""
-    given: Mapping[str, Any] = properties.headers or {}
-    headers = {
-        name: value if isinstance(value, str) else str(value)
-        for name, value in given.items()
-        if isinstance(value, str | int | float)
-    }
-    if properties.reply_to:
-        headers.setdefault("reply-to", properties.reply_to)
-    return headers
+    async def _write(self, channel: Channel, acks: Sequence[Basic.Ack]) -> None:
+        try:
+            await call_driver(channel.settle(acks), self._config.timeout, self._config.url)
+        except (Unavailable, asyncio.CancelledError) as error:
+            # On an open channel the broker would wait for these acknowledgements forever.
+            await close_quietly(channel, self._config.url)
+            if isinstance(error, asyncio.CancelledError):
+                raise

@@ -1,1 +1,1 @@
-"""Kafka, and what speaks its language."""
+"""Kafka and compatible brokers."""

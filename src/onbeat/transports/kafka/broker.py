@@ -4,95 +4,94 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 
-from onbeat.ports.transport import Envelope, Inbox
-from onbeat.transports.kafka.clerk import Clerk
-from onbeat.transports.kafka.faults import UnknownTopic
-from onbeat.transports.kafka.inbox import KafkaInbox
-from onbeat.transports.kafka.letters import letter_of
-from onbeat.transports.kafka.place import read_place
-from onbeat.transports.kafka.sender import Sender
+from onbeat.ports.transport import Consumer, Envelope
+from onbeat.transports.kafka.admin import TopicAdmin
+from onbeat.transports.kafka.config import parse_url
+from onbeat.transports.kafka.consumer import KafkaConsumer
+from onbeat.transports.kafka.errors import UnknownTopic
+from onbeat.transports.kafka.messages import message_of
+from onbeat.transports.kafka.publisher import Publisher
 
-DEAD: Final = "onbeat.dead"  # a topic as good as any to ask about
+DEAD: Final = "onbeat.dead"  # any topic will do for a ping
 
 
 class KafkaBroker:
     """`kafka://HOST:PORT,HOST:PORT`.
 
-    Options of the URL: `group` (onbeat; all inboxes of a queue are members of one group, which has
-    this name and the topic's), `partitions` (12; of a topic that is made, 0 leaves making topics to
-    Kafka), `replication` (Kafka's own), `timeout` (10 s; of a call) and, by the names that
-    librdkafka gives them, what `place` lists, such as `security.protocol` and `sasl.password`.
+    Options of the URL: `group` (onbeat; all consumers of a queue are members of one group, named
+    after this and the topic), `partitions` (12; of a new topic, 0 leaves the creation of topics to
+    Kafka), `replication` (Kafka's own), `timeout` (10 s; of a call) and librdkafka's
+    own names for some other options, such as `security.protocol` and `sasl.password`.
 
-    Kafka keeps an order, not a set of messages, and so it promises less than others:
+    Kafka keeps a log and not a set of messages, so it guarantees less than other brokers:
 
-    - A partition is consumed by one inbox at a time. At most as many inboxes of a queue have work
-      as it has partitions, and what an inbox holds goes to no other while it lives, however long
-      that takes; `extend` does nothing.
-    - What is acknowledged counts from the start of its partition up to the first message that is
-      not: when the partition changes hands, what was acknowledged behind that comes again.
-    - An inbox takes its place in the group when it has been there for a moment, and inboxes that
-      come and go let partitions change hands.
-    - Messages of one key are received in the order in which they were published.
-    - `depth` is what the group has not been said to be done with, so it counts what is being
-      worked on. `purge` says that the group has come to the end; while inboxes are open it deletes
-      instead, which Kafka has to allow.
+    - A partition is consumed by one consumer at a time. At most as many consumers of a queue have
+      work as it has partitions. Messages that a consumer holds go to no other while it lives,
+      however long that takes; `extend` does nothing.
+    - Acknowledgements count from the start of a partition up to the first unacknowledged message:
+      when the partition is reassigned, acknowledged messages after that are delivered again.
+    - A new consumer joins the group after a moment, and partitions are reassigned when consumers
+      come and go.
+    - Messages with one key are received in the order in which they were published.
+    - `depth` counts uncommitted messages, and thus those in work. `purge` commits the end offsets;
+      while the group has consumers it deletes records instead, which Kafka has to allow.
     """
 
     def __init__(self, url: str) -> None:
         """Raises `Misconfigured`."""
-        self.place = read_place(url)
-        self.clerk = Clerk(self.place)
-        self.sender = Sender(self.place)
-        self.inboxes: set[KafkaInbox] = set()
+        self.config = parse_url(url)
+        self.admin = TopicAdmin(self.config)
+        self.publisher = Publisher(self.config)
+        self.consumers: set[KafkaConsumer] = set()
 
     @property
     def url(self) -> str:
-        return self.place.url
+        return self.config.url
 
     async def open(self) -> None:
-        self.clerk.open()
-        self.sender.open()
+        self.admin.open()
+        self.publisher.open()
 
     async def close(self) -> None:
-        for inbox in tuple(self.inboxes):
-            await self.leave(inbox)
-        self.sender.close()
-        self.clerk.close()
+        for consumer in tuple(self.consumers):
+            await self.close_consumer(consumer)
+        self.publisher.close()
+        self.admin.close()
 
     async def ping(self) -> None:
-        await self.clerk.ask(self.clerk.ping, self.place.topic(DEAD))
+        await self.admin.run(self.admin.ping, self.config.topic(DEAD))
 
     async def publish(self, queue: str, envelopes: Sequence[Envelope]) -> None:
-        topic = self.place.topic(queue)
-        letters = [letter_of(envelope, self.place.bytes_max) for envelope in envelopes]
-        if not letters:
+        topic = self.config.topic(queue)
+        messages = [message_of(envelope, self.config.bytes_max) for envelope in envelopes]
+        if not messages:
             return
-        await self.clerk.ask(self.clerk.make_known, topic)
+        await self.admin.run(self.admin.make_known, topic)
         try:
-            await self.sender.send(topic, letters)
+            await self.publisher.send(topic, messages)
         except UnknownTopic:
-            self.clerk.known.discard(topic)
+            self.admin.known.discard(topic)
             raise
 
-    def inbox(self, queue: str, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
-        return self.entered(queue, prefetch)
+    def consumer(self, queue: str, prefetch: int) -> AbstractAsyncContextManager[Consumer]:
+        return self.open_consumer(queue, prefetch)
 
     @asynccontextmanager
-    async def entered(self, queue: str, prefetch: int) -> AsyncGenerator[Inbox, None]:
-        inbox = KafkaInbox(self.clerk, self.place.topic(queue), prefetch)
-        self.inboxes.add(inbox)
+    async def open_consumer(self, queue: str, prefetch: int) -> AsyncGenerator[Consumer, None]:
+        consumer = KafkaConsumer(self.admin, self.config.topic(queue), prefetch)
+        self.consumers.add(consumer)
         try:
-            yield inbox
+            yield consumer
         finally:
-            await self.leave(inbox)
+            await self.close_consumer(consumer)
 
-    async def leave(self, inbox: KafkaInbox) -> None:
-        if inbox in self.inboxes:
-            self.inboxes.remove(inbox)
-            await inbox.leave()
+    async def close_consumer(self, consumer: KafkaConsumer) -> None:
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+            await consumer.close()
 
     async def depth(self, queue: str) -> int:
-        return await self.clerk.ask(self.clerk.depth, self.place.topic(queue))
+        return await self.admin.run(self.admin.depth, self.config.topic(queue))
 
     async def purge(self, queue: str) -> None:
-        await self.clerk.ask(self.clerk.purge, self.place.topic(queue))
+        await self.admin.run(self.admin.purge, self.config.topic(queue))

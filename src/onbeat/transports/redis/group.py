@@ -1,12 +1,12 @@
-"""The consumer group of a stream, and consumers that nobody is any more."""
+"""The consumer group of a stream, and the cleanup of dead consumers."""
 
 from typing import Final
 
-from onbeat.transports.redis.entries import GROUP
-from onbeat.transports.redis.wire import Reply, Wire, good, is_error
+from onbeat.transports.redis.connection import Connection, Reply, checked_reply, is_error
+from onbeat.transports.redis.messages import GROUP
 
 CONSUMER_IDLE: Final = 3_600_000
-"""Milliseconds without a read after which a consumer that holds nothing is gone."""
+"""Milliseconds without a read after which a consumer that holds nothing counts as dead."""
 
 DELETE_EMPTY: Final = """
 for _, consumer in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do
@@ -17,26 +17,28 @@ end
 """
 
 
-async def make_group(wire: Wire, key: str, url: str) -> None:
-    """From the beginning of the stream: messages may have been published before."""
-    (answer,) = await wire.ask(("XGROUP", "CREATE", key, GROUP, "0", "MKSTREAM"))
+async def make_group(connection: Connection, key: str, url: str) -> None:
+    """Starts at the beginning of the stream: messages may have been published before."""
+    (answer,) = await connection.run(("XGROUP", "CREATE", key, GROUP, "0", "MKSTREAM"))
     if not is_error(answer, "BUSYGROUP"):
-        good(answer, url)
+        checked_reply(answer, url)
 
 
-async def sweep_consumers(wire: Wire, key: str, *, kept: str) -> None:
-    """Deletes those that died long ago and hold nothing. Where scripts are forbidden, they stay.
+async def sweep_consumers(connection: Connection, key: str, *, kept: str) -> None:
+    """Deletes dead consumers that hold nothing; does nothing if the server forbids scripts.
 
-    In a script, since a consumer that is deleted while it takes a message takes it along.
+    In a script, since deleting a consumer while it takes a message would delete the message too.
     """
-    await wire.ask(("EVAL", DELETE_EMPTY, 1, key, GROUP, kept, CONSUMER_IDLE))
+    await connection.run(("EVAL", DELETE_EMPTY, 1, key, GROUP, kept, CONSUMER_IDLE))
 
 
-async def waiting(wire: Wire, key: str, url: str, *, given_back: str) -> int:
+async def waiting(connection: Connection, key: str, url: str, *, given_back: str) -> int:
     """How many entries no consumer holds."""
-    length, pending = await wire.ask(("XLEN", key), ("XPENDING", key, GROUP))
-    held = 0 if is_error(pending, "NOGROUP") else count_held(good(pending, url), given_back)
-    return max(0, int(good(length, url)) - held)
+    length, pending = await connection.run(("XLEN", key), ("XPENDING", key, GROUP))
+    held = (
+        0 if is_error(pending, "NOGROUP") else count_held(checked_reply(pending, url), given_back)
+    )
+    return max(0, int(checked_reply(length, url)) - held)
 
 
 def count_held(pending: Reply, given_back: str) -> int:

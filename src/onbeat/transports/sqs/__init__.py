@@ -1,1 +1,1 @@
-"""Amazon SQS, and what speaks its language."""
+"""Amazon SQS and compatible services."""

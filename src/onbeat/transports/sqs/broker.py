@@ -5,87 +5,87 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Final
 
-from onbeat.ports.transport import Envelope, Inbox
-from onbeat.transports.sqs.faults import NoQueue
-from onbeat.transports.sqs.inbox import SqsInbox
-from onbeat.transports.sqs.letters import batches, letter_of
-from onbeat.transports.sqs.link import Link
-from onbeat.transports.sqs.place import read_place
-from onbeat.transports.sqs.queues import DEAD, Queues
-from onbeat.transports.sqs.repeating import all_done
+from onbeat.ports.transport import Consumer, Envelope
+from onbeat.transports.sqs.batch_retry import all_done
+from onbeat.transports.sqs.config import parse_url
+from onbeat.transports.sqs.connection import Connection
+from onbeat.transports.sqs.consumer import SqsConsumer
+from onbeat.transports.sqs.errors import NoQueue
+from onbeat.transports.sqs.messages import batches_of_ten, message_of
+from onbeat.transports.sqs.queues import DEAD, SqsQueues
 
-CLOSE_SLACK: Final = 1  # seconds above those of a poll under way
+CLOSE_SLACK: Final = 1  # seconds beyond those of a running poll
 
 
 class SqsBroker:
-    """`sqs://REGION`, with keys from where boto3 always takes them.
+    """`sqs://REGION`, with credentials from boto3's usual sources.
 
-    Options of the URL: `endpoint` (of a stand-in), `prefix` (stands before the name of every
-    queue), `visibility` (60 s; how long a message is kept from others unless it is extended),
-    `wait` (10 s; the longest poll), `receives` (10; a message that was received so often goes to
-    the queue `onbeat.dead`), `retention` (a day, in seconds) and `timeout` (10 s; of a call).
+    Options of the URL: `endpoint` (of a compatible service), `prefix` (of the name of every queue),
+    `visibility` (60 s; how long a message is hidden from others unless it is extended), `wait` (10
+    s; the longest poll), `receives` (10; a message received this often goes to the queue
+    `onbeat.dead`), `retention` (a day, in seconds) and `timeout` (10 s; of a call).
 
-    Queues are standard ones: order is not kept and the key of an envelope not used. One that is
-    there already keeps its attributes. `depth` and `purge` are as exact and as quick as SQS is: a
-    purge may take a minute, and drop what is published meanwhile. Closing waits for polls that are
-    under way, as nobody but they can give back what they may bring.
+    Queues are standard queues: order is not kept, and the key of an envelope is not used. An
+    existing queue keeps its attributes. `depth` and `purge` are as exact and as fast as in SQS: a
+    purge may take a minute, and drop messages published meanwhile. Closing waits for running polls,
+    as only they can give back the messages that they may receive.
     """
 
     def __init__(self, url: str) -> None:
         """Raises `Misconfigured`."""
-        self.place = read_place(url)
-        self.link = Link(self.place)
-        self.queues = Queues(self.link)
-        self.inboxes: set[SqsInbox] = set()
-        self.stragglers: set[asyncio.Task[None]] = set()
+        self.config = parse_url(url)
+        self.connection = Connection(self.config)
+        self.queues = SqsQueues(self.connection)
+        self.consumers: set[SqsConsumer] = set()
+        self.closing_consumers: set[asyncio.Task[None]] = set()
 
     @property
     def url(self) -> str:
-        return self.place.url
+        return self.config.url
 
     async def open(self) -> None:
-        await self.link.open()
+        await self.connection.open()
 
     async def close(self) -> None:
-        for inbox in tuple(self.inboxes):
-            await self.leave(inbox)
-        if self.stragglers:
+        for consumer in tuple(self.consumers):
+            await self.close_consumer(consumer)
+        if self.closing_consumers:
             await asyncio.wait(
-                self.stragglers, timeout=self.place.wait + self.place.timeout + CLOSE_SLACK
+                self.closing_consumers, timeout=self.config.wait + self.config.timeout + CLOSE_SLACK
             )
-        self.link.close()
+        self.connection.close()
 
     async def ping(self) -> None:
         with suppress(NoQueue):
-            await self.queues.asked(DEAD)
+            await self.queues.fetch_url(DEAD)
 
     async def publish(self, queue: str, envelopes: Sequence[Envelope]) -> None:
-        letters = [letter_of(envelope) for envelope in envelopes]
-        if not letters:
+        messages = [message_of(envelope) for envelope in envelopes]
+        if not messages:
             return
-        await self.queues.made(queue)
-        await all_done([self.queues.send(queue, batch) for batch in batches(letters)])
+        await self.queues.ensure_queue(queue)
+        await all_done([self.queues.send(queue, batch) for batch in batches_of_ten(messages)])
 
-    def inbox(self, queue: str, prefetch: int) -> AbstractAsyncContextManager[Inbox]:
-        return self.entered(queue, prefetch)
+    def consumer(self, queue: str, prefetch: int) -> AbstractAsyncContextManager[Consumer]:
+        return self.open_consumer(queue, prefetch)
 
     @asynccontextmanager
-    async def entered(self, queue: str, prefetch: int) -> AsyncGenerator[Inbox, None]:
-        inbox = SqsInbox(self.queues, queue, prefetch)
-        self.inboxes.add(inbox)
+    async def open_consumer(self, queue: str, prefetch: int) -> AsyncGenerator[Consumer, None]:
+        consumer = SqsConsumer(self.queues, queue, prefetch)
+        self.consumers.add(consumer)
         try:
-            yield inbox
+            yield consumer
         finally:
-            await self.leave(inbox)
+            await self.close_consumer(consumer)
 
-    async def leave(self, inbox: SqsInbox) -> None:
-        if inbox not in self.inboxes:
+    async def close_consumer(self, consumer: SqsConsumer) -> None:
+        if consumer not in self.consumers:
             return
-        self.inboxes.remove(inbox)
-        for poll in inbox.polls:
-            self.stragglers.add(poll)
-            poll.add_done_callback(self.stragglers.discard)
-        await inbox.leave()
+        self.consumers.remove(consumer)
+        for poll in consumer.polls:
+            self.closing_consumers.add(poll)
+            poll.add_done_callback(self.closing_consumers.discard)
+        await consumer.close()
 
     async def depth(self, queue: str) -> int:
         try:

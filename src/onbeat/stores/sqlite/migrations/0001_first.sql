@@ -4,7 +4,7 @@
 -- be put together at every write too.
 
 -- Jobs that have not ended. `held`: the schedule is paused. `lapsed`: `start_by` was found past.
-CREATE TABLE jobs (
+CREATE TABLE onbeat_jobs (
   seq           INTEGER PRIMARY KEY,
   id            TEXT    NOT NULL UNIQUE,
   state         TEXT    NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'running')),
@@ -45,22 +45,22 @@ CREATE TABLE jobs (
 ) STRICT;
 
 -- Claim: the first due jobs of one queue, priority and lane, in order; and which of these exist.
-CREATE INDEX jobs_due ON jobs (queue, priority, lane, due_at, id) WHERE ready;
+CREATE INDEX onbeat_jobs_due ON onbeat_jobs (queue, priority, lane, due_at, id) WHERE ready;
 -- Enqueue: the live job that holds a unique key.
-CREATE UNIQUE INDEX jobs_unique ON jobs (unique_key) WHERE unique_key IS NOT NULL;
+CREATE UNIQUE INDEX onbeat_jobs_unique ON onbeat_jobs (unique_key) WHERE unique_key IS NOT NULL;
 -- Beat and rescue: what a worker runs.
-CREATE INDEX jobs_running ON jobs (worker, queue) WHERE state = 'running';
+CREATE INDEX onbeat_jobs_running ON onbeat_jobs (worker, queue) WHERE state = 'running';
 -- Lapsed: waiting jobs that never started, by the latest instant at which they may.
-CREATE INDEX jobs_bounded ON jobs (lapsed, start_by)
+CREATE INDEX onbeat_jobs_bounded ON onbeat_jobs (lapsed, start_by)
   WHERE start_by IS NOT NULL AND state = 'waiting' AND token = 0;
 -- Overlap, edits and listings of one schedule.
-CREATE INDEX jobs_of_schedule ON jobs (schedule_id, due_at, id) WHERE schedule_id IS NOT NULL;
+CREATE INDEX onbeat_jobs_of_schedule ON onbeat_jobs (schedule_id, due_at, id) WHERE schedule_id IS NOT NULL;
 -- Counting of queues: what waits and may not be claimed.
-CREATE INDEX jobs_stuck ON jobs (queue, lane, blocked_by, due_at) WHERE state = 'waiting' AND NOT ready;
+CREATE INDEX onbeat_jobs_stuck ON onbeat_jobs (queue, lane, blocked_by, due_at) WHERE state = 'waiting' AND NOT ready;
 
 -- Jobs that have ended. `last_attempt` is the attempt that ended the job, so that the common job, done
--- at its first try, costs no row in `attempts`.
-CREATE TABLE finished (
+-- at its first try, costs no row in `onbeat_attempts`.
+CREATE TABLE onbeat_finished (
   seq           INTEGER PRIMARY KEY,
   id            TEXT    NOT NULL UNIQUE,
   state         TEXT    NOT NULL CHECK (state IN ('succeeded', 'failed', 'cancelled')),
@@ -95,15 +95,15 @@ CREATE TABLE finished (
 ) STRICT;
 
 -- Pruning by age and counting by state.
-CREATE INDEX finished_by_end ON finished (state, finished_at);
+CREATE INDEX onbeat_finished_by_end ON onbeat_finished (state, finished_at);
 -- Listings of one schedule.
-CREATE INDEX finished_of_schedule ON finished (schedule_id, due_at, id)
+CREATE INDEX onbeat_finished_of_schedule ON onbeat_finished (schedule_id, due_at, id)
   WHERE schedule_id IS NOT NULL;
 -- Listings of what failed or was cancelled; the many that succeeded are found by id alone.
-CREATE INDEX finished_badly ON finished (state, id) WHERE state <> 'succeeded';
+CREATE INDEX onbeat_finished_badly ON onbeat_finished (state, id) WHERE state <> 'succeeded';
 
 -- Jobs with their records.
-CREATE VIEW live_jobs AS
+CREATE VIEW onbeat_live_jobs AS
   SELECT *,
     '{"id":' || json_quote(id)
     || ',"state":"' || state
@@ -131,9 +131,9 @@ CREATE VIEW live_jobs AS
     || iif(result IS NULL, '', ',"result_json":' || result)
     || iif(progress IS NULL, '', ',"progress":' || progress)
     || ',' || substr(spec, 2) AS record
-  FROM jobs;
+  FROM onbeat_jobs;
 
-CREATE VIEW ended_jobs AS
+CREATE VIEW onbeat_ended_jobs AS
   SELECT *,
     '{"id":' || json_quote(id)
     || ',"state":"' || state
@@ -161,10 +161,10 @@ CREATE VIEW ended_jobs AS
     || iif(result IS NULL, '', ',"result_json":' || result)
     || iif(progress IS NULL, '', ',"progress":' || progress)
     || ',' || substr(spec, 2) AS record
-  FROM finished;
+  FROM onbeat_finished;
 
--- Ended attempts, but for `finished.last_attempt`.
-CREATE TABLE attempts (
+-- Ended attempts, but for `onbeat_finished.last_attempt`.
+CREATE TABLE onbeat_attempts (
   job_id TEXT    NOT NULL,
   token  INTEGER NOT NULL,
   record TEXT    NOT NULL,
@@ -172,7 +172,7 @@ CREATE TABLE attempts (
 ) STRICT, WITHOUT ROWID;
 
 -- Who waits for whose end; with `any_end` for any end, else for success.
-CREATE TABLE waits (
+CREATE TABLE onbeat_waits (
   awaits  TEXT    NOT NULL,
   job_id  TEXT    NOT NULL,
   any_end INTEGER NOT NULL,
@@ -180,19 +180,19 @@ CREATE TABLE waits (
 ) STRICT, WITHOUT ROWID;
 
 -- Cancel: what a job no longer waits for.
-CREATE INDEX waits_of_job ON waits (job_id);
+CREATE INDEX onbeat_waits_of_job ON onbeat_waits (job_id);
 
 -- What was done to jobs by hand or by policy.
-CREATE TABLE transitions (
+CREATE TABLE onbeat_transitions (
   seq    INTEGER PRIMARY KEY,
   job_id TEXT NOT NULL,
   record TEXT NOT NULL
 ) STRICT;
 
 -- The history of one job; pruning.
-CREATE INDEX transitions_of_job ON transitions (job_id);
+CREATE INDEX onbeat_transitions_of_job ON onbeat_transitions (job_id);
 
-CREATE TABLE schedules (
+CREATE TABLE onbeat_schedules (
   id              TEXT    PRIMARY KEY NOT NULL,
   key             TEXT    UNIQUE,
   search          TEXT    NOT NULL,
@@ -212,12 +212,12 @@ CREATE TABLE schedules (
 ) STRICT, WITHOUT ROWID;
 
 -- Planner: the active schedules whose time has come.
-CREATE INDEX schedules_due ON schedules (plan_at) WHERE status = 'active' AND plan_at IS NOT NULL;
+CREATE INDEX onbeat_schedules_due ON onbeat_schedules (plan_at) WHERE status = 'active' AND plan_at IS NOT NULL;
 -- Counting by status, and claims' question whether a schedule is paused.
-CREATE INDEX schedules_by_status ON schedules (status);
+CREATE INDEX onbeat_schedules_by_status ON onbeat_schedules (status);
 
 -- What became of occurrences: one job, or a run of skipped ones from `first` to `last`.
-CREATE TABLE dispositions (
+CREATE TABLE onbeat_dispositions (
   schedule_id TEXT    NOT NULL,
   first       INTEGER NOT NULL,
   last        INTEGER NOT NULL CHECK (last >= first),
@@ -227,21 +227,21 @@ CREATE TABLE dispositions (
 ) STRICT, WITHOUT ROWID;
 
 -- Pruning by age.
-CREATE INDEX dispositions_by_age ON dispositions (last);
+CREATE INDEX onbeat_dispositions_by_age ON onbeat_dispositions (last);
 
 -- Queues that were paused at some time.
-CREATE TABLE queues (
+CREATE TABLE onbeat_queues (
   name   TEXT    PRIMARY KEY NOT NULL,
   paused INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE workers (
+CREATE TABLE onbeat_workers (
   id     TEXT PRIMARY KEY NOT NULL,
   record TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- `ping` writes here, since nothing less shows that the store could.
-CREATE TABLE pings (
+CREATE TABLE onbeat_pings (
   id    INTEGER PRIMARY KEY CHECK (id = 1),
   count INTEGER NOT NULL
 ) STRICT;

@@ -1,31 +1,31 @@
 -- `grp` is the group of the job, which `spec` has too; `cursor` is JSON text. `lease_until` is set
 -- for timed leases alone.
-ALTER TABLE jobs ADD COLUMN grp TEXT;
-ALTER TABLE jobs ADD COLUMN lease_until INTEGER;
-ALTER TABLE jobs ADD COLUMN cursor TEXT;
+ALTER TABLE onbeat_jobs ADD COLUMN grp TEXT;
+ALTER TABLE onbeat_jobs ADD COLUMN lease_until INTEGER;
+ALTER TABLE onbeat_jobs ADD COLUMN cursor TEXT;
 -- Jobs in groups stand apart from the others, which a claim may take when many groups have enough.
-ALTER TABLE jobs ADD COLUMN grouped INTEGER GENERATED ALWAYS AS (grp IS NOT NULL) VIRTUAL;
+ALTER TABLE onbeat_jobs ADD COLUMN grouped INTEGER GENERATED ALWAYS AS (grp IS NOT NULL) VIRTUAL;
 
 -- Claim: the first due jobs of one queue, priority and lane, in order; and which of these exist.
-DROP INDEX jobs_due;
-CREATE INDEX jobs_due ON jobs (queue, priority, lane, grouped, due_at, id) WHERE ready;
+DROP INDEX onbeat_jobs_due;
+CREATE INDEX onbeat_jobs_due ON onbeat_jobs (queue, priority, lane, grouped, due_at, id) WHERE ready;
 -- Claim from a queue that limits groups: how much of a group runs; the groups that wait, and the
 -- first due jobs of each.
-CREATE INDEX jobs_grouped ON jobs (queue, state, ready, grp, priority, lane, due_at, id)
+CREATE INDEX onbeat_jobs_grouped ON onbeat_jobs (queue, state, ready, grp, priority, lane, due_at, id)
   WHERE grp IS NOT NULL;
 -- Beat: what a worker runs. Rescue: the timed leases that have run out. Claim from a queue with
 -- limits: how much of it runs.
-DROP INDEX jobs_running;
-CREATE INDEX jobs_running ON jobs (worker, queue, lease_until) WHERE state = 'running';
+DROP INDEX onbeat_jobs_running;
+CREATE INDEX onbeat_jobs_running ON onbeat_jobs (worker, queue, lease_until) WHERE state = 'running';
 -- Lapsed: waiting jobs by the latest instant at which they may start; one that started has none.
-DROP INDEX jobs_bounded;
-UPDATE jobs SET start_by = NULL WHERE state = 'waiting' AND token > 0;
-CREATE INDEX jobs_bounded ON jobs (lapsed, start_by)
+DROP INDEX onbeat_jobs_bounded;
+UPDATE onbeat_jobs SET start_by = NULL WHERE state = 'waiting' AND token > 0;
+CREATE INDEX onbeat_jobs_bounded ON onbeat_jobs (lapsed, start_by)
   WHERE start_by IS NOT NULL AND state = 'waiting';
 
 -- Jobs with their records. Most have none of what is looked at in one go.
-DROP VIEW live_jobs;
-CREATE VIEW live_jobs AS
+DROP VIEW onbeat_live_jobs;
+CREATE VIEW onbeat_live_jobs AS
   SELECT *,
     '{"id":' || json_quote(id)
     || ',"state":"' || state
@@ -59,16 +59,16 @@ CREATE VIEW live_jobs AS
          || iif(progress IS NULL, '', ',"progress":' || progress)
          || iif(cursor IS NULL, '', ',"cursor_json":' || cursor))
     || ',' || substr(spec, 2) AS record
-  FROM jobs;
+  FROM onbeat_jobs;
 
 -- Queues that were named, limited or paused at some time. `limits` is JSON text.
-ALTER TABLE queues ADD COLUMN limits TEXT;
+ALTER TABLE onbeat_queues ADD COLUMN limits TEXT;
 -- Claim: the few queues that are paused or limited, of all that have a name.
-CREATE INDEX queues_paused ON queues (name) WHERE paused;
-CREATE INDEX queues_limited ON queues (name) WHERE limits IS NOT NULL;
+CREATE INDEX onbeat_queues_paused ON onbeat_queues (name) WHERE paused;
+CREATE INDEX onbeat_queues_limited ON onbeat_queues (name) WHERE limits IS NOT NULL;
 
 -- Buckets of rates, of queues (`grp` is '') and of their groups: when each will be full again.
-CREATE TABLE meters (
+CREATE TABLE onbeat_meters (
   queue   TEXT    NOT NULL,
   grp     TEXT    NOT NULL,
   full_at INTEGER NOT NULL,
@@ -76,7 +76,7 @@ CREATE TABLE meters (
 ) STRICT, WITHOUT ROWID;
 
 -- Messages that could not be used.
-CREATE TABLE dead_letters (
+CREATE TABLE onbeat_dead_letters (
   seq    INTEGER PRIMARY KEY,
   id     TEXT    NOT NULL UNIQUE,
   at     INTEGER NOT NULL,
@@ -85,13 +85,13 @@ CREATE TABLE dead_letters (
 ) STRICT;
 
 -- Listings of one source.
-CREATE INDEX dead_letters_by_source ON dead_letters (source, id);
+CREATE INDEX onbeat_dead_letters_by_source ON onbeat_dead_letters (source, id);
 -- Pruning by age.
-CREATE INDEX dead_letters_by_age ON dead_letters (at);
+CREATE INDEX onbeat_dead_letters_by_age ON onbeat_dead_letters (at);
 
 -- Claim from a queue whose groups take turns: when each gave out its last job, counted over the queue.
 -- `grp` is '' for jobs without a group.
-CREATE TABLE turns (
+CREATE TABLE onbeat_turns (
   queue    TEXT    NOT NULL,
   priority INTEGER NOT NULL,
   grp      TEXT    NOT NULL,
@@ -99,4 +99,4 @@ CREATE TABLE turns (
   PRIMARY KEY (queue, priority, grp)
 ) STRICT, WITHOUT ROWID;
 -- The newest turn, and those that are to be forgotten.
-CREATE INDEX turns_in_order ON turns (queue, turn);
+CREATE INDEX onbeat_turns_in_order ON onbeat_turns (queue, turn);

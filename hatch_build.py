@@ -1,0 +1,39 @@
+"""Metadata that needs the address of the public repository: ONBEAT_REPOSITORY, set at a release.
+
+A package index shows the README without the files beside it, so its links become absolute. Without
+that address nothing is guessed: the package then has no addresses, and the README its own links.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+LINK = re.compile(r"(\]\()(?!https?://|mailto:)([^)\s]+\))")
+
+
+class AddressHook(MetadataHookInterface):
+    def update(self, metadata: dict[str, Any]) -> None:
+        repository = os.environ.get("ONBEAT_REPOSITORY", "").rstrip("/")
+        text = Path(self.root, "README.md").read_text("utf-8")
+        if repository:
+            text = with_absolute_links(text, repository)
+            metadata["urls"] = urls(repository)
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
+
+
+def with_absolute_links(text: str, repository: str) -> str:
+    """The default branch is HEAD, whatever its name is."""
+    return LINK.sub(rf"\1{repository}/blob/HEAD/\2", text)
+
+
+def urls(repository: str) -> dict[str, str]:
+    return {
+        "Homepage": repository,
+        "Documentation": f"{repository}/blob/HEAD/docs/index.md",
+        "Changelog": f"{repository}/blob/HEAD/CHANGELOG.md",
+        "Issues": f"{repository}/issues",
+        "Source": repository,
+    }

@@ -1,0 +1,1 @@
+"""Copies all data of one store into another."""

@@ -1,0 +1,195 @@
+"""A backend over HTTP: it builds every request from the table of operations."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar, cast
+
+import msgspec
+from msgspec import UNSET
+
+from onbeat.app.backend import Changes, unknown_key
+from onbeat.app.service_client import RetryPermission, ServiceClient, fresh_key, path_of
+from onbeat.model.errors import Invalid
+from onbeat.model.ids import JobId
+from onbeat.model.job import FINAL_STATES, Job
+from onbeat.model.limits import BULK_JOBS_MAX, PAGE_LIMIT_MAX
+from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, Target
+from onbeat.operations.table import (
+    JOB_ENQUEUE,
+    JOB_SHOW,
+    SCHEDULE_LIST,
+    SCHEDULE_PUT,
+    Operation,
+)
+from onbeat.ports.store import Enqueued
+from onbeat.wire.jobs import EnqueueBody, JobBody, JobInfo
+from onbeat.wire.recurrences import FORM_OF_KIND
+from onbeat.wire.requests import Enqueue, JobById, ListSchedules, PutResult, PutSchedule
+from onbeat.wire.schedules import ScheduleBody, ScheduleDraft
+from onbeat.wire.targets import HttpBody, MessageBody, RetryBody, TargetBody
+
+Request = TypeVar("Request")
+Answer = TypeVar("Answer")
+
+LOOK_AGAIN: Final = 0.1
+
+
+class RemoteBackend:
+    """Implements `onbeat.app.backend.Backend` over a service's REST API.
+
+    Raises `Misconfigured` for an invalid URL.
+    """
+
+    def __init__(self, url: str, api_key: str | None = None) -> None:
+        self.client = ServiceClient(url, api_key)
+
+    async def call(self, operation: Operation[Request, Answer], request: Request) -> Answer:
+        path, query, body = to_http_request(operation, request)
+        content = await self.client.send(
+            operation.method, path, query, body, repeat=retry_permission(operation)
+        )
+        try:
+            return msgspec.json.decode(content, type=operation.answer)
+        except msgspec.DecodeError:
+            raise self.client.unreadable_answer() from None
+
+    async def enqueue(self, jobs: Sequence[Job]) -> Sequence[Enqueued]:
+        answers: list[Enqueued] = []
+        for start in range(0, len(jobs), BULK_JOBS_MAX):
+            part = jobs[start : start + BULK_JOBS_MAX]
+            body = EnqueueBody(jobs=tuple(job_body(job) for job in part))
+            answer = await self.call(JOB_ENQUEUE, Enqueue(body))
+            answers += match_results(answer.ids or (), answer.existing or ())
+        return answers
+
+    async def put_schedule(self, key: str, draft: ScheduleDraft) -> PutResult:
+        return await self.call(SCHEDULE_PUT, PutSchedule(key, schedule_body(draft)))
+
+    async def schedule_id(self, key: str) -> str:
+        page = await self.call(SCHEDULE_LIST, ListSchedules(q=key, limit=PAGE_LIMIT_MAX))
+        for schedule in page.schedules:
+            if schedule.key == key:
+                return schedule.id
+        raise unknown_key(key)
+
+    async def finished_job(self, id: JobId) -> JobInfo | None:
+        job = await self.call(JOB_SHOW, JobById(id))
+        return job if job.state in FINAL_STATES else None
+
+    def changes(self) -> Changes:
+        return PolledChanges()
+
+
+def retry_permission(operation: Operation[Request, Answer]) -> RetryPermission | None:
+    """How a request that creates something may be repeated when its answer is lost."""
+    if operation.takes_key:
+        return RetryPermission(key=fresh_key())
+    # PUT is idempotent.
+    return RetryPermission() if operation.method == "PUT" else None
+
+
+def match_results(ids: Sequence[str], existing: Sequence[str]) -> list[Enqueued]:
+    """Mark the jobs that this request created; a duplicate counts only at its first position."""
+    met = Counter(existing)
+    named = Counter(ids)
+    first = {id: place for place, id in reversed(tuple(enumerate(ids)))}
+    return [
+        Enqueued(JobId(id), named[id] > met[id] and first[id] == place)
+        for place, id in enumerate(ids)
+    ]
+
+
+class PolledChanges:
+    """Polls: the service sends no notifications of changes."""
+
+    async def wait(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, LOOK_AGAIN))
+
+    def close(self) -> None: ...
+
+
+def to_http_request(
+    operation: Operation[Request, Answer], request: Request
+) -> tuple[str, Mapping[str, str], bytes | None]:
+    """Path, query and body of the request."""
+    names = msgspec.structs.fields(cast("type[msgspec.Struct]", operation.request))
+    fields: dict[str, object] = {
+        field.encode_name: value
+        for field in names
+        if (value := getattr(request, field.name)) is not None
+    }
+    body = fields.pop(operation.body, None) if operation.body else None
+    texts = {name: text_of(value) for name, value in fields.items()}
+    query = {name: text for name, text in texts.items() if f"{{{name}}}" not in operation.path}
+    return (
+        path_of(operation.path, texts),
+        query,
+        None if body is None else msgspec.json.encode(body),
+    )
+
+
+def text_of(value: object) -> str:
+    return str(msgspec.to_builtins(value))
+
+
+def job_body(job: Job) -> JobBody:
+    return JobBody(
+        target=target_body(job.target),
+        run_at=job.due_at,
+        queue=job.queue,
+        priority=job.priority,
+        unique=job.unique or UNSET,
+        retry=RetryBody(**msgspec.structs.asdict(job.retry)),
+        timeout=job.timeout.total_seconds() if job.timeout else UNSET,
+        expires_at=job.expires_at or UNSET,
+        after=job.after,
+        labels=job.labels,
+        group=job.group or UNSET,
+    )
+
+
+def target_body(target: Target) -> TargetBody:
+    match target:
+        case HandlerTarget(task=task, args=args, kwargs=kwargs, encrypted=encrypted):
+            mark = True if encrypted else UNSET
+            return TargetBody(task=task, args=args, kwargs=kwargs, encrypted=mark)
+        case HttpTarget():
+            http = HttpBody(
+                url=target.url,
+                method=target.method,
+                headers=target.headers,
+                body=target.body or UNSET,
+                secret=target.secret or UNSET,
+            )
+            return TargetBody(http=http)
+        case MessageTarget(to=to, queue=queue, body=body, headers=headers):
+            return TargetBody(message=MessageBody(to=to, queue=queue, body=body, headers=headers))
+
+
+def schedule_body(draft: ScheduleDraft) -> ScheduleBody:
+    """The draft as a request body. Raises `Invalid` for a rule that cannot be serialized."""
+    rule = draft.recurrence
+    assert rule is not UNSET
+    form = FORM_OF_KIND.get(rule.kind)
+    if form is None:
+        raise Invalid(
+            f"a {rule.kind} cannot be sent to a service; write it as an RRULE or cron", "recurrence"
+        )
+    fields = draft.given_fields()
+    fields.update(
+        {
+            form: rule.text,
+            "timezone": rule.tz or UNSET,
+            "dst_gap": rule.dst_gap,
+            "dst_fold": rule.dst_fold,
+            "target": target_body(draft.target) if draft.target is not UNSET else UNSET,
+        }
+    )
+    del fields["recurrence"]
+    if draft.retry is not UNSET:
+        fields["retry"] = RetryBody(**msgspec.structs.asdict(draft.retry))
+    for span in ("grace", "jitter", "timeout", "expires_after"):
+        value = getattr(draft, span)
+        fields[span] = value.total_seconds() if value else UNSET
+    return ScheduleBody(**fields)  # type: ignore[arg-type]

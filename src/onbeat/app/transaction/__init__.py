@@ -1,0 +1,1 @@
+"""Sending and settling inside the caller's database transaction."""

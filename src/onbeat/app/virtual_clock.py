@@ -1,0 +1,241 @@
+"""A virtual clock for planner, leases, retries and store: years pass in seconds without sleep."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, Protocol, Self, cast
+
+from onbeat.app.call import Span, span
+from onbeat.app.composition import RunningApp
+from onbeat.app.task import AnyTask, Task
+from onbeat.model.errors import Invalid
+from onbeat.model.job import Job
+from onbeat.model.outcome import Outcome
+from onbeat.model.schedule import Schedule
+from onbeat.model.target import lane_of
+from onbeat.ports.clock import Clock
+from onbeat.ports.store import Store
+from onbeat.ports.telemetry import Telemetry
+from onbeat.telemetry.composite import NullTelemetry
+
+ROUNDS_MAX = 1_000_000
+
+
+class ManualClock:
+    """Stands still until it is set; never goes back."""
+
+    def __init__(self, at: datetime) -> None:
+        self.at = at
+        self.since = at
+
+    def now(self) -> datetime:
+        return self.at
+
+    def monotonic(self) -> float:
+        return (self.at - self.since).total_seconds()
+
+    def set(self, at: datetime) -> None:
+        assert at >= self.at, "time does not go back"
+        self.at = at
+
+
+class FinishedAttempt:
+    """One ended attempt: the job after it, its outcome, and its start."""
+
+    def __init__(self, job: Job, outcome: Outcome, at: datetime) -> None:
+        self.job = job
+        self.outcome = outcome
+        self.at = at
+
+    def __repr__(self) -> str:
+        return f"{lane_of(self.job.target)} at {self.at:%Y-%m-%d %H:%M:%S}Z: {self.outcome}"
+
+
+class RecordingTelemetry(NullTelemetry):
+    """A telemetry that records ended attempts."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.ran: list[FinishedAttempt] = []
+        self.errors: list[BaseException] = []
+
+    def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
+        self.ran.append(FinishedAttempt(job, outcome, job.started_at or self.clock.now()))
+
+    def unplannable(self, schedule: Schedule, error: BaseException) -> None:
+        self.errors.append(error)
+
+    def loop_failed(self, loop: str, error: BaseException) -> None:
+        self.errors.append(error)
+
+
+class VirtualRunHost(Protocol):
+    """The interface of `Onbeat` that a virtual run replaces and restores."""
+
+    clock: Clock
+    telemetry: Telemetry
+    is_open: bool
+
+    @property
+    def store(self) -> Store: ...
+
+    @store.setter
+    def store(self, store: Store) -> None: ...
+
+    def wait_for(self, work: Any) -> Any: ...
+
+    def build_running(self) -> RunningApp: ...
+
+    async def open(self) -> None: ...
+
+    async def put_declared(self) -> None: ...
+
+
+class VirtualRun:
+    """A program under test: its tasks and schedules on a memory store and a virtual clock.
+
+    `advance` moves the clock from one due instant to the next and runs the jobs due at each;
+    `drain` runs the jobs due now. Handlers run for real, at one instant after another; their own
+    timeouts use real time. The `a`-forms are for coroutines.
+    """
+
+    def __init__(self, host: VirtualRunHost, store: Store, at: datetime) -> None:
+        self.host = host
+        self.clock = ManualClock(at)
+        self.recorder = RecordingTelemetry(self.clock)
+        self.saved_host = (host.store, host.clock, host.telemetry, host.is_open)
+        host.store, host.clock, host.telemetry, host.is_open = (
+            store,
+            self.clock,
+            self.recorder,
+            False,
+        )
+        self.running: RunningApp | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.host.wait_for(self.aclose())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    @property
+    def ran(self) -> Sequence[FinishedAttempt]:
+        """All ended attempts, in order."""
+        return tuple(self.recorder.ran)
+
+    def ran_of(self, task: AnyTask | Callable[..., Any] | str) -> Sequence[FinishedAttempt]:
+        name = task_name(task)
+        return tuple(ran for ran in self.recorder.ran if lane_of(ran.job.target) == name)
+
+    def assert_ran(
+        self, task: AnyTask | Callable[..., Any] | str, times: int | None = None
+    ) -> None:
+        """Raises AssertionError, listing what ran, unless `task` ran (`times` times, if given)."""
+        name = task_name(task)
+        result = len(self.ran_of(name))
+        wanted = "at least once" if times is None else f"{times} times"
+        fits = result > 0 if times is None else result == times
+        assert fits, f"{name} should have run {wanted}, and ran {result} times; ran: {self.ran}"
+
+    def advance(self, by: Span) -> None:
+        """Let `by` pass."""
+        self.host.wait_for(self.aadvance(by))
+
+    async def aadvance(self, by: Span) -> None:
+        wanted = span("by", by)
+        assert wanted is not None
+        await self.aadvance_to(self.clock.now() + wanted)
+
+    def advance_to(self, at: datetime) -> None:
+        """Let time pass until `at`."""
+        self.host.wait_for(self.aadvance_to(at))
+
+    async def aadvance_to(self, at: datetime) -> None:
+        for _ in range(ROUNDS_MAX):
+            following = await self.adrain()
+            if following is None or following > at:
+                break
+            self.clock.set(max(following, self.clock.now()))
+        self.clock.set(max(at, self.clock.now()))
+        await self.adrain()
+
+    def drain(self) -> None:
+        """Run all jobs that are due now, and jobs that become due through them."""
+        self.host.wait_for(self.adrain())
+
+    async def adrain(self) -> datetime | None:
+        """The same; returns when the next job is due."""
+        runtime = (await self.ensure_open()).runtime
+        for _ in range(ROUNDS_MAX):
+            planned = await runtime.planner.plan_due() + await runtime.planner.judge_overdue()
+            planned += await runtime.planner.continue_cascades()
+            count, due_at = await runtime.dispatcher.dispatch_due()
+            if count:
+                runtime.worker.accept(await runtime.transport.receive())
+                await runtime.worker.idle.wait()
+            elif not planned:
+                return await self.next_event(due_at)
+        raise Invalid(f"there was always more to do in {ROUNDS_MAX} rounds at {self.now}")
+
+    async def next_event(self, due_at: datetime | None) -> datetime | None:
+        plan_at = await self.host.store.next_plan_at()
+        times = [at for at in (due_at, plan_at) if at is not None]
+        return min(times) if times else None
+
+    async def ensure_open(self) -> RunningApp:
+        """The loops' parts, ready to be stepped; no loop runs by itself."""
+        if self.running is None:
+            await self.host.open()
+            await self.host.put_declared()
+            self.running = self.host.build_running()
+            await self.running.open()
+            await self.running.runtime.heartbeat.renew_leases()
+        return self.running
+
+    async def aclose(self) -> None:
+        """Restore the store and clock of the `Onbeat`."""
+        if self.running is not None:
+            await self.running.close()
+        store = self.host.store
+        self.host.store, self.host.clock, self.host.telemetry, self.host.is_open = self.saved_host
+        await store.close()
+
+
+def instant(at: datetime | str) -> datetime:
+    """An aware instant, from a datetime or RFC 3339 text. Raises `Invalid`."""
+    try:
+        result = datetime.fromisoformat(at) if isinstance(at, str) else at
+    except ValueError as error:
+        raise Invalid(f"at: {error}", field="at") from error
+    if result.tzinfo is None:
+        raise Invalid("at needs an offset, such as 2026-03-28T23:00+01:00", field="at")
+    return result.astimezone(UTC)
+
+
+def task_name(task: AnyTask | Callable[..., Any] | str) -> str:
+    """The name of a task; `@beat.schedule` returns a task too, though typed as a function."""
+    if isinstance(task, Task):
+        return cast("AnyTask", task).name
+    if isinstance(task, str):
+        return task
+    raise TypeError(f"{task!r} is no task; give one, or its name")

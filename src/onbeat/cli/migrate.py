@@ -1,0 +1,37 @@
+"""`onbeat migrate`."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from onbeat.cli.client import ConnectionOptions, config_option, json_option
+from onbeat.cli.examples import examples
+from onbeat.cli.local import onbeat_for
+from onbeat.cli.output import show_json, show_message
+from onbeat.ports.store import Finding
+
+store_option = click.option("--store", metavar="URL", help="The store.  [default: as configured]")
+
+
+@click.command(
+    "migrate", epilog=examples("onbeat migrate --store sqlite:////var/lib/onbeat/onbeat.db")
+)
+@store_option
+@config_option
+@json_option
+def migrate(store: str | None, config: Path | None, *, as_json: bool) -> None:
+    """Migrate the store's schema to this version. Every start does this too."""
+    url, _ = asyncio.run(inspect_store(ConnectionOptions(store=store, config=config)))
+    show_json({"store": url, "migrated": True}) if as_json else show_message(f"{url} is up to date")
+
+
+async def inspect_store(connection: ConnectionOptions) -> tuple[str, Sequence[Finding]]:
+    """The URL and the findings of the store."""
+    beat = onbeat_for(connection.settings())
+    try:
+        await beat.open()
+        return beat.store.url, await beat.store.doctor()
+    finally:
+        await beat.aclose()

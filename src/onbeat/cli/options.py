@@ -1,0 +1,197 @@
+"""Options shared by several commands, and request bodies made from options."""
+
+import functools
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+import msgspec
+
+from onbeat.cli.times import read_instant, utc_text, zone_of
+
+Value = TypeVar("Value")
+Decorator = Callable[[Callable[..., Value]], Callable[..., Value]]
+
+RULES: Final = ("rrule", "cron", "every", "at")
+RETRY: Final = ("attempts_max", "backoff", "delay", "delay_max", "jitter", "lost_max")
+
+
+def options(*added: Callable[..., Any]) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+    """Combine options into one decorator, shown in this order."""
+
+    def add(command: Callable[..., Value]) -> Callable[..., Value]:
+        return functools.reduce(lambda made, option: option(made), reversed(added), command)
+
+    return add
+
+
+def field(*names: str, **settings: Any) -> Callable[..., Any]:
+    """An option that is omitted from the body when it is not given."""
+    return click.option(*names, default=None, **settings)
+
+
+rule_options = options(
+    field("--rrule", metavar="RULE", help="RFC 5545 rule, or @FILE with an iCalendar block."),
+    field("--cron", metavar="FIELDS", help='Five to seven fields, e.g. "*/5 * * * *".'),
+    field("--every", metavar="SPAN", help="A fixed span: 90s, 15m, PT1H."),
+    field("--at", metavar="INSTANT", help="Once."),
+    field("--timezone", "--tz", metavar="ZONE", help="IANA zone of the rule, e.g. Europe/Berlin."),
+    field("--dst-gap", metavar="HOW", help="Times that clocks jump over: shift, skip, end."),
+    field("--dst-fold", metavar="HOW", help="Times that come twice: first, last, both."),
+)
+
+target_options = options(
+    field("--url", "--callback-url", "url", metavar="URL", help="Call this URL."),
+    field("--method", metavar="METHOD", help="HTTP method.  [default: GET]"),
+    field("--header", "headers", multiple=True, metavar="'K: V'", help="Repeat for several."),
+    field("--body", metavar="TEXT", help="Body of the call, or @FILE."),
+    field("--secret-file", metavar="FILE", help="Sign with the secrets in it, one a line."),
+    field("--task", metavar="NAME", help="Run this task."),
+    field("--args", metavar="JSON", help="Its positional arguments, e.g. '[7]'."),
+    field("--kwargs", metavar="JSON", help="""Its named arguments, e.g. '{"language":"de"}'."""),
+    click.option("--encrypted", is_flag=True, help="Encrypt its arguments at rest."),
+)
+
+retry_options = options(
+    field("--retry-attempts-max", type=int, metavar="N", help="Tries in all."),
+    field("--retry-backoff", metavar="HOW", help="exponential, linear, fixed."),
+    field("--retry-delay", metavar="SPAN", help="Wait after the first failure."),
+    field("--retry-delay-max", metavar="SPAN", help="Longest wait."),
+    field("--retry-jitter/--no-retry-jitter", help="Wait a random part of the delay."),
+    field("--retry-lost-max", type=int, metavar="N", help="Workers that may die under it."),
+)
+
+job_options = options(
+    field("--queue", metavar="NAME", help="Line of jobs to stand in."),
+    field("--priority", type=int, metavar="N", help="Smaller goes first.  [default: 0]"),
+    field("--timeout", metavar="SPAN", help="An attempt may take this long."),
+    field("--label", "labels", multiple=True, metavar="K=V", help="Repeat for several."),
+)
+
+
+def given_options(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: values[name] for name in names if values.get(name) is not None}
+
+
+def retry_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    retry = {name: values.get(f"retry_{name}") for name in RETRY}
+    fields = {name: value for name, value in retry.items() if value is not None}
+    return {"retry": fields} if fields else {}
+
+
+def common_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Queue, priority, timeout, labels and retry: the same for schedules and jobs."""
+    body = given_options(values, "queue", "priority", "timeout") | retry_body(values)
+    if values.get("labels"):
+        body["labels"] = dict(
+            pair_of(text, "=", "--label", "KEY=VALUE") for text in values["labels"]
+        )
+    return body
+
+
+def target_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    """`{"target": …}` of the given kind, or nothing."""
+    if values["url"] and values["task"]:
+        raise click.UsageError("give --url or --task, not both")
+    if values["url"]:
+        refuse_beside("--url", values, "args", "kwargs", "encrypted")
+        return {"target": {"http": http_body(values)}}
+    refuse_beside("--task" if values["task"] else "no --url", values, "method", "headers", "body")
+    if values["task"]:
+        return {"target": task_body(values)}
+    refuse_beside("no --task", values, "args", "kwargs", "encrypted")
+    return {}
+
+
+def refuse_beside(what: str, values: Mapping[str, Any], *names: str) -> None:
+    for name in names:
+        if values.get(name):
+            raise click.UsageError(
+                f"--{name.removesuffix('s') if name == 'headers' else name} does not go with {what}"
+            )
+
+
+def http_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    body = given_options(values, "url", "method")
+    if values.get("headers"):
+        pairs = (pair_of(text, ":", "--header", "'Name: value'") for text in values["headers"])
+        body["headers"] = dict(pairs)
+    if values.get("body") is not None:
+        body["body"] = text_or_file(values["body"])
+    if values.get("secret_file"):
+        body["secret"] = secrets_of(file_text(values["secret_file"]))
+    return body
+
+
+def secrets_of(text: str) -> str | list[str]:
+    """One secret per line of a file; a single one is sent as text."""
+    lines = text.split()
+    return lines if len(lines) > 1 else text.strip()
+
+
+def task_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    body = given_options(values, "task")
+    for name, kind, form in (("args", list, "'[1, 2]'"), ("kwargs", dict, """'{"n": 1}'""")):
+        if values.get(name) is not None:
+            body[name] = json_of(values[name], kind, f"--{name}", form)
+    if values["encrypted"]:
+        body["encrypted"] = True
+    return body
+
+
+def json_of(text: str, kind: type, option: str, form: str) -> msgspec.Raw:
+    """The JSON as typed, so that no number changes its form."""
+    try:
+        decoded = msgspec.json.decode(text_or_file(text))
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise click.UsageError(f"{option} is not JSON ({error}); write e.g. {form}") from None
+    if not isinstance(decoded, kind):
+        raise click.UsageError(f"{option} must be JSON like {form}")
+    return msgspec.Raw(text_or_file(text).encode())
+
+
+def pair_of(text: str, separator: str, option: str, form: str) -> tuple[str, str]:
+    name, result, value = text.partition(separator)
+    if not result or not name.strip():
+        # The text may be a credential without its colon, so the error does not show it.
+        raise click.UsageError(f"{option} must be {form}; one that was given has no {separator}")
+    return name.strip(), value.strip()
+
+
+def rule_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The recurrence in the form of the API; at most one kind."""
+    rules = given_options(values, *RULES)
+    if len(rules) > 1:
+        raise click.UsageError(f"give one of --rrule, --cron, --every and --at, not {len(rules)}")
+    body = rules | given_options(values, "timezone", "dst_gap", "dst_fold")
+    if "at" in body:
+        body["at"] = utc_text(read_instant(body["at"], "--at", zone_of(values["timezone"])))
+    if "rrule" in body:
+        body["rrule"] = text_or_file(body["rrule"])
+    return body
+
+
+def instants(values: Mapping[str, Any], *names: str) -> dict[str, str]:
+    """Instants in UTC; without an offset they are in --timezone, else in the local zone."""
+    zone = zone_of(values.get("timezone"))
+    return {
+        name: utc_text(read_instant(text, f"--{name.replace('_', '-')}", zone))
+        for name, text in given_options(values, *names).items()
+    }
+
+
+def text_or_file(text: str) -> str:
+    """The text, or with a leading `@` the content of that file."""
+    return file_text(text[1:]) if text.startswith("@") else text
+
+
+def file_text(path: str) -> str:
+    """The content of a file; `-` is standard input."""
+    try:
+        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise click.UsageError(f"{path} cannot be read: {reason}") from None

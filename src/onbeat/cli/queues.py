@@ -1,0 +1,141 @@
+"""`onbeat queue`."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from onbeat.cli.client import ConnectionOptions, json_option, with_client
+from onbeat.cli.examples import examples
+from onbeat.cli.options import field, given_options, options
+from onbeat.cli.output import plain, show_json, show_message, show_table, styled_state
+from onbeat.cli.times import in_short, local_now
+
+COUNTS: Final = ("WAITING", "DUE", "RUNNING")
+LIMITS: Final = ("concurrency", "rate", "group_concurrency", "group_rate")
+NO_LIMIT_WORDS: Final = {
+    "concurrency": "limit of jobs that run at once",
+    "rate": "limit of starts",
+    "group_concurrency": "limit of jobs of a group",
+    "group_rate": "limit of starts of a group",
+}
+
+
+@click.group()
+def queue() -> None:
+    """Queues: named lines of jobs."""
+
+
+@queue.command("list")
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
+)
+@click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="From 1.")
+@json_option
+@with_client
+def list_queues(connection: ConnectionOptions, *, limit: int, page: int, as_json: bool) -> None:
+    """List queues that have live jobs, are paused or are limited."""
+    answer = connection.call("queue.list", {"limit": limit, "page": page})
+    if as_json:
+        show_json(answer)
+        return
+    now = local_now()
+    rows = [
+        (
+            plain(result["name"]),
+            styled_state("paused" if result["paused"] else "active"),
+            *(plain(result[count.lower()]) for count in COUNTS),
+            plain(in_short(result["oldest_due_at"], now)),
+            plain(limits_words(result["limits"])),
+        )
+        for result in answer["queues"]
+    ]
+    columns = ("QUEUE", "STATUS", *COUNTS, "OLDEST DUE", "LIMITS")
+    show_table(columns, rows, empty="no queues have jobs", right=COUNTS)
+    shown = (page - 1) * limit + len(rows)
+    if rows and shown < answer["total"]:
+        show_message(f"{shown} of {answer['total']}; see more with --page {page + 1}")
+
+
+@queue.command("pause")
+@click.argument("name")
+@json_option
+@with_client
+def pause(connection: ConnectionOptions, *, name: str, as_json: bool) -> None:
+    """Stop starting jobs of a queue; running jobs continue."""
+    answer = connection.call("queue.pause", {"name": name})
+    show_json(answer) if as_json else show_message(f"{answer['name']} paused")
+
+
+@queue.command("resume")
+@click.argument("name")
+@json_option
+@with_client
+def resume(connection: ConnectionOptions, *, name: str, as_json: bool) -> None:
+    """Start jobs of a queue again."""
+    answer = connection.call("queue.resume", {"name": name})
+    show_json(answer) if as_json else show_message(f"{answer['name']} resumed")
+
+
+def limits_words(limits: Mapping[str, Any]) -> str:
+    """`10 at once, 100/s; a group 1 at once; by turns`."""
+    own, of_group = bounds_words(limits, ""), bounds_words(limits, "group_")
+    turns = limits.get("fair") and "by turns"
+    return "; ".join(words for words in (own, of_group and f"a group {of_group}", turns) if words)
+
+
+def bounds_words(limits: Mapping[str, Any], prefix: str) -> str:
+    concurrency, rate = limits.get(f"{prefix}concurrency"), limits.get(f"{prefix}rate")
+    return ", ".join(words for words in (concurrency and f"{concurrency} at once", rate) if words)
+
+
+LIMIT_EPILOG: Final = examples(
+    "onbeat queue limit mail --concurrency 10 --rate 100/s",
+    "onbeat queue limit tenants --group-concurrency 1 --group-rate 5/m",
+    "onbeat queue limit tenants --fair",
+    "onbeat queue limit mail --no-rate",
+)
+
+
+def limit_options(command: Any) -> Any:
+    """For each limit an option to set it and one to remove it, and options for fair turns."""
+    concurrency = {"type": click.IntRange(1, 1_000_000), "metavar": "N"}
+    rate = {"metavar": "COUNT/SPAN"}
+    return options(
+        field("--concurrency", help="Jobs that may run at once.", **concurrency),
+        field("--rate", help="Starts in a span, e.g. 100/s, 10/30s.", **rate),
+        field("--group-concurrency", help="Jobs of a group that may run at once.", **concurrency),
+        field("--group-rate", help="Starts of a group in a span.", **rate),
+        *(
+            click.option(f"--no-{name.replace('_', '-')}", is_flag=True, help=f"No {words}.")
+            for name, words in NO_LIMIT_WORDS.items()
+        ),
+        field("--fair/--no-fair", help="Whether groups take turns; jobs without one as one."),
+    )(command)
+
+
+@queue.command("limit", epilog=LIMIT_EPILOG)
+@click.argument("name")
+@limit_options
+@json_option
+@with_client
+def limit(connection: ConnectionOptions, *, name: str, as_json: bool, **values: Any) -> None:
+    """Limit how many jobs of a queue, or of each group, run or start, over all workers.
+
+    Limits not given stay unchanged. Without options the limits are shown.
+    """
+    body = limits_body(values)
+    answer = connection.call("queue.limit", {"name": name}, body)
+    if as_json:
+        show_json(answer)
+        return
+    show_message(f"{answer['name']}: {limits_words(answer['limits']) or 'no limits'}")
+
+
+def limits_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    gone = {name: None for name in LIMITS if values[f"no_{name}"]}
+    fields = given_options(values, *LIMITS, "fair")
+    for name in gone.keys() & fields.keys():
+        flag = name.replace("_", "-")
+        raise click.UsageError(f"give --{flag} or --no-{flag}, not both")
+    return {**fields, **gone}

@@ -1,0 +1,164 @@
+"""`onbeat next` and `onbeat explain`: rules, without a store or a service."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, tzinfo
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import click
+
+from onbeat.cli.client import json_option
+from onbeat.cli.examples import examples
+from onbeat.cli.exit_codes import BadRule
+from onbeat.cli.options import text_or_file
+from onbeat.cli.output import plain, show_json, show_message, show_record, show_table
+from onbeat.cli.times import local_now, read_instant, relative, utc_text, zone_name, zone_of
+from onbeat.model.errors import BadRecurrence
+from onbeat.model.limits import PREVIEW_MAX
+from onbeat.recurrence import Note, Recurrence, anchor, compile_spec, guess, needs_anchor
+
+NEXT_EPILOG: Final = """\b
+RULE is an RRULE line or iCalendar block (or @FILE), a cron expression,
+a span, or an instant.
+
+\b
+Examples:
+  onbeat next "0 9 * * MON-FRI" --tz Europe/Berlin
+  onbeat next "FREQ=MONTHLY;BYDAY=-1FR" -n 3 --after 2027-01-01
+  onbeat next "30 2 * * *" --tz America/New_York --after 2027-03-13
+  onbeat next "every 90m" --json"""
+
+EXPLAINED: Final = 10
+"""The number of occurrences that show the pattern of a rule."""
+
+rule_argument = click.argument("rule")
+zone_option = click.option(
+    "--tz", "--timezone", "tz", metavar="ZONE", help="IANA zone of the rule.  [default: UTC]"
+)
+
+
+@click.command("next", epilog=NEXT_EPILOG)
+@rule_argument
+@zone_option
+@click.option(
+    "-n", "--count", type=click.IntRange(1, PREVIEW_MAX), default=10, show_default=True,
+    help="How many occurrences.",
+)  # fmt: skip
+@click.option("--after", metavar="INSTANT", help="Those after this.  [default: now]")
+@json_option
+def show_next(rule: str, *, tz: str | None, count: int, after: str | None, as_json: bool) -> None:
+    """Show when RULE fires next, as for a schedule created now."""
+    now = local_now()
+    since = read_instant(after, "--after", zone_of(tz)) if after else now
+    with point_at_fault():
+        recurrence = read_rule(rule, tz, since)
+        instants = recurrence.take(count, since)
+        notes = recurrence.notes(since, count)
+        description = recurrence.describe()
+    zone = zone_shown(recurrence)
+    if as_json:
+        show_json(
+            {
+                "occurrences": [utc_text(instant) for instant in instants],
+                "description": description,
+                "notes": [note.text for note in notes],
+                "timezone": recurrence.tz,
+                "details": [detail(instant, zone, notes) for instant in instants],
+            }
+        )
+        return
+    show_message(description)
+    show_occurrences(instants, zone, notes, now)
+
+
+@contextmanager
+def point_at_fault() -> Generator[None]:
+    """Report an invalid rule as a usage error with a caret at its position."""
+    try:
+        yield
+    except BadRecurrence as error:
+        raise BadRule(error) from error
+
+
+def read_rule(text: str, tz: str | None, since: datetime) -> Recurrence:
+    spec = guess(text_or_file(text) if text.endswith(".ics") else text, tz)
+    return compile_spec(anchor(spec, since) if needs_anchor(spec) else spec)
+
+
+def zone_shown(recurrence: Recurrence) -> tzinfo | None:
+    """The rule's own zone; the local zone for a rule in UTC, which is shown anyway."""
+    return None if recurrence.tz == "UTC" else ZoneInfo(recurrence.tz)
+
+
+def show_occurrences(
+    instants: Sequence[datetime], zone: tzinfo | None, notes: Sequence[Note], now: datetime
+) -> None:
+    rows = [
+        (
+            plain(f"{local:%a}"),
+            plain(f"{local:%Y-%m-%d %H:%M:%S} {zone_name(local)}"),
+            plain(f"{instant:%Y-%m-%d %H:%M:%S}Z"),
+            plain(relative(instant, now)),
+            "[yellow]![/]" if notes_at(instant, notes) else "",
+        )
+        for instant in instants
+        for local in [instant.astimezone(zone)]
+    ]
+    show_table(
+        ("DAY", "LOCAL TIME", "UTC", "", ""),
+        rows,
+        empty="no occurrence after this",
+        whole=("DAY", "LOCAL TIME", "UTC"),
+    )
+    for note in notes:
+        show_message(f"! {note_words(note, zone)}")
+
+
+def notes_at(instant: datetime, notes: Sequence[Note]) -> list[str]:
+    return [note.text for note in notes if note.instant == instant]
+
+
+def note_words(note: Note, zone: tzinfo | None) -> str:
+    """The note, with its date if its text is about one."""
+    if note.instant is None:
+        return note.text
+    local = note.instant.astimezone(zone)
+    return f"{local:%Y-%m-%d %H:%M} {zone_name(local)}: {note.text}"
+
+
+def detail(instant: datetime, zone: tzinfo | None, notes: Sequence[Note]) -> dict[str, object]:
+    local = instant.astimezone(zone)
+    return {
+        "at": utc_text(instant.astimezone(UTC)),
+        "local": local.isoformat(),
+        "weekday": f"{local:%A}",
+        "notes": notes_at(instant, notes),
+    }
+
+
+@click.command("explain", epilog=examples('onbeat explain "0 0 13 * FRI"'))
+@rule_argument
+@zone_option
+@json_option
+def explain(rule: str, *, tz: str | None, as_json: bool) -> None:
+    """Explain RULE in words, with its next occurrences and surprising behaviour."""
+    now = local_now()
+    with point_at_fault():
+        spec = guess(rule, tz)
+        recurrence = read_rule(rule, tz, now)
+        instants = recurrence.take(EXPLAINED, now)
+        notes = recurrence.notes(now, EXPLAINED)
+        fields = {
+            "kind": spec.kind,
+            "text": spec.text,
+            "timezone": recurrence.tz,
+            "description": recurrence.describe(),
+        }
+    if as_json:
+        texts = {"notes": [note.text for note in notes]}
+        show_json(fields | {"occurrences": [utc_text(instant) for instant in instants]} | texts)
+        return
+    show_record({name: plain(value) for name, value in fields.items()})
+    show_message("")
+    show_occurrences(instants, zone_shown(recurrence), notes, now)

@@ -1,0 +1,1 @@
+"""The parts of the engine that are needed only when jobs go over a broker."""

@@ -1,0 +1,193 @@
+"""Sends jobs to remote workers, which may be written in any language and only use the protocol.
+
+Such a job is claimed and started when it is sent. Its lease is timed: it runs out unless the worker
+renews it over HTTP or its result arrives in time.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from onbeat.engine.broker.dispatcher import BrokerDispatcherStore
+from onbeat.engine.broker.fleet import FleetView
+from onbeat.engine.dispatcher import LOOK_AGAIN_MAX, seconds_until
+from onbeat.model.errors import Undecryptable
+from onbeat.model.ids import JobId, WorkerId
+from onbeat.model.job import Job
+from onbeat.model.limits import CLAIM_MAX
+from onbeat.model.outcome import Outcome, Released
+from onbeat.model.target import HandlerTarget, lane_of
+from onbeat.model.worker import carrier_id, remote_id
+from onbeat.ports.clock import Clock
+from onbeat.ports.store import ClaimRequest
+from onbeat.ports.target import Lanes
+from onbeat.ports.transport import Broker, Envelope
+from onbeat.rules.encryption import put_off
+from onbeat.rules.fence import Fence
+from onbeat.wire.broker_messages import FETCH_HEADER, work_call, work_headers, work_queue
+
+IN_FLIGHT_MAX: Final = 1_000  # jobs sent without a result yet: how far a broker's queue may grow
+LOOK_PERIOD: Final = 0.05
+PAYLOAD_BYTES_SENT_MAX: Final = 131_072  # larger ones are fetched: some brokers accept no more
+FLEET_GRACE: Final = 5.0  # seconds for workers of this program to register
+
+LoadFence = Callable[[], Awaitable[Fence]]
+"""Loads the fence that seals tokens; may read its secret from the store."""
+
+Record = Callable[[Job, Outcome], Awaitable[None]]
+"""Stores the outcome of a job that was claimed but not sent."""
+
+Decrypt = Callable[[Job], Job]
+"""Decrypts a job. Raises `Undecryptable`."""
+
+
+class RemoteTasks(msgspec.Struct, frozen=True):
+    """Which tasks run on remote workers.
+
+    `declared` tasks come from the settings. A task that this program has, but no worker with access
+    to the store has ever served, is presumed remote as well: its jobs are sent on trial.
+    """
+
+    declared: frozenset[str]
+    known_here: Lanes
+
+    def tasks_on_trial(self, fleet: FleetView) -> frozenset[str]:
+        if fleet.age < FLEET_GRACE:
+            return frozenset()
+        here = frozenset(lane for lane in self.known_here() if not lane.startswith("@"))
+        return here - fleet.ever_seen - self.declared
+
+
+class RemoteSender:
+    """Claims and sends jobs. A job on trial may have no worker: its lost lease costs no attempt."""
+
+    def __init__(
+        self,
+        store: BrokerDispatcherStore,
+        broker: Broker,
+        clock: Clock,
+        fleet: FleetView,
+        id: str,
+        queues: tuple[str, ...] | None,
+        tasks: RemoteTasks,
+        lease: timedelta,
+        record: Record,
+        load_fence: LoadFence,
+        decrypt: Decrypt,
+    ) -> None:
+        self.store = store
+        self.broker = broker
+        self.clock = clock
+        self.fleet = fleet
+        self.id = remote_id(id)
+        self.trial_id = carrier_id(f"trial:{id}")
+        self.queues = queues
+        self.tasks = tasks
+        self.lease = lease
+        self.record = record
+        self.load_fence = load_fence
+        self.decrypt = decrypt
+        self.jobs_on_trial: dict[JobId, Job] = {}
+        self.batch = CLAIM_MAX
+        self.claiming = asyncio.Lock()
+
+    async def step(self) -> float:
+        """One round; returns the seconds until the next one is useful."""
+        await self.fleet.refresh()
+        await self.recall_known()
+        delays = [
+            await self.send_for(self.id, self.tasks.declared),
+            await self.send_for(self.trial_id, self.tasks.tasks_on_trial(self.fleet)),
+        ]
+        return min(delays)
+
+    async def recall_known(self) -> None:
+        """Release jobs on trial whose task a worker of the fleet now serves."""
+        known = [
+            job for job in self.jobs_on_trial.values() if lane_of(job.target) in self.fleet.lanes
+        ]
+        for job in known:
+            await self.record(job, Released())
+            del self.jobs_on_trial[job.id]
+
+    async def send_for(self, holder: WorkerId, lanes: frozenset[str]) -> float:
+        if not lanes:
+            return LOOK_AGAIN_MAX
+        held = await self.store.held_leases(holder)
+        if holder == self.trial_id:
+            self.forget_untried({lease.job_id for lease in held})
+        room = IN_FLIGHT_MAX - len(held)
+        if room <= 0:
+            return LOOK_PERIOD
+        count, next_due_at = await self.send_due(holder, lanes, room)
+        if count > 0:
+            return 0.0
+        return seconds_until(next_due_at, self.clock)
+
+    def forget_untried(self, held: Iterable[JobId]) -> None:
+        self.jobs_on_trial = {id: self.jobs_on_trial[id] for id in held if id in self.jobs_on_trial}
+
+    async def send_due(
+        self, holder: WorkerId, lanes: frozenset[str], room: int
+    ) -> tuple[int, datetime | None]:
+        """Claim and send. A job that cannot be sent is released at once and costs no attempt."""
+        await self.broker.ping()
+        fence = await self.load_fence()
+        request = ClaimRequest(
+            worker=holder,
+            now=self.clock.now(),
+            limit=min(room, self.batch),
+            lanes=lanes,
+            queues=self.queues,
+            lease=self.lease,
+        )
+        async with self.claiming:
+            claimed = await self.store.claim(request)
+        # After a failure the next batch has one job; its size doubles with every success.
+        batch, self.batch = self.batch, 1
+        readable = await self.decrypt_or_postpone(claimed.jobs)
+        unsent = {job.id: job for job in readable}
+        try:
+            for queue, jobs in by_queue(readable).items():
+                await self.broker.publish(work_queue(queue), [envelope(job, fence) for job in jobs])
+                for job in jobs:
+                    del unsent[job.id]
+                    if holder == self.trial_id:
+                        self.jobs_on_trial[job.id] = job
+        finally:
+            for job in unsent.values():
+                await self.record(job, Released())
+        self.batch = min(CLAIM_MAX, batch * 2)
+        return len(claimed.jobs), claimed.next_due_at
+
+    async def decrypt_or_postpone(self, jobs: Sequence[Job]) -> list[Job]:
+        """The decrypted jobs; jobs that cannot be decrypted here are postponed."""
+        readable: list[Job] = []
+        for job in jobs:
+            try:
+                readable.append(self.decrypt(job))
+            except Undecryptable as error:
+                await self.record(job, put_off(error))
+        return readable
+
+
+def by_queue(jobs: Sequence[Job]) -> dict[str, list[Job]]:
+    groups: dict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        groups[job.queue].append(job)
+    return groups
+
+
+def envelope(job: Job, fence: Fence) -> Envelope:
+    """The message for a remote worker; a large payload is to be fetched over HTTP."""
+    call = work_call(job)
+    headers = work_headers(job, fence.seal(job.id, job.token), job.lease_until)
+    body = msgspec.json.encode(call)
+    if len(body) > PAYLOAD_BYTES_SENT_MAX and isinstance(job.target, HandlerTarget):
+        headers[FETCH_HEADER] = f"/api/jobs/{job.id}/start"
+        body = msgspec.json.encode(call | {"params": {"attempt": job.attempt}})
+    return Envelope(body=body, id=f"{job.id}.{job.token}", headers=headers, key=job.group)

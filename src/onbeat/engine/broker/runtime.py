@@ -1,0 +1,297 @@
+"""Runs the parts of a process that send and receive jobs over a broker.
+
+Each part depends on a role: the dispatcher role runs the carrier and the sender of remote jobs, the
+worker role runs job consumers, and the maintenance role runs inbound consumers.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+import msgspec
+from msgspec.structs import replace
+
+from onbeat.engine.broker.dead_letters import DeadLetterPublisher
+from onbeat.engine.broker.dispatcher import BrokerDispatcher
+from onbeat.engine.broker.fallback import TROUBLED_PERIOD, BrokerWatch, Fallback
+from onbeat.engine.broker.fleet import FleetView
+from onbeat.engine.broker.inbound import Answer, InboundConsumer
+from onbeat.engine.broker.job_consumer import AddDeadLetter, JobConsumer, JobConsumers, QueueWatch
+from onbeat.engine.broker.remote import Decrypt, LoadFence, RemoteSender, RemoteTasks
+from onbeat.engine.dispatcher import Dispatcher
+from onbeat.engine.heartbeat import Heartbeat, HeartbeatThread
+from onbeat.engine.lease_guard import LeaseGuard
+from onbeat.engine.loop import Rest, Step, Wakeup
+from onbeat.engine.worker import JobRunner
+from onbeat.model.errors import Unavailable
+from onbeat.model.ids import WorkerId
+from onbeat.model.job import Job
+from onbeat.model.outcome import Outcome
+from onbeat.model.role import Role
+from onbeat.model.worker import WorkerRecord, carrier_id
+from onbeat.ports.clock import Clock
+from onbeat.ports.randomness import Randomness
+from onbeat.ports.sidecar import Sidecar
+from onbeat.ports.store import Store
+from onbeat.ports.target import Lanes
+from onbeat.ports.telemetry import Telemetry
+from onbeat.ports.transport import Broker
+from onbeat.wire.broker_messages import RESULTS, SUBMIT
+
+Keep = Callable[[str, Step, Wakeup], asyncio.Task[None]]
+
+
+class BrokerSetup(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker, and how its messages are handled.
+
+    `remote` names the tasks that run on remote workers; their leases last `remote_lease`.
+    """
+
+    broker: Broker
+    remote: RemoteTasks
+    remote_lease: timedelta
+    submit: Answer
+    results: Answer
+    fence: LoadFence
+    decrypt: Decrypt
+    add_dead_letter: AddDeadLetter
+    dead_letters: DeadLetterPublisher
+
+
+class BrokerDependencies(msgspec.Struct, frozen=True, kw_only=True):
+    """Dependencies that the parts share with their process."""
+
+    store: Store
+    clock: Clock
+    randomness: Randomness
+    telemetry: Telemetry
+    lanes: Lanes
+    identity: WorkerRecord
+    roles: frozenset[Role]
+    queues: tuple[str, ...] | None
+    heartbeat_period: float
+    lease_seconds: float
+    sidecar: Sidecar
+    start_loop: Keep
+
+
+class BrokerRuntime:
+    """Call `start`, later `stop_claiming` and `stop`, each in the same event loop."""
+
+    def __init__(
+        self,
+        setup: BrokerSetup,
+        around: BrokerDependencies,
+        worker: JobRunner,
+        dispatcher: Dispatcher,
+    ) -> None:
+        self.setup = setup
+        self.dependencies = around
+        self.worker = worker
+        self.dispatcher = dispatcher
+        fleet = FleetView(around.store, around.clock)
+        id = around.identity.id
+        self.broker_watch = BrokerWatch(setup.broker, around.clock, around.telemetry)
+        self.guard = LeaseGuard(around.clock, around.lease_seconds)
+        self.dispatcher_loop = BrokerDispatcher(
+            around.store,
+            self.broker_watch,
+            around.clock,
+            fleet,
+            carrier_id(id),
+            around.queues,
+            self.guard,
+        )
+        self.fallback = Fallback(around.store, around.clock, self.broker_watch, worker, dispatcher)
+        self.remote_sender = RemoteSender(
+            around.store,
+            setup.broker,
+            around.clock,
+            fleet,
+            id,
+            around.queues,
+            setup.remote,
+            setup.remote_lease,
+            self.record,
+            setup.fence,
+            setup.decrypt,
+        )
+        self.job_consumers = JobConsumers(
+            QueueWatch(around.store, around.queues),
+            self.job_consumer,
+            lambda one: self.start_loop("receiver", self.while_available(one.step)),
+        )
+        self.inbound_consumers = (
+            InboundConsumer(setup.broker, SUBMIT, setup.submit, setup.add_dead_letter),
+            InboundConsumer(setup.broker, RESULTS, setup.results, setup.add_dead_letter),
+        )
+        self.claiming: list[asyncio.Task[None]] = []
+        self.inbound_tasks: list[asyncio.Task[None]] = []
+        self.heartbeat: HeartbeatThread | None = None
+        self.wakeups: list[Wakeup] = []
+        self.due_wakeups: list[Wakeup] = []
+
+    async def start(self) -> None:
+        await self.setup.broker.open()
+        self.broker_watch.on_change = self.on_broker_change
+        roles = self.dependencies.roles
+        if Role.DISPATCHER in roles:
+            await self.start_dispatching()
+        if Role.WORKER in roles:
+            self.start_working()
+        if Role.MAINTENANCE in roles:
+            self.inbound_tasks += [
+                self.start_loop(
+                    f"intake {inbound_consumer.queue}", self.while_available(inbound_consumer.step)
+                )
+                for inbound_consumer in self.inbound_consumers
+            ]
+        if roles & {Role.DISPATCHER, Role.WORKER, Role.MAINTENANCE}:
+            self.inbound_tasks.append(
+                self.dependencies.start_loop("broker", self.broker_watch.step, Wakeup())
+            )
+        self.inbound_tasks.append(self.start_loop("dead letters", self.setup.dead_letters.step))
+
+    def start_loop(self, name: str, step: Step) -> asyncio.Task[None]:
+        """A loop that also runs at once when the broker becomes usable or unusable."""
+        return self.dependencies.start_loop(name, step, self.wakeup())
+
+    def wakeup(self) -> Wakeup:
+        alarm = Wakeup()
+        self.wakeups.append(alarm)
+        return alarm
+
+    def while_available(self, step: Step) -> Step:
+        """The step, which rests while the broker is unavailable."""
+
+        async def step_or_rest() -> float:
+            return Rest(TROUBLED_PERIOD) if self.broker_watch.is_away else await step()
+
+        return step_or_rest
+
+    def on_broker_change(self) -> None:
+        """Update the carrier's row and wake all loops after a change of `BrokerWatch.is_usable`."""
+        if self.heartbeat is not None:
+            self.heartbeat.beat_now()
+        self.fallback.reassess_soon()
+        for wakeup in self.wakeups:
+            wakeup.wake()
+
+    async def start_dispatching(self) -> None:
+        """Register before the first claim: a lease whose carrier has no row counts as abandoned."""
+        store = self.dependencies.store
+        heartbeat = Heartbeat(
+            store, store, self.dependencies.clock, self.row, self.dispatcher_loop, self.guard
+        )
+        await heartbeat.renew_leases()
+        self.guard.on_regained = self.on_jobs_due
+        self.heartbeat = HeartbeatThread(
+            heartbeat,
+            self.dependencies.heartbeat_period,
+            self.dependencies.telemetry,
+            self.dependencies.sidecar,
+        )
+        self.heartbeat.start()
+        carry, send = self.due_wakeups = [self.wakeup(), self.wakeup()]
+        self.claiming += [
+            self.dependencies.start_loop("carrier", self.dispatch, carry),
+            self.dependencies.start_loop(
+                "remote sender", self.while_available(self.remote_sender.step), send
+            ),
+        ]
+
+    async def dispatch(self) -> float:
+        if self.broker_watch.is_usable:
+            return await self.dispatcher_loop.step()
+        await self.dispatcher_loop.hand_over_all(self.dependencies.randomness.fraction())
+        return TROUBLED_PERIOD
+
+    def start_working(self) -> None:
+        self.worker.on_slot_free = self.on_slot_free
+        self.fallback_alarm = self.wakeup()
+        self.claiming += [
+            self.start_loop("receivers", self.job_consumers.step),
+            self.dependencies.start_loop("fallback", self.fallback.step, self.fallback_alarm),
+        ]
+
+    def on_slot_free(self) -> None:
+        self.job_consumers.wake()
+        if self.fallback.is_needed:
+            self.fallback_alarm.wake()
+
+    def row(self) -> WorkerRecord:
+        """The carrier's row: it runs nothing itself.
+
+        While the carrier cannot announce, its row names no queues; workers read that.
+        """
+        queues = None if self.broker_watch.is_usable else ()
+        return replace(
+            self.dependencies.identity,
+            id=self.dispatcher_loop.id,
+            concurrency=0,
+            lanes=(),
+            queues=queues,
+            lease_seconds=self.dependencies.lease_seconds,
+        )
+
+    def job_consumer(self, queue: str) -> JobConsumer:
+        around = self.dependencies
+        return JobConsumer(
+            around.store,
+            self.setup.broker,
+            around.clock,
+            self.worker,
+            around.identity.id,
+            around.lanes,
+            queue,
+            self.setup.add_dead_letter,
+        )
+
+    async def record(self, job: Job, outcome: Outcome) -> None:
+        await self.worker.record(job, outcome, timedelta())
+
+    def on_jobs_due(self) -> None:
+        """Wake the loops that claim. Thread-safe."""
+        for wakeup in self.due_wakeups:
+            wakeup.wake_threadsafe()
+        if self.fallback.is_needed:
+            self.fallback_alarm.wake_threadsafe()
+
+    async def stop_claiming(self) -> None:
+        """Stop claiming and starting jobs; release the jobs that no worker has started."""
+        # An interrupted claim could leave leases that this process does not know of.
+        async with self.dispatcher.claiming, self.remote_sender.claiming:
+            await cancel_all(self.claiming)
+        await self.job_consumers.stop()
+        if self.heartbeat is not None:
+            await self.hand_back_all()
+            await self.heartbeat.stop()
+
+    async def hand_back_all(self) -> None:
+        """Release all unstarted jobs. If the store is unavailable, a rescuer does so later."""
+        try:
+            await self.dispatcher_loop.hand_back(self.dependencies.randomness.fraction())
+        except Unavailable as error:
+            self.dependencies.telemetry.loop_failed("drain", error)
+
+    async def stop(self) -> None:
+        """End everything else, and close the broker."""
+        await cancel_all(self.claiming + self.inbound_tasks)
+        await self.job_consumers.stop()
+        await asyncio.gather(*(intake.close() for intake in self.inbound_consumers))
+        if self.heartbeat is not None:
+            await self.heartbeat.stop()
+        await self.broker_watch.stop()
+        await self.setup.broker.close()
+
+    @property
+    def holder_id(self) -> WorkerId | None:
+        """The carrier's id, if this process has a carrier."""
+        return None if self.heartbeat is None else self.dispatcher_loop.id
+
+
+async def cancel_all(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancel the tasks and wait for their end."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,73 @@
+"""Decides from the heartbeats whether this process may act on its leases."""
+
+import asyncio
+from collections.abc import Callable
+from math import inf
+
+from onbeat.ports.clock import Clock
+from onbeat.rules.liveness import Pulse, after_accepted, after_refused, may_claim, sure_until
+
+
+class LeaseGuard:
+    """The renewer updates it from its thread; claims and starts of attempts check it.
+
+    Everything is allowed before `begin`: a program that calls the steps itself sends heartbeats as
+    it likes.
+
+    Each attempt compares the time with `held_until`: the leases are certainly held until then.
+    """
+
+    def __init__(self, clock: Clock, lease_seconds: float) -> None:
+        self.clock = clock
+        self.pulse = Pulse(lease_seconds)
+        self.held_until = inf
+        self.is_begun = False
+        self.was_refused = False
+        self.waiting: list[tuple[float, asyncio.Future[None]]] = []
+        self.beat_now: Callable[[], None] = lambda: None
+        self.on_regained: Callable[[], None] = lambda: None
+
+    def begin(self, beat_now: Callable[[], None]) -> None:
+        """Start to check heartbeats; `beat_now` sends one at once."""
+        self.beat_now = beat_now
+        self.is_begun = True
+        self.held_until = sure_until(self.pulse)
+
+    def on_accepted(self, sent_at: float) -> None:
+        """Note that the store accepted the heartbeat sent at `sent_at`."""
+        self.pulse = after_accepted(self.pulse, sent_at)
+        if self.is_begun:
+            self.held_until = sure_until(self.pulse)
+
+    def on_refused(self) -> None:
+        self.pulse = after_refused(self.pulse)
+
+    def may_claim(self) -> bool:
+        """Thread-safe. `on_regained` is called in the worker's loop once this is true again."""
+        if not self.is_begun or may_claim(self.pulse, self.clock.monotonic()):
+            return True
+        self.was_refused = True
+        return False
+
+    def holds(self) -> bool:
+        """Whether this process certainly holds its leases. Thread-safe."""
+        return self.clock.monotonic() <= self.held_until
+
+    async def confirm(self) -> None:
+        """Wait until the leases are held for certain and the store's answer has been applied."""
+        while not self.holds():
+            answered = asyncio.get_running_loop().create_future()
+            self.waiting.append((self.clock.monotonic(), answered))
+            self.beat_now()
+            await answered
+
+    def on_applied(self, sent_at: float) -> None:
+        """Note, in the worker's loop, that the answer to a heartbeat has been applied."""
+        waiting = self.waiting
+        self.waiting = [one for one in waiting if one[0] > sent_at and not one[1].done()]
+        for requested_at, answered in waiting:
+            if requested_at <= sent_at and not answered.done():
+                answered.set_result(None)
+        if self.was_refused and self.may_claim():
+            self.was_refused = False
+            self.on_regained()

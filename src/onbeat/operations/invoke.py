@@ -1,0 +1,128 @@
+"""Invokes operations, in this process or from a request over the network."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from onbeat.model.errors import Invalid, Malformed, TooLarge
+from onbeat.operations.audit import run_audited
+from onbeat.operations.context import OperationContext
+from onbeat.operations.idempotency import Repeatable, answer_once
+from onbeat.operations.table import Operation
+from onbeat.rules.access import check_scope
+from onbeat.wire.decode import convert, decode, decode_typed, field_error, guard_values
+
+Request = TypeVar("Request", bound=msgspec.Struct)
+Answer = TypeVar("Answer")
+
+
+async def call(
+    context: OperationContext, operation: Operation[Request, Answer], request: Request
+) -> Answer:
+    """The answer of `operation` to `request`; raises an `OnbeatError`."""
+    check_scope(context.principal, operation.scope)
+    if not operation.is_audited:
+        return await operation.function(context, request)
+    return await run_audited(
+        context, operation.name, request, lambda: operation.function(context, request)
+    )
+
+
+async def call_once(
+    context: OperationContext,
+    operation: Operation[Request, Answer],
+    request: Request,
+    key: str | None,
+) -> tuple[Answer, bool]:
+    """The same, once for each key; the flag says whether it is an earlier answer.
+
+    Operations that do not take a key may be repeated without one.
+    """
+    if key is None or not operation.takes_key:
+        return await call(context, operation, request), False
+    check_scope(context.principal, operation.scope)
+
+    async def run(operator: OperationContext) -> Answer:
+        return await call(operator, operation, request)
+
+    async def read(answer: bytes) -> Answer:
+        if operation.again is not None:
+            return await operation.again(context, request)
+        return msgspec.json.decode(answer, type=operation.answer)
+
+    body = msgspec.json.encode(request)
+    return await answer_once(context, key, Repeatable(operation.name, body, run, read))
+
+
+def request_from(
+    operation: Operation[Request, Answer], named: Mapping[str, str], body: bytes | None
+) -> Request:
+    """Build a request from named texts (of a path and a query) and a JSON body."""
+    values: dict[str, object] = dict(named)
+    if operation.body is not None:
+        if body is not None:
+            values[operation.body] = decode(
+                body_type(operation), body, bytes_max=operation.body_bytes_max
+            )
+        elif operation.body_required:
+            raise Malformed("The request needs a JSON body")
+    return convert(operation.request, values)
+
+
+def request_by_params(operation: Operation[Request, Answer], params: msgspec.Raw | None) -> Request:
+    """Build a request from the params of a JSON-RPC call, which are valid JSON.
+
+    By name they are the fields of path, query and body in one object; by position, which only
+    operations without a body allow, those of path and query in the order of the request.
+    """
+    given = bytes(params or b"{}")
+    if len(given) > operation.body_bytes_max:
+        raise TooLarge(
+            f"params may have at most {operation.body_bytes_max} bytes; they have {len(given)}",
+            "params",
+        )
+    guard_values(given)
+    rest = by_name(operation, given)
+    named = {name: rest.pop(name) for name in named_fields(operation) if name in rest}
+    values: dict[str, object] = {name: msgspec.json.decode(value) for name, value in named.items()}
+    if operation.body is not None and (rest or operation.body_required):
+        values[operation.body] = decode_typed(body_type(operation), msgspec.json.encode(rest))
+    elif rest:
+        raise field_error(next(iter(rest)), "")
+    return convert(operation.request, values)
+
+
+def by_name(operation: Operation[Any, Any], given: bytes) -> dict[str, msgspec.Raw]:
+    if given.startswith(b"{"):
+        return msgspec.json.decode(given, type=dict[str, msgspec.Raw])
+    values = msgspec.json.decode(given, type=list[msgspec.Raw])
+    names = named_fields(operation)
+    if operation.body is not None and values:
+        raise Malformed(f"params of {operation.name} go by name, in an object", "params")
+    if len(values) > len(names):
+        raise Invalid(f"params of {operation.name} are {len(names)} at most", "params")
+    return dict(zip(names, values, strict=False))
+
+
+def named_fields(operation: Operation[Any, Any]) -> tuple[str, ...]:
+    """Fields of the request that come from path and query, in order."""
+    return tuple(
+        field.encode_name
+        for field in msgspec.structs.fields(operation.request)
+        if field.name != operation.body
+    )
+
+
+def body_type(operation: Operation[Any, Any]) -> type[msgspec.Struct]:
+    """The type of the request field that the body fills."""
+    fields = msgspec.structs.fields(operation.request)
+    return cast(
+        "type[msgspec.Struct]",
+        next(field.type for field in fields if field.name == operation.body),
+    )
+
+
+def success_status(operation: Operation[Any, Any], answer: object) -> int:
+    """201 only where something was created."""
+    return 200 if getattr(answer, "created", True) is False else operation.status

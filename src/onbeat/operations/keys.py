@@ -1,0 +1,59 @@
+"""The operations of the API keys in the store."""
+
+import secrets
+from datetime import datetime, timedelta
+
+from onbeat.model.access import ApiKey
+from onbeat.model.errors import NotFound
+from onbeat.model.limits import SPAN_MAX
+from onbeat.operations.context import OperationContext
+from onbeat.rules.access import SECRET_BYTES, digest_of, new_key, read_key_name, read_scopes
+from onbeat.wire.access import (
+    CreatedKey,
+    CreateKey,
+    KeyByName,
+    KeyDraft,
+    KeysAnswer,
+    key_answer,
+)
+from onbeat.wire.requests import Message, NoParams
+from onbeat.wire.values import read_queue_name, read_span
+
+ABSENT = "Key not found"
+REVOKED = Message("Key revoked.")
+SPAN_MIN = timedelta(seconds=1)
+
+
+async def create(context: OperationContext, request: CreateKey) -> CreatedKey:
+    """The only answer that contains the key. Raises `Conflict` where the name is taken."""
+    draft, now = request.key, context.clock.now()
+    # Not from the randomness port: a key must be unpredictable.
+    text = new_key(secrets.token_bytes(SECRET_BYTES))
+    key = ApiKey(
+        name=read_key_name(draft.name),
+        digest=digest_of(text),
+        scopes=read_scopes(draft.scopes),
+        queues=tuple(read_queue_name(queue, "queues") for queue in draft.queues or ()) or None,
+        created_at=now,
+        expires_at=expires_at(draft, now),
+    )
+    await context.store.add_key(key)
+    return CreatedKey(name=key.name, key=text, expires_at=key.expires_at)
+
+
+def expires_at(draft: KeyDraft, now: datetime) -> datetime | None:
+    if not draft.expires:
+        return None
+    return now + read_span(draft.expires, "expires", least=SPAN_MIN, most=SPAN_MAX)
+
+
+async def list_keys(context: OperationContext, _request: NoParams) -> KeysAnswer:
+    """All keys by name."""
+    return KeysAnswer(tuple(map(key_answer, await context.store.keys())))
+
+
+async def revoke(context: OperationContext, request: KeyByName) -> Message:
+    """Delete the key; every process rejects it within seconds."""
+    if not await context.store.remove_key(request.name):
+        raise NotFound(ABSENT)
+    return REVOKED

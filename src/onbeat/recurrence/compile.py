@@ -1,0 +1,204 @@
+"""Compiles a stored recurrence (spec) to an engine that computes instants."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import lru_cache
+
+import msgspec
+
+from onbeat.model.errors import BadRecurrence
+from onbeat.recurrence.budget import COMPILE_STEPS_MAX, FIRST_STEPS_MAX, Budget
+from onbeat.recurrence.business import on_business_days
+from onbeat.recurrence.cron import cron_core
+from onbeat.recurrence.cron_text import CronParts, read_cron
+from onbeat.recurrence.durations import read_duration
+from onbeat.recurrence.instants import read_instant, to_us, write_us
+from onbeat.recurrence.interval import Interval
+from onbeat.recurrence.rrule import block_core, block_zone, start_anchored, start_at
+from onbeat.recurrence.rrule_text import Block, RuleParts, read_block
+from onbeat.recurrence.sets import Core, Dates, Excluding, Union
+from onbeat.recurrence.spec import RecurrenceSpec
+from onbeat.recurrence.zoned_rule import SECOND, DstRule
+from onbeat.recurrence.zones import zone_named
+
+BEFORE_ALL = -(1 << 60)
+"""Microseconds; before every instant that `datetime` can express."""
+
+SHORT_CHARS_MAX = 2_000
+"""Up to this many characters, thousands of compiled rules are cached; of longer ones a hundred."""
+
+MEMBERS_MAX = 100
+"""Recurrences in one union: each one is queried at every step."""
+
+
+def needs_anchor(spec: RecurrenceSpec) -> bool:
+    """Whether the rule depends on when it begins, and has no start."""
+    if spec.anchor is not None:
+        return False
+    match spec.kind:
+        case "every":
+            return True
+        case "rrule":
+            block = parse_block(spec.text)
+            return block.start is None and bool(block.rules)
+        case "union" | "excluding" | "on":
+            return any(needs_anchor(member) for member in spec.members)
+        case _:
+            return False
+
+
+def depends_on_zone(spec: RecurrenceSpec) -> bool:
+    """Whether the rule's instants depend on the data of a time zone other than UTC."""
+    if any(depends_on_zone(member) for member in spec.members):
+        return True
+    zone = spec.tz
+    if spec.kind == "rrule":
+        zone = block_zone(parse_block(spec.text), spec.tz)
+    return zone not in {None, "UTC", "Etc/UTC"}
+
+
+def anchor(spec: RecurrenceSpec, at: datetime, budget: Budget | None = None) -> RecurrenceSpec:
+    """The spec with a reference point, if it needs one: `at`, truncated to the second.
+
+    The first occurrence is the first match after it, and COUNT counts from there. Raises
+    BadRecurrence if the rule, starting there, can never fire.
+    """
+    anchored = anchored_spec(spec, to_us(at))
+    if anchored != spec:
+        core_of(anchored, budget)
+    return anchored
+
+
+def anchored_spec(spec: RecurrenceSpec, instant: int) -> RecurrenceSpec:
+    if not needs_anchor(spec):
+        return spec
+    if spec.members:
+        members = tuple(anchored_spec(member, instant) for member in spec.members)
+        return msgspec.structs.replace(spec, members=members)
+    text = write_us(instant // SECOND * SECOND)
+    return msgspec.structs.replace(spec, anchor=text, anchored=True)
+
+
+def core_of(spec: RecurrenceSpec, budget: Budget | None = None) -> Core:
+    """The engine of a spec that needs no anchor. Raises BadRecurrence."""
+    return build_core(spec, Budget(COMPILE_STEPS_MAX, budget))
+
+
+def build_core(spec: RecurrenceSpec, budget: Budget) -> Core:
+    core = KINDS[spec.kind](spec, budget)
+    if spec.kind in {"rrule", "cron", "excluding", "on"} and first_of(core, budget) is None:
+        raise BadRecurrence(
+            "this can never fire: no date in the years 1 to 9999 fits all of it", spec.text
+        )
+    return core
+
+
+def first_of(core: Core, budget: Budget) -> int | None:
+    return core.after_us(BEFORE_ALL, Budget(FIRST_STEPS_MAX, budget))
+
+
+def rrule_core(spec: RecurrenceSpec, budget: Budget) -> Core:
+    block = parse_block(spec.text)
+    dst = DstRule(spec.dst_gap, spec.dst_fold)
+    zone = zone_named(block_zone(block, spec.tz))
+    if block.start is not None:
+        start = start_at(block.start, zone, dst)
+    else:
+        instant = to_us(read_instant(spec.anchor)) // SECOND if spec.anchor else 0
+        start = start_anchored(instant, zone, dst, counts=not spec.anchored)
+    return block_core(block, start, budget)
+
+
+def cron_core_of(spec: RecurrenceSpec, _budget: Budget) -> Core:
+    parts = parse_cron(spec.text, spec.key)
+    return cron_core(parts, zone_named(spec.tz), spec.dst_gap, spec.dst_fold)
+
+
+def every_core(spec: RecurrenceSpec, budget: Budget) -> Core:
+    span = read_duration(spec.text)
+    assert spec.anchor is not None
+    start = to_us(read_instant(spec.anchor))
+    if not span.months:
+        return Interval(start, span.microseconds, int(spec.anchored))
+    # A month later is the same day, or the last day of a shorter month.
+    day = (read_instant(spec.anchor)).day
+    parts = RuleParts("MONTHLY", span.months, by_month_day=(day,), skip="BACKWARD")
+    whole, fraction = divmod(start, SECOND)
+    begin = start_anchored(whole, zone_named(spec.tz), DstRule(), counts=not spec.anchored)
+    core = block_core(Block(rules=(parts,)), begin, budget)
+    return Shifted(core, fraction) if fraction else core
+
+
+class Shifted:
+    """The occurrences of another recurrence, a fraction of a second later."""
+
+    __slots__ = ("by", "core")
+
+    def __init__(self, core: Core, by: int) -> None:
+        self.core = core
+        self.by = by
+
+    def after_us(self, instant: int, budget: Budget | None = None, /) -> int | None:
+        candidate = self.core.after_us(instant - self.by, budget)
+        return None if candidate is None else candidate + self.by
+
+    def before_us(self, instant: int, budget: Budget | None = None, /) -> int | None:
+        candidate = self.core.before_us(instant - self.by, budget)
+        return None if candidate is None else candidate + self.by
+
+
+def once_core(spec: RecurrenceSpec, _budget: Budget) -> Core:
+    return Dates([to_us(read_instant(spec.text))])
+
+
+def union_core(spec: RecurrenceSpec, budget: Budget) -> Core:
+    return Union([build_core(member, budget) for member in spec.members])
+
+
+def excluding_core(spec: RecurrenceSpec, budget: Budget) -> Core:
+    base, excluded = spec.members
+    return Excluding(build_core(base, budget), build_core(excluded, budget))
+
+
+def on_core(spec: RecurrenceSpec, budget: Budget) -> Core:
+    assert spec.calendar is not None
+    base = build_core(spec.members[0], budget)
+    return on_business_days(base, spec.calendar, spec.roll, zone_named(spec.tz))
+
+
+def function_core(spec: RecurrenceSpec, _budget: Budget) -> Core:
+    raise BadRecurrence(
+        f"the function {spec.text} lives in the program that made it, not in the store", spec.text
+    )
+
+
+KINDS: dict[str, Callable[[RecurrenceSpec, Budget], Core]] = {
+    "rrule": rrule_core,
+    "cron": cron_core_of,
+    "every": every_core,
+    "once": once_core,
+    "union": union_core,
+    "excluding": excluding_core,
+    "on": on_core,
+    "function": function_core,
+}
+
+
+def parse_block(text: str) -> Block:
+    """Cached if the text is short: long texts are rare, and caching many would take much memory."""
+    return block_of_few(text) if len(text) > SHORT_CHARS_MAX else block_of_many(text)
+
+
+@lru_cache(maxsize=10_000)
+def block_of_many(text: str) -> Block:
+    return read_block(text)
+
+
+@lru_cache(maxsize=100)
+def block_of_few(text: str) -> Block:
+    return read_block(text)
+
+
+@lru_cache(maxsize=1_000)
+def parse_cron(text: str, key: str) -> CronParts:
+    return read_cron(text, key).parts

@@ -1,0 +1,87 @@
+"""Parses rules from outside: the fields of a request, or one text of a command line."""
+
+import re
+
+from onbeat.model.errors import BadRecurrence
+from onbeat.recurrence.budget import Budget
+from onbeat.recurrence.builders import (
+    TimeZone,
+    check_dst,
+    cron_spec,
+    every_spec,
+    once_spec,
+    rrule_spec,
+    zone_name,
+)
+from onbeat.recurrence.recurrence import value_of
+from onbeat.recurrence.spec import RecurrenceSpec
+from onbeat.recurrence.zones import DstFold, DstGap, zone_named
+
+CHARS_A_STEP = 8
+"""Characters that are parsed in the time of one search of a plain rule."""
+
+
+def parse_recurrence(
+    *,
+    rrule: str | None = None,
+    cron: str | None = None,
+    every: str | float | None = None,
+    at: str | None = None,
+    timezone: str | None = None,
+    dst_gap: DstGap = "shift",
+    dst_fold: DstFold = "first",
+    key: str = "",
+    budget: Budget | None = None,
+) -> RecurrenceSpec:
+    """The spec of exactly one of `rrule`, `cron`, `every` and `at`. Raises BadRecurrence."""
+    fields = {"rrule": rrule, "cron": cron, "every": every, "at": at}
+    given = [name for name, value in fields.items() if value is not None]
+    if len(given) != 1:
+        what = " and ".join(given) or "none"
+        raise BadRecurrence(f"give exactly one of rrule, cron, every and at, not {what}")
+    if budget is not None:
+        budget.spend(
+            max(len(text) for text in (rrule, cron, "") if text is not None) // CHARS_A_STEP
+        )
+    check_dst(dst_gap, dst_fold)
+    zone_named(timezone)
+    if rrule is not None:
+        spec = rrule_spec(rrule, timezone, None, dst_gap, dst_fold)
+    elif cron is not None:
+        spec = cron_spec(cron, timezone, key, dst_gap, dst_fold)
+    elif every is not None:
+        spec = every_spec(every)
+    else:
+        spec = once_spec(at or "")
+    value_of(spec, budget)
+    return spec
+
+
+def guess(text: str, tz: TimeZone = None) -> RecurrenceSpec:
+    """The spec of a rule in any supported notation. Raises BadRecurrence.
+
+    An RRULE or iCalendar block, cron, an alias such as `@daily`, a duration (`15m`, `every 15m`),
+    or an RFC 3339 instant.
+    """
+    spec = guess_spec(text.strip(), zone_name(tz))
+    value_of(spec)
+    return spec
+
+
+def guess_spec(text: str, tz: str | None) -> RecurrenceSpec:
+    if re.search(r"FREQ=|^DTSTART|^RRULE|^RDATE", text, re.IGNORECASE):
+        return rrule_spec(text, tz, None, "shift", "first")
+    if match := re.fullmatch(r"@?every\s+(\S.*)", text, re.IGNORECASE):
+        return every_spec(match[1])
+    if re.match(r"\d{4}-\d\d-\d\d", text, re.ASCII):
+        return once_spec(text)
+    if text.startswith("@") or re.match(r"(CRON_)?TZ=", text) or len(text.split()) >= 5:
+        return cron_spec(text, tz, "", "shift", "first")
+    if re.match(r"[\dPp]", text, re.ASCII):
+        return every_spec(text)
+    raise BadRecurrence(
+        "neither an RRULE (FREQ=…), a cron expression (five fields), a span (15m) nor an instant"
+        " (2025-01-31T09:00:00Z)",
+        text[:1000],
+        0,
+    )

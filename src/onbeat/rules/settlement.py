@@ -1,0 +1,184 @@
+"""Settlement: from a job and the outcome of its attempt to the job's next stored form."""
+
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from onbeat.model.attempt import Attempt, OutcomeName
+from onbeat.model.job import Job, JobState
+from onbeat.model.limits import ERROR_CHARS_MAX, REASON_CHARS_MAX, RELEASED_MAX, SPAN_MAX
+from onbeat.model.outcome import (
+    Cancelled,
+    Failed,
+    Lost,
+    Outcome,
+    Released,
+    Snoozed,
+    Succeeded,
+)
+from onbeat.model.worker import is_carried, is_remote
+from onbeat.rules.suspicion import evidence, is_poison, suspicion_after
+
+
+def settle(job: Job, outcome: Outcome, now: datetime, chance: float) -> Job:
+    """The job as it should be stored after `outcome`. Always gives up the lease.
+
+    `chance`, from 0 to below 1, spreads the delay before a retry.
+    """
+    match outcome:
+        case Succeeded(result=result):
+            return finish(job, JobState.SUCCEEDED, now, result=result)
+        case Failed(error=error):
+            return retry_or_fail(job, outcome, error, now, chance)
+        case Snoozed():
+            return snooze(job, outcome, now)
+        case Cancelled(reason=reason):
+            reason = storable_text(reason)[:REASON_CHARS_MAX]
+            return finish(job, JobState.CANCELLED, now, reason=reason)
+        case Released():
+            return release(job, now)
+        case Lost():
+            return rescue(job, outcome, now, chance)
+
+
+def retry_or_fail(job: Job, failed: Failed, error: str, now: datetime, chance: float) -> Job:
+    """Retry after a delay, or fail if a retry cannot help or no attempts are left."""
+    error = storable_text(error)[-ERROR_CHARS_MAX:]
+    failures = job.attempt - job.lost
+    if not failed.retryable:
+        return finish(job, JobState.FAILED, now, reason="not retryable", error=error)
+    if failures >= job.retry.attempts_max:
+        return finish(job, JobState.FAILED, now, reason="attempts used up", error=error)
+    wait = job.retry.delay_after(failures, chance)
+    if failed.retry_after is not None:
+        # Full jitter could undercut the delay that the target requested, so the jitter is added to
+        # it.
+        wait = failed.retry_after + wait
+    return waiting_again(job, now + wait, error=error)
+
+
+def snooze(job: Job, snoozed: Snoozed, now: datetime) -> Job:
+    """Due again after the delay; costs no attempt. The reason is kept until the next run."""
+    bounded = min(max(snoozed.delay, timedelta()), SPAN_MAX)
+    reason = None if snoozed.reason is None else storable_text(snoozed.reason)[:REASON_CHARS_MAX]
+    return waiting_again(job, now + bounded, attempt=job.attempt - 1, reason=reason)
+
+
+def release(job: Job, now: datetime) -> Job:
+    """A shutdown is not a failure: the job is due at once, and no attempt is spent.
+
+    Releases have a limit of their own, so that a job cannot be released forever. A job that was
+    only on its way, or could not be sent, is not counted; if on its way, its `start_by` still
+    applies.
+    """
+    if is_carried(job.worker):
+        return replace(waiting_again(job, now, attempt=job.attempt - 1), start_by=job.start_by)
+    if is_remote(job.worker):
+        return waiting_again(job, now, attempt=job.attempt - 1)
+    if job.released + 1 > RELEASED_MAX:
+        return finish(job, JobState.FAILED, now, reason=f"handed back {RELEASED_MAX} times")
+    return waiting_again(job, now, attempt=job.attempt - 1, released=job.released + 1)
+
+
+def rescue(job: Job, last: Lost, now: datetime, chance: float) -> Job:
+    """The worker died while it ran the job. Losses have their own limit, so poison jobs end too."""
+    lost = job.lost + 1
+    if job.cancel_reason is not None:
+        return finish(job, JobState.CANCELLED, now, reason=job.cancel_reason, lost=lost)
+    suspicion = suspicion_after(job, last)
+    if is_poison(job, lost, suspicion, last.returned):
+        reason = storable_text(evidence(lost, suspicion, last))[:REASON_CHARS_MAX]
+        return finish(job, JobState.FAILED, now, reason=reason, error=last.reason, lost=lost)
+    # The first loss is most likely the machine's fault, so the job is due at once. Losses that
+    # other jobs may explain do not increase the delay.
+    wait = timedelta() if lost == 1 else job.retry.delay_after(max(1, suspicion.alone), chance)
+    again = waiting_again(job, now + wait, error=last.reason, lost=lost)
+    return replace(again, suspicion=suspicion)
+
+
+def waiting_again(
+    job: Job,
+    due_at: datetime,
+    *,
+    reason: str | None = None,
+    attempt: int | None = None,
+    error: str | None = None,
+    lost: int | None = None,
+    released: int | None = None,
+) -> Job:
+    return replace(
+        job,
+        state=JobState.WAITING,
+        due_at=due_at,
+        reason=reason,
+        start_by=None,
+        worker=None,
+        lease_until=None,
+        progress=None,
+        attempt=job.attempt if attempt is None else attempt,
+        error=job.error if error is None else error,
+        lost=job.lost if lost is None else lost,
+        released=job.released if released is None else released,
+    )
+
+
+def finish(
+    job: Job,
+    state: JobState,
+    now: datetime,
+    *,
+    reason: str | None = None,
+    error: str | None = None,
+    result: object = None,
+    lost: int | None = None,
+) -> Job:
+    return replace(
+        job,
+        state=state,
+        finished_at=now,
+        start_by=None,
+        lease_until=None,
+        cursor=None,
+        suspicion=None,
+        reason=reason,
+        error=error,
+        result=result,
+        lost=job.lost if lost is None else lost,
+    )
+
+
+def attempt_of(job: Job, outcome: Outcome, now: datetime) -> Attempt:
+    """The record of the attempt that ended with `outcome`; `job` is its form while it ran."""
+    assert job.started_at is not None, "a claimed job has started"
+    name, error = outcome_name(outcome)
+    return Attempt(
+        job_id=job.id,
+        token=job.token,
+        number=job.attempt,
+        worker=job.worker,
+        started_at=job.started_at,
+        finished_at=now,
+        outcome=name,
+        error=None if error is None else storable_text(error)[-ERROR_CHARS_MAX:],
+    )
+
+
+def storable_text(text: str) -> str:
+    """The text without lone surrogates, which file names may contain and no store accepts."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def outcome_name(outcome: Outcome) -> tuple[OutcomeName, str | None]:
+    match outcome:
+        case Succeeded():
+            return OutcomeName.SUCCEEDED, None
+        case Failed(error=error):
+            return OutcomeName.FAILED, error
+        case Snoozed(reason=reason):
+            return OutcomeName.SNOOZED, reason
+        case Cancelled(reason=reason):
+            return OutcomeName.CANCELLED, reason
+        case Lost(reason=reason):
+            return OutcomeName.LOST, reason
+        case Released():
+            return OutcomeName.RELEASED, None

@@ -1,0 +1,309 @@
+"""Parsers of settings, from a file, a variable or a flag.
+
+Each parser returns the value or raises `ValueError` with a text that continues "must be".
+"""
+
+import difflib
+import ipaddress
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final, TypeVar, cast
+
+from onbeat.model.errors import Invalid
+from onbeat.rules.access import clear_key, read_configured_keys, split_keys
+from onbeat.rules.encryption import read_keys
+from onbeat.wire.values import read_queue_name, read_task, span_seconds, span_text
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+NOTHING_RENAMED: Final[Mapping[str, str]] = {}
+TRUE: Final = frozenset({"true", "yes", "on", "1"})
+FALSE: Final = frozenset({"false", "no", "off", "0"})
+KEYS: Final = "a list of texts (in YAML in quotes): KEY or NAME:SCOPE[+SCOPE][:QUEUE,QUEUE]=KEY"
+KEY_DEFAULTS: Final = (("scopes", "admin"), ("queues", ""))
+DESTINATIONS: Final = "stdout or file:PATH, or both"
+HOST: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?\.?", re.IGNORECASE)
+
+
+def whole(least: int, most: int) -> Callable[[object], int]:
+    """A whole number between the two, both included."""
+
+    def read(value: object) -> int:
+        text = str(value).strip()
+        fits = not isinstance(value, bool | float) and re.fullmatch(r"[+-]?\d{1,18}", text)
+        if not fits or not least <= int(text) <= most:
+            raise ValueError(f"a whole number from {least} to {most}")
+        return int(text)
+
+    return read
+
+
+def whole_or(word: str, least: int, most: int) -> Callable[[object], int | None]:
+    """A whole number, or the word for no value."""
+    read_whole = whole(least, most)
+
+    def read(value: object) -> int | None:
+        if value == word:
+            return None
+        try:
+            return read_whole(value)
+        except ValueError as error:
+            raise ValueError(f"{error}, or {word}") from None
+
+    return read
+
+
+def truth(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).strip().lower()
+    if text not in TRUE | FALSE:
+        raise ValueError("true or false")
+    return text in TRUE
+
+
+def truth_or_auto(value: object) -> bool | None:
+    """True, False, or None for `auto`."""
+    if str(value).strip().lower() == "auto":
+        return None
+    try:
+        return truth(value)
+    except ValueError:
+        raise ValueError("auto, true or false") from None
+
+
+def span(least: timedelta, most: timedelta) -> Callable[[object], timedelta]:
+    """A span between the two, both included."""
+
+    def read(value: object) -> timedelta:
+        seconds = seconds_of(value)
+        if seconds is None:
+            raise ValueError('a span of time like "90s", "5m", "1h30m", "PT5M" or 90 (seconds)')
+        # Compare first: a timedelta cannot hold every number.
+        if not least.total_seconds() <= seconds <= most.total_seconds():
+            raise ValueError(f"from {span_text(least)} to {span_text(most)}")
+        return timedelta(seconds=seconds)
+
+    return read
+
+
+def seconds_of(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    return span_seconds(value)
+
+
+def one_of(choices: type[Choice]) -> Callable[[object], Choice]:
+    """A member of the enumeration, by its value in any case."""
+
+    def read(value: object) -> Choice:
+        text = str(value).strip().lower()
+        names = [choice.value for choice in choices]
+        if text not in names:
+            raise ValueError(f"one of {', '.join(names)}{did_you_mean(text, names)}")
+        return choices(text)
+
+    return read
+
+
+def some_of(
+    choices: type[Choice], renamed: Mapping[str, str] = NOTHING_RENAMED
+) -> Callable[[object], tuple[Choice, ...]]:
+    """One or more members of the enumeration, in its order; `all` is every one.
+
+    `renamed` maps names of the previous version to new ones.
+    """
+    read_one = one_of(choices)
+
+    def current(text: str) -> str:
+        if text not in renamed:
+            return text
+        message = f"{text!r} is called {renamed[text]!r} now; the next version drops the old name"
+        warnings.warn(message, FutureWarning, stacklevel=2)
+        return renamed[text]
+
+    def read(value: object) -> tuple[Choice, ...]:
+        texts = words(value)
+        if texts == ("all",):
+            return tuple(choices)
+        if not texts:
+            raise ValueError(f"all, or some of {', '.join(choices)}")
+        chosen = {read_one(current(text)) for text in texts}
+        return tuple(choice for choice in choices if choice in chosen)
+
+    return read
+
+
+def items_of(value: object) -> Sequence[object]:
+    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value,)
+
+
+def words(value: object) -> tuple[str, ...]:
+    """A list, or comma-separated text."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    items = items_of(value)
+    if any(isinstance(item, dict | list | None) for item in items):
+        raise ValueError("a list of texts")
+    return tuple(str(item).strip() for item in items)
+
+
+def task_names(value: object) -> tuple[str, ...]:
+    """A list of task names, possibly empty."""
+    return check_names("a list of names of tasks", words(value), read_task)
+
+
+def queue_names_or_all(value: object) -> tuple[str, ...] | None:
+    """A list of queue names, or None for `all`."""
+    result = words_or_all(value)
+    return (
+        None
+        if result is None
+        else check_names("a list of names of queues", result, read_queue_name)
+    )
+
+
+def check_names(
+    what: str, names: tuple[str, ...], read: Callable[[str, str], str]
+) -> tuple[str, ...]:
+    try:
+        return tuple(read(name, "a name") for name in names)
+    except Invalid as error:
+        raise ValueError(f"{what}: {error}") from None
+
+
+def words_or_all(value: object) -> tuple[str, ...] | None:
+    """A list of names, or None for `all`."""
+    result = words(value)
+    if not result:
+        raise ValueError("all, or at least one name")
+    return None if result == ("all",) else result
+
+
+def text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("a text that is not empty")
+    return value.strip()
+
+
+def host_name(value: object) -> str:
+    """A name or address to listen on."""
+    if not isinstance(value, str) or not is_host(value.strip().strip("[]")):
+        raise ValueError('a host name or address like "127.0.0.1", without scheme and port')
+    return value.strip().strip("[]")
+
+
+def host_names(value: object) -> tuple[str, ...]:
+    """Names as in a Host header, without a port."""
+    result = words(value)
+    for item in result:
+        if not is_host(item):
+            raise ValueError(
+                'a list of host names like "onbeat.internal", without scheme and port;'
+                f" {item!r} is none"
+            )
+    return result
+
+
+def is_host(name: str) -> bool:
+    return is_address(name) or HOST.fullmatch(name) is not None
+
+
+def is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def api_keys(value: object) -> tuple[str, ...]:
+    """API keys with their options, each in the form of `read_configured_key`."""
+    # YAML reads 0123 as a number, 83, which would then be the accepted key.
+    items = [key_text(item) for item in items_of(value)]
+    parts = [part for item in items for part in (words(item) if isinstance(value, str) else [item])]
+    result = split_keys(parts)
+    if not all(is_header_text(clear_key(key) or "sha256") for key in result):
+        raise ValueError(f"{KEYS}, of ASCII characters without spaces")
+    try:
+        read_configured_keys(result)
+    except Invalid as error:
+        raise ValueError(f"{KEYS}: {error}") from None
+    return result
+
+
+def encryption_keys(value: object) -> tuple[str, ...]:
+    """Keys of encryption at rest, each as `ID:BASE64`; the error message shows none of them."""
+    texts = words(value)
+    try:
+        read_keys(texts)
+    except Invalid as error:
+        raise ValueError(f"a list of ID:KEY ({error})") from None
+    return texts
+
+
+def key_text(item: object) -> str:
+    """A key as text; a mapping names its parts."""
+    if isinstance(item, str):
+        return item.strip()
+    if not isinstance(item, dict):
+        raise ValueError(KEYS)  # noqa: TRY004  the error of every parser
+    given = cast("dict[object, object]", item)
+    unknown = sorted(
+        map(str, given.keys() - {"name", "scopes", "queues", "key", "sha256", "expires"})
+    )
+    if unknown or ("key" in given) is ("sha256" in given) or "name" not in given:
+        raise ValueError(f"{KEYS}; a mapping has name, scopes, queues, expires, and key or sha256")
+    scopes, queues = (words(given.get(name, default)) for name, default in KEY_DEFAULTS)
+    key = given["key"] if "key" in given else f"sha256:{given['sha256']}"
+    if not isinstance(key, str):
+        raise ValueError(KEYS)  # noqa: TRY004  the error of every parser
+    of_queues = f":{','.join(queues)}" if queues else ""
+    until = f"@{given['expires']}" if "expires" in given else ""
+    return f"{given['name']}:{'+'.join(scopes)}{of_queues}={key}{until}"
+
+
+def is_header_text(key: str) -> bool:
+    return key != "" and key.isascii() and key.isprintable() and " " not in key
+
+
+def log_destinations(value: object) -> tuple[str, ...]:
+    """Destinations of log lines."""
+    result = words(value)
+    for item in result:
+        kind, _, rest = item.partition(":")
+        if kind == "cloudwatch":
+            raise ValueError(f"{DESTINATIONS}: this version has nothing yet for cloudwatch")
+        if item != "stdout" and not (kind == "file" and rest):
+            raise ValueError(DESTINATIONS)
+    if not result:
+        raise ValueError(DESTINATIONS)
+    return result
+
+
+def networks(value: object) -> tuple[str, ...]:
+    """Addresses, networks in CIDR form, and host names."""
+    result = words(value)
+    for item in result:
+        if not is_network(item) and not is_host(item):
+            raise ValueError(
+                f'a list of host names, addresses and networks like "10.1.0.0/16"; {item!r} is none'
+            )
+    return result
+
+
+def is_network(item: str) -> bool:
+    try:
+        ipaddress.ip_network(item, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def did_you_mean(given: str, known: Sequence[str]) -> str:
+    """The end of a message with the closest known name, if any is similar."""
+    near = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""

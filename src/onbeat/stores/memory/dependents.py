@@ -1,0 +1,103 @@
+"""The effects of jobs that end: dependents are freed or cancelled."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+
+from msgspec.structs import replace
+
+from onbeat.model.ids import JobId
+from onbeat.model.job import Job, JobState
+from onbeat.ports.store import Hint
+from onbeat.rules.dependents import Cascade, Wait
+from onbeat.stores.memory.tables import Tables
+
+
+def end(tables: Tables, ended: Job, at: datetime) -> None:
+    """Store an ended job, and free or cancel its dependents."""
+    tables.unblock(ended.id)
+    tables.put_job(ended)
+    cascade(tables, {ended.id: ended.state}, at)
+
+
+def cascade(tables: Tables, ended: Mapping[JobId, str], at: datetime) -> None:
+    """Free or cancel the dependents of these jobs, and the dependents of those it cancels."""
+    cascade_state = Cascade(ended)
+    while cascade_state.level:
+        waits = list(islice(waits_for(tables, cascade_state.level), cascade_state.room))
+        cascade_state.take(waits, len(waits))
+    free(tables, cascade_state.freed_waits())
+    for id, reason in cascade_state.cancelled.items():
+        tables.note(id, at, JobState.CANCELLED, reason)
+        tables.unblock(id)
+        tables.put_job(as_cancelled(tables.jobs[id], reason, at))
+    tables.cascades.update(cascade_state.unfinished)
+
+
+def waits_for(tables: Tables, ended: Iterable[JobId]) -> Iterator[Wait]:
+    """A job that waits by `after` needs success; one that waits by an overlap rule, any end."""
+    for awaited in ended:
+        for id in tables.awaited_by.get(awaited, ()):
+            yield Wait(id, awaited, any_end=awaited not in tables.jobs[id].after)
+
+
+def free(tables: Tables, waits: Sequence[Wait]) -> None:
+    """Delete these waits and unblock their jobs."""
+    for wait in waits:
+        tables.end_wait(wait.job_id, wait.awaits)
+    for id in dict.fromkeys(wait.job_id for wait in waits):
+        job = tables.jobs[id]
+        tables.put_job(replace(job, blocked_by=len(tables.awaits.get(id, ()))))
+
+
+def continue_cascades(tables: Tables, now: datetime) -> int:
+    """A job that was retried meanwhile is skipped: its dependents wait for it again."""
+    begun, tables.cascades = tables.cascades, {}
+    cascade(tables, {id: state for id, state in begun.items() if not tables.is_live(id)}, now)
+    return len(begun)
+
+
+def as_cancelled(job: Job, reason: str, at: datetime) -> Job:
+    return replace(
+        job,
+        state=JobState.CANCELLED,
+        reason=reason,
+        finished_at=at,
+        start_by=None,
+        blocked_by=0,
+        worker=None,
+        lease_until=None,
+        cursor=None,
+    )
+
+
+def cancel(tables: Tables, job: Job, reason: str, at: datetime) -> None:
+    """Cancel a waiting job, request a running one to stop, and leave an ended one unchanged."""
+    match job.state:
+        case JobState.WAITING:
+            cancel_waiting(tables, job, reason, at)
+        case JobState.RUNNING:
+            ask_to_stop(tables, job, reason, at)
+        case _:
+            return
+
+
+def cancel_waiting(tables: Tables, job: Job, reason: str, at: datetime) -> None:
+    tables.note(job.id, at, JobState.CANCELLED, reason)
+    end(tables, as_cancelled(job, reason, at), at)
+
+
+def ask_to_stop(tables: Tables, job: Job, reason: str, at: datetime) -> None:
+    """The first reason is kept, since the attempt may already act on it."""
+    if job.cancel_reason is None:
+        tables.put_job(replace(job, cancel_reason=reason))
+        tables.note(job.id, at, "cancel requested", reason)
+        tables.hints.add(Hint.CANCELS)
+
+
+def find_unstarted(tables: Tables, id: JobId) -> Job | None:
+    """The job, if it never started; a released one may be unstarted and still have `start_by`."""
+    job = tables.jobs.get(id)
+    if job is None or job.state is not JobState.WAITING:
+        return None
+    return job if job.started_at is None or job.start_by is not None else None

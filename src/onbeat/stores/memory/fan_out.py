@@ -1,0 +1,32 @@
+"""Fan-out: jobs that running jobs send, fenced by the sender's lease."""
+
+from msgspec.structs import replace
+
+from onbeat.ports.store import SentJobs
+from onbeat.stores.memory.enqueue import add_new, find_existing, refuse_unknown_predecessors
+from onbeat.stores.memory.leases import find_leased
+from onbeat.stores.memory.tables import Tables
+
+
+def refuse_unknown(tables: Tables, sent: SentJobs) -> None:
+    """Check only new jobs: the jobs that stored ones waited for may be deleted since."""
+    if find_leased(tables, sent.sender, sent.token) is not None:
+        new = [job for job in sent.jobs if job.id not in tables.jobs]
+        refuse_unknown_predecessors(tables, new)
+
+
+def send_one(tables: Tables, sent: SentJobs) -> bool:
+    sender = find_leased(tables, sent.sender, sent.token)
+    if sender is None:
+        return False
+    for job in sent.jobs:
+        if job.id not in tables.jobs and find_existing(tables, job) is None:
+            add_new(tables, job)
+    tables.put_job(
+        replace(
+            sender,
+            cursor=sender.cursor if sent.cursor is None else sent.cursor,
+            progress=sender.progress if sent.progress is None else sent.progress,
+        )
+    )
+    return True

@@ -1,0 +1,38 @@
+"""Imports of jobs with their history from another store."""
+
+from collections.abc import Sequence
+
+from onbeat.ports.store import JobExport
+from onbeat.rules.merge import is_further
+from onbeat.stores.memory.dependents import end
+from onbeat.stores.memory.enqueue import find_existing, still_awaited
+from onbeat.stores.memory.export import export_of
+from onbeat.stores.memory.tables import Tables
+from onbeat.stores.merge import export_as_imported
+
+
+def import_jobs(tables: Tables, exports: Sequence[JobExport]) -> int:
+    """Store all jobs first, then free the dependents of ended ones, then add dependencies."""
+    ids = [export.job.id for export in exports if import_job(tables, export)]
+    for job in [tables.jobs[id] for id in ids]:
+        if job.finished_at is not None:
+            end(tables, job, job.finished_at)
+    for job in [tables.jobs[id] for id in ids]:
+        if not job.is_final:
+            tables.put_job(tables.add_dependencies(job, still_awaited(tables, job)))
+    return len(ids)
+
+
+def import_job(tables: Tables, export: JobExport) -> bool:
+    """Store the exported job, without its dependencies, if it is further on."""
+    job = export_as_imported(export).job
+    here = export_of(tables, job.id) if job.id in tables.jobs else None
+    if not is_further(export, here):
+        return False
+    if not job.is_final and find_existing(tables, job) not in (None, job.id):
+        return False
+    tables.unblock(job.id)
+    tables.put_job(job)
+    tables.attempts[job.id] = list(export.attempts)
+    tables.transitions[job.id] = list(export.transitions)
+    return True

@@ -1,0 +1,180 @@
+"""Schedules, plans and dispositions."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from onbeat.model.errors import Conflict
+from onbeat.model.ids import JobId, ScheduleId
+from onbeat.model.job import Job
+from onbeat.model.plan import Dropped, Plan, Skip
+from onbeat.model.schedule import Schedule, ScheduleStatus
+from onbeat.ports.store import Hint
+from onbeat.stores.memory.dependents import cancel, cancel_waiting, find_unstarted
+from onbeat.stores.memory.dispositions import job_of, skip_of
+from onbeat.stores.memory.tables import Tables, has_started
+
+CHANGED = "schedule changed"
+DELETED = "schedule deleted"
+
+
+def apply_plan(tables: Tables, plan: Plan) -> bool:
+    schedule = tables.schedules.get(plan.schedule_id)
+    if schedule is None or schedule.version != plan.version:
+        return False
+    store_plan(tables, schedule, plan)
+    return True
+
+
+def store_plan(tables: Tables, schedule: Schedule, plan: Plan) -> None:
+    """Store the plan; `schedule` is the current one."""
+    tables.put_schedule(
+        replace(
+            schedule,
+            planned_through=max(schedule.planned_through, plan.planned_through),
+            plan_at=None if plan.finished else plan.plan_at,
+            status=ScheduleStatus.FINISHED if plan.finished else schedule.status,
+        )
+    )
+    for job in plan.jobs:
+        add_planned(tables, job)
+    tables.dispositions.add_all(schedule.id, map(skip_of, plan.skips))
+    for dropped in plan.dropped:
+        drop(tables, dropped)
+    for id in plan.allowed_late:
+        excuse(tables, id)
+
+
+def add_planned(tables: Tables, job: Job) -> bool:
+    """Add the job of an occurrence, unless it has a disposition already."""
+    assert job.schedule_id is not None
+    assert job.occurrence is not None, "planned jobs belong to an occurrence"
+    if not tables.dispositions.add(job.schedule_id, job_of(job.occurrence, job.id)):
+        return False
+    tables.put_job(job)
+    return True
+
+
+def drop(tables: Tables, dropped: Dropped) -> None:
+    """Cancel a job that never started; its occurrence becomes a skip.
+
+    A plan has no current time. The job's end is the instant from which it could no longer start.
+    """
+    job = find_unstarted(tables, dropped.job_id)
+    if job is None:
+        return
+    if job.schedule_id is not None and job.occurrence is not None:
+        tables.dispositions.to_skip(job.schedule_id, job.occurrence, dropped.reason)
+    cancel_waiting(tables, job, dropped.reason, job.start_by or job.due_at)
+
+
+def excuse(tables: Tables, id: JobId) -> None:
+    """Remove the `start_by` of a job that never started."""
+    job = find_unstarted(tables, id)
+    if job is not None and job.start_by is not None:
+        tables.put_job(replace(job, start_by=None))
+        tables.note(id, job.start_by, "excused", "allowed to start late")
+
+
+def cancel_overdue(tables: Tables, ids: Sequence[JobId], reason: str, now: datetime) -> int:
+    count = 0
+    for id in ids:
+        job = find_unstarted(tables, id)
+        if job is not None:
+            cancel_waiting(tables, job, reason, now)
+            count += 1
+    return count
+
+
+def add_schedule(tables: Tables, schedule: Schedule, plan: Plan) -> None:
+    refuse_taken_key(tables, schedule)
+    if schedule.id in tables.schedules:
+        # A repeated call: the first one took effect, but its answer was lost.
+        return
+    tables.put_schedule(schedule)
+    tables.hints.add(Hint.SCHEDULES)
+    store_plan(tables, schedule, plan)
+
+
+def refuse_taken_key(tables: Tables, schedule: Schedule) -> None:
+    holder = None if schedule.key is None else tables.schedule_keys.get(schedule.key)
+    if holder is not None and holder != schedule.id:
+        raise Conflict(f"schedule {holder} has the key {schedule.key!r} already")
+
+
+def update_schedule(tables: Tables, schedule: Schedule, plan: Plan | None, now: datetime) -> bool:
+    stored = tables.schedules.get(schedule.id)
+    if stored is None or schedule.version != stored.version + 1:
+        return False
+    refuse_taken_key(tables, schedule)
+    tables.hints.add(Hint.SCHEDULES)
+    # The planner may have changed these since the caller read them, without a new version.
+    edited = replace(schedule, planned_through=stored.planned_through, plan_at=stored.plan_at)
+    tables.put_schedule(edited)
+    if plan is not None:
+        forget_future(tables, edited.id, now)
+        # Nothing is planned beyond `now` any more; the new plan sets the watermark.
+        store_plan(tables, replace(edited, planned_through=min(stored.planned_through, now)), plan)
+    for job in tables.waiting_jobs(edited.id):
+        tables.put_job(following(job, edited))
+    return True
+
+
+def following(job: Job, schedule: Schedule) -> Job:
+    """A waiting job after an edit of its schedule."""
+    return replace(
+        job,
+        target=schedule.target,
+        queue=schedule.queue,
+        priority=schedule.priority,
+        retry=schedule.retry,
+        timeout=schedule.timeout,
+        overlap=schedule.overlap,
+        labels=schedule.labels,
+    )
+
+
+def forget_future(tables: Tables, id: ScheduleId, now: datetime) -> None:
+    """Delete occurrences later than `now` that never started; they are planned again."""
+    later = [job.id for job in tables.waiting_jobs(id) if is_later(job, now)]
+    void = [job for one in later if (job := find_unstarted(tables, one))]
+    for job in void:
+        cancel_waiting(tables, job, CHANGED, now)
+    started = started_later(tables, id, now).difference(job.id for job in void)
+    tables.dispositions.cut_after(id, now, started)
+
+
+def started_later(tables: Tables, id: ScheduleId, now: datetime) -> set[JobId]:
+    """Jobs that have started although their occurrence is later than `now`."""
+    rows = tables.dispositions.between(id, now, datetime.max.replace(tzinfo=now.tzinfo))
+    known = (tables.jobs.get(row.job_id) for row in rows if row.job_id is not None)
+    return {job.id for job in known if job is not None and has_started(job)}
+
+
+def is_later(job: Job, now: datetime) -> bool:
+    return job.occurrence is not None and job.occurrence > now
+
+
+def delete_schedule(tables: Tables, id: ScheduleId, now: datetime) -> bool:
+    schedule = tables.schedules.get(id)
+    if schedule is None:
+        return False
+    for job in tables.live_jobs(id):
+        cancel(tables, tables.jobs[job.id], DELETED, now)
+    tables.dispositions.cut_after(id, now, set())
+    tables.remove_schedule(schedule)
+    tables.hints.add(Hint.SCHEDULES)
+    return True
+
+
+def backfill(tables: Tables, id: ScheduleId, jobs: Sequence[Job], skips: Sequence[Skip]) -> int:
+    """Add jobs for past occurrences. `skips` are those that remain beside the jobs."""
+    added = 0
+    for job in jobs:
+        assert job.occurrence is not None, "backfilled jobs belong to an occurrence"
+        if tables.dispositions.to_job(id, job.occurrence, job.id):
+            tables.put_job(job)
+            added += 1
+    tables.dispositions.replace_skips(id, skips)
+    return added

@@ -1,0 +1,1 @@
+"""Claims from limited queues, and turns of groups."""

@@ -1,0 +1,171 @@
+"""Partitions of `finished` by the day on which an id was created.
+
+The first 48 bits of a UUIDv7 are milliseconds since the epoch, so a day is a range of ids.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+
+import asyncpg
+
+from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.values import micros
+
+DAYS_AHEAD = 7
+DAYS_BACK = 1
+DAY = timedelta(days=1)
+KEPT_MAX = 20_000  # most rows moved to `finished_rest` from a dropped day; with more the day stays
+LOCK_MILLISECONDS = 500  # while we wait for the lock, all others wait behind us
+
+
+def name_of(day: date) -> str:
+    return f"finished_{day:%Y%m%d}"
+
+
+def day_of(name: str) -> date | None:
+    try:
+        return datetime.strptime(name, "finished_%Y%m%d").replace(tzinfo=UTC).date()
+    except ValueError:
+        return None
+
+
+def first_id(day: date) -> str:
+    """The smallest id of the day."""
+    milliseconds = micros(datetime(day.year, day.month, day.day, tzinfo=UTC)) // 1_000
+    digits = f"{milliseconds:012x}"
+    return f"{digits[:8]}-{digits[8:]}-0000-0000-000000000000"
+
+
+async def days(transaction: Transaction) -> list[date]:
+    """The days that have a partition, in order."""
+    sql = """
+        SELECT inhrelid::regclass::text
+        FROM pg_inherits
+        WHERE inhparent = 'finished'::regclass
+    """
+    names = await transaction.column(sql)
+    result = [day_of(name.rpartition(".")[2]) for name in names]
+    return sorted(day for day in result if day is not None)
+
+
+async def today(transaction: Transaction) -> date:
+    """By the server's clock, which all clients share."""
+    value: date = await transaction.value("SELECT (now() AT TIME ZONE 'UTC')::date")
+    return value
+
+
+async def missing_days(transaction: Transaction) -> Sequence[date]:
+    now, known = await today(transaction), set(await days(transaction))
+    wanted = [now + number * DAY for number in range(-DAYS_BACK, DAYS_AHEAD + 1)]
+    return [day for day in wanted if day not in known]
+
+
+async def add_days(transaction: Transaction, wanted: Sequence[date]) -> int:
+    """Attach new tables as partitions, so that claims and settlements go on meanwhile.
+
+    A day with rows in `finished_rest` already gets no partition.
+    """
+    if not await is_alone(transaction):
+        return 0
+    known = set(await days(transaction))
+    added = 0
+    for day in wanted:
+        first, last = first_id(day), first_id(day + DAY)
+        sql = "SELECT 1 FROM finished_rest WHERE id >= $1 AND id < $2 LIMIT 1"
+        if day in known or await transaction.value(sql, first, last):
+            continue
+        await transaction.db.execute(
+            f"""
+            CREATE TABLE {name_of(day)} (LIKE finished INCLUDING ALL)
+              WITH (autovacuum_vacuum_insert_scale_factor = 0.0,
+                    autovacuum_vacuum_insert_threshold = 1000000);
+            ALTER TABLE finished ATTACH PARTITION {name_of(day)}
+              FOR VALUES FROM ('{first}') TO ('{last}')
+            """
+        )
+        added += 1
+    return added
+
+
+async def is_alone(transaction: Transaction) -> bool:
+    """Whether no other process changes partitions; also sets a short timeout for later locks."""
+    await transaction.db.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
+    sql = "SELECT pg_try_advisory_xact_lock(hashtextextended($1 || current_schema(), 0))"
+    return bool(await transaction.value(sql, "onbeat days "))
+
+
+async def past_days(transaction: Transaction, finished_before: int) -> Sequence[date]:
+    """Past days that lie wholly before `finished_before`."""
+    now = await today(transaction)
+    return [
+        day
+        for day in await days(transaction)
+        if day < now and micros(midnight(day + DAY)) <= finished_before
+    ]
+
+
+def midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+KEPT = """
+    CASE state WHEN 'failed' THEN finished_at >= $2 ELSE finished_at >= $1 END
+"""
+
+
+async def drop_day(
+    transaction: Transaction, day: date, finished_before: int, failed_before: int
+) -> int:
+    """Drop the day's partition; rows that are kept longer move to `finished_rest` first."""
+    name = name_of(day)
+    ages = (finished_before, failed_before)
+    if not await is_alone(transaction):
+        return 0
+    await transaction.db.execute("SET LOCAL enable_seqscan = on")
+    counted = f"SELECT count(*) FILTER (WHERE {KEPT}), count(*) FROM {name}"  # noqa: S608  no value
+    ((kept, _),) = await transaction.rows(counted, *ages)
+    if kept > KEPT_MAX:
+        return 0
+    await transaction.db.execute(f"ALTER TABLE finished DETACH PARTITION {name}")
+    ((kept, count),) = await transaction.rows(counted, *ages)
+    if kept:
+        names = await column_names(transaction)
+        await transaction.run(
+            f"INSERT INTO finished ({names}) SELECT {names} FROM {name} WHERE {KEPT}",  # noqa: S608  as above
+            *ages,
+        )
+    for table in ("attempts", "transitions"):
+        await transaction.run(
+            f"""
+            DELETE FROM {table}
+            WHERE job_id >= $1 AND job_id < $2
+              AND NOT EXISTS (SELECT 1 FROM finished WHERE finished.id = job_id)
+              AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = job_id)
+            """,  # noqa: S608  no value in it
+            first_id(day),
+            first_id(day + DAY),
+        )
+    await transaction.db.execute(f"DROP TABLE {name}")
+    return int(count - kept)
+
+
+async def column_names(transaction: Transaction) -> str:
+    sql = """
+        SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum)
+        FROM pg_attribute
+        WHERE attrelid = 'finished'::regclass AND attnum > 0 AND NOT attisdropped
+    """
+    return str(await transaction.value(sql))
+
+
+HINDRANCES = (
+    asyncpg.LockNotAvailableError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.DuplicateTableError,
+    asyncpg.DuplicateObjectError,
+    asyncpg.UniqueViolationError,
+    asyncpg.UndefinedTableError,
+    asyncpg.CheckViolationError,
+)
+"""Errors from other processes' locks and changes, or missing rights: retried the next time."""

@@ -1,0 +1,201 @@
+"""The differences between SQL dialects, for statements that are written once.
+
+Such a statement has `?` for each value, and `onbeat.` before the name of each table.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, Final, Literal
+
+import msgspec
+
+Value = None | int | float | str | bytes
+Argument = Value | tuple[Value, ...]
+"""A value, or the list of values for `in_list`."""
+Row = tuple[Any, ...]
+Kind = Literal["uuid", "text", "bytea", "boolean", "smallint", "integer", "bigint"]
+Columns = Mapping[str, Kind]
+"""Names and types of columns, in the order of the values of a row."""
+TABLE: Final = re.compile(r"\bonbeat\.(\w+)")
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """`mark` is the placeholder, with `{number}` if numbered; `tables` maps renamed tables.
+
+    `named_indexes` need a hint, as the planner may choose another index. `is_running` is the
+    condition for running jobs that matches their index. `for_update` ends a SELECT that locks its
+    rows, `skip_locked` one that also skips rows locked by others.
+    """
+
+    mark: str
+    is_running: str
+    for_update: str = "FOR UPDATE"
+    skip_locked: str = "FOR UPDATE SKIP LOCKED"
+    prefix: str = ""
+    tables: Mapping[str, str] = {}
+    named_indexes: frozenset[str] = frozenset()
+
+    def table(self, name: str) -> str:
+        return self.tables.get(name, self.prefix + name)
+
+    def text(self, sql: str) -> str:
+        """The statement in the form that the driver accepts."""
+        first, *rest = TABLE.sub(lambda result: self.table(result[1]), sql).split("?")
+        marked = (self.mark.format(number=number) + part for number, part in enumerate(rest, 1))
+        return first + "".join(marked)
+
+    def in_list(self, column: str, kind: Kind) -> str:
+        """The condition that the column is in a list of values, which may be empty."""
+        return f"{column} IN (SELECT value FROM json_each(?))"  # noqa: S608  values are bound
+
+    def insert(self, table: str, columns: Columns, ending: str) -> str:
+        """The INSERT of `Session.insert_rows`. SQLite pads rows with NULLs, which this skips."""
+        chosen = "SELECT * FROM :rows WHERE column1 IS NOT NULL"
+        return f"INSERT INTO onbeat.{table} ({', '.join(columns)}) {chosen} {ending}"
+
+    def delete_each(self, table: str, key: Columns) -> str:
+        """The DELETE of `Session.delete_rows`."""
+        values = ", ".join(f"column{number}" for number, _ in enumerate(key, 1))
+        chosen = f"SELECT {values} FROM :rows WHERE column1 IS NOT NULL"  # noqa: S608  as above
+        return f"DELETE FROM onbeat.{table} WHERE ({', '.join(key)}) IN ({chosen})"  # noqa: S608  as above
+
+    def update_each(self, table: str, key: Columns, columns: Columns) -> str:
+        """The UPDATE of `Session.update_rows`."""
+        names = {name: f"column{number}" for number, name in enumerate((*key, *columns), 1)}
+        changes = ", ".join(f"{column} = {names[column]}" for column in columns)
+        condition = " AND ".join(f"{column} = {names[column]}" for column in key)
+        return f"UPDATE onbeat.{table} SET {changes} FROM :rows WHERE {condition}"  # noqa: S608  as above
+
+    def use_index(self, name: str) -> str:
+        """The index hint after the table name of a SELECT; may be empty."""
+        return f"INDEXED BY {self.prefix}{name}" if name in self.named_indexes else ""
+
+    def delete_from(self, table: str) -> str:
+        """The start of a DELETE that finds its rows by primary key."""
+        return f"DELETE FROM onbeat.{table}"  # noqa: S608  a name of our own
+
+    def contains(self, column: str) -> str:
+        """The condition that the text in the column contains a value."""
+        return f"instr({column}, ?) > 0"
+
+    def rewrite(self, column: str) -> str:
+        """An assignment that rewrites a row without changing it."""
+        return f"{column} = {column}"
+
+    def unless_there(self, *key: str) -> str:
+        """The end of an INSERT that keeps an existing row with the same key."""
+        return f"ON CONFLICT ({', '.join(key)}) DO NOTHING"
+
+    def or_change(self, key: str, columns: Sequence[str]) -> str:
+        """The end of an INSERT that updates these columns of an existing row with the same key."""
+        changes = ", ".join(f"{column} = excluded.{column}" for column in columns)
+        return f"ON CONFLICT ({key}) DO UPDATE SET {changes}"
+
+    def delete_first(self, table: str, key: str, where: str, order: str) -> str:
+        """A DELETE of the first rows by `order`; the last parameter is their number."""
+        chosen = f"SELECT {key} FROM onbeat.{table} WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608  values are bound
+        return f"DELETE FROM onbeat.{table} WHERE {key} IN ({chosen})"  # noqa: S608  as above
+
+
+class MysqlDialect(Dialect, frozen=True, kw_only=True, eq=False):
+    """The dialect of MySQL and MariaDB."""
+
+    def in_list(self, column: str, kind: Kind) -> str:
+        return f"{column} IN ?"
+
+    def insert(self, table: str, columns: Columns, ending: str) -> str:
+        marks = ", ".join("?" * len(columns))
+        return f"INSERT INTO onbeat.{table} ({', '.join(columns)}) VALUES ({marks}) {ending}"  # noqa: S608  as above
+
+    def delete_each(self, table: str, key: Columns) -> str:
+        condition = " AND ".join(f"{column} = ?" for column in key)
+        return f"DELETE FROM onbeat.{table} WHERE {condition}"  # noqa: S608  as above
+
+    def update_each(self, table: str, key: Columns, columns: Columns) -> str:
+        """The values of the key come last."""
+        changes = ", ".join(f"{column} = ?" for column in columns)
+        condition = " AND ".join(f"{column} = ?" for column in key)
+        return f"UPDATE onbeat.{table} SET {changes} WHERE {condition}"  # noqa: S608  as above
+
+    def use_index(self, name: str) -> str:
+        return f"FORCE INDEX ({name})"
+
+    def delete_from(self, table: str) -> str:
+        return f"DELETE onbeat.{table} FROM onbeat.{table} FORCE INDEX (PRIMARY)"
+
+    def rewrite(self, column: str) -> str:
+        """Toggles a trailing space: the server skips rows that do not change."""
+        return f"{column} = IF(RIGHT({column}, 1) = ' ', RTRIM({column}), CONCAT({column}, ' '))"
+
+    def unless_there(self, *key: str) -> str:
+        return f"ON DUPLICATE KEY UPDATE {key[0]} = {key[0]}"
+
+    def or_change(self, key: str, columns: Sequence[str]) -> str:
+        changes = ", ".join(f"{column} = VALUES({column})" for column in columns)
+        return f"ON DUPLICATE KEY UPDATE {changes}"
+
+    def delete_first(self, table: str, key: str, where: str, order: str) -> str:
+        return f"DELETE FROM onbeat.{table} WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608  values are bound
+
+
+class PostgresDialect(Dialect, frozen=True, kw_only=True, eq=False):
+    def in_list(self, column: str, kind: Kind) -> str:
+        return f"{column} = ANY(?::{kind}[])"
+
+    def insert(self, table: str, columns: Columns, ending: str) -> str:
+        """One array for each column; identities follow the order of the rows."""
+        names = ", ".join(columns)
+        arrays = ", ".join(f"?::{kind}[]" for kind in columns.values())
+        return f"""
+            INSERT INTO onbeat.{table} ({names})
+            SELECT {names} FROM unnest({arrays}) WITH ORDINALITY AS new ({names}, place)
+            ORDER BY place
+            {ending}
+        """  # noqa: S608  values are bound
+
+    def delete_each(self, table: str, key: Columns) -> str:
+        arrays = ", ".join(f"?::{kind}[]" for kind in key.values())
+        condition = " AND ".join(f"{table}.{column} = gone.{column}" for column in key)
+        return f"""
+            DELETE FROM onbeat.{table}
+            USING unnest({arrays}) AS gone ({", ".join(key)})
+            WHERE {condition}
+        """  # noqa: S608  values are bound
+
+    def update_each(self, table: str, key: Columns, columns: Columns) -> str:
+        arrays = ", ".join(f"?::{kind}[]" for kind in (*key.values(), *columns.values()))
+        changes = ", ".join(f"{column} = changed.{column}" for column in columns)
+        condition = " AND ".join(f"{table}.{column} = changed.{column}" for column in key)
+        return f"""
+            UPDATE onbeat.{table}
+            SET {changes}
+            FROM unnest({arrays}) AS changed ({", ".join((*key, *columns))})
+            WHERE {condition}
+        """  # noqa: S608  values are bound
+
+    def contains(self, column: str) -> str:
+        return f"strpos({column}, ?) > 0"
+
+    def delete_first(self, table: str, key: str, where: str, order: str) -> str:
+        """Selects by an array: otherwise the query planner may read the whole table."""
+        chosen = f"SELECT {key} FROM onbeat.{table} WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608  values are bound
+        return f"DELETE FROM onbeat.{table} WHERE {key} = ANY(ARRAY({chosen}))"  # noqa: S608  as above
+
+
+POSTGRES: Final = PostgresDialect(mark="${number}", is_running="running")
+MYSQL: Final = MysqlDialect(mark="%s", is_running="worker IS NOT NULL")
+SQLITE: Final = Dialect(
+    mark="?",
+    is_running="state = 'running'",
+    for_update="",
+    skip_locked="",
+    prefix="onbeat_",
+    tables={"api_keys": "onbeat_keys"},
+    named_indexes=frozenset({"dispositions_by_age", "jobs_running", "schedules_due"}),
+)
+
+
+@cache
+def translate(dialect: Dialect, sql: str) -> str:
+    return dialect.text(sql)

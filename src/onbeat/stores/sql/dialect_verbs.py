@@ -1,0 +1,57 @@
+"""The verbs that each database implements in its own SQL, by name."""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Generic, TypeVar
+
+import msgspec
+
+from onbeat.model.event import Stats
+from onbeat.model.ids import JobId, ScheduleId, WorkerId
+from onbeat.model.job import Job
+from onbeat.model.plan import Plan, Skip
+from onbeat.model.queue import Queue
+from onbeat.model.schedule import Schedule
+from onbeat.ports.store import DispositionExport
+
+T = TypeVar("T")
+Ids = Sequence[JobId]
+Jobs = Sequence[Job | None]
+
+
+class DialectVerbs(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """Each runs in a transaction of its database; `ports.store` documents what it does.
+
+    Instants are whole microseconds since the epoch. Where the parameters differ from `ports.store`,
+    `SqlStore` prepares them outside the transaction, to keep that short.
+    """
+
+    # Planner
+    overdue_jobs: Callable[[T, int, int], Awaitable[Sequence[Job]]]
+    cancel_overdue: Callable[[T, Ids, str, int], Awaitable[int]]
+    has_cascades: Callable[[T], Awaitable[bool]]
+    continue_cascades: Callable[[T, int], Awaitable[int]]
+
+    # Dispatcher, renewer, rescuer, pruner
+    abandoned_jobs: Callable[[T, Collection[WorkerId], int, int], Awaitable[Sequence[Job]]]
+    forget_requests: Callable[[T, int, int, int], Awaitable[int]]
+
+    # Schedules
+    add_schedule: Callable[[T, Schedule, Plan], Awaitable[None]]
+    update_schedule: Callable[[T, Schedule, Plan | None, int], Awaitable[bool]]
+    delete_schedule: Callable[[T, ScheduleId, int], Awaitable[bool]]
+    backfill: Callable[[T, ScheduleId, Sequence[Job], Sequence[Skip]], Awaitable[int]]
+
+    # Jobs
+    cancel: Callable[[T, Ids, str, int], Awaitable[Jobs]]
+    retry: Callable[[T, Ids, int], Awaitable[Jobs]]
+
+    # Queues
+    queues: Callable[[T, int], Awaitable[Sequence[Queue]]]
+    stats: Callable[[T, int], Awaitable[Stats]]
+
+    # Access
+    secret: Callable[[T, bytes], Awaitable[bytes]]
+
+    # Copies
+    import_schedules: Callable[[T, Sequence[Schedule]], Awaitable[int]]
+    import_dispositions: Callable[[T, Sequence[DispositionExport]], Awaitable[int]]

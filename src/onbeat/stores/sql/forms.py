@@ -1,0 +1,167 @@
+"""How each database stores the same records as rows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from onbeat.model.attempt import Attempt
+from onbeat.model.dead_letter import DeadLetter
+from onbeat.model.event import Transition
+from onbeat.model.ids import JobId, ScheduleId
+from onbeat.model.job import Job, JobState
+from onbeat.model.schedule import Schedule
+from onbeat.ports.access import TargetChange
+from onbeat.stores.sql.dialect import Columns, Row, Value
+from onbeat.stores.sql.schedules import spec_text
+from onbeat.stores.sql.targets import with_target
+from onbeat.stores.sql.values import instant, micros
+
+Record = TypeVar("Record")
+
+
+class Form(msgspec.Struct, Generic[Record], frozen=True, kw_only=True):
+    """`row` and `read` follow the order of the columns."""
+
+    columns: Columns
+    row: Callable[[Record], Row]
+    read: Callable[[Sequence[Any]], Record]
+
+    @property
+    def names(self) -> str:
+        return ", ".join(self.columns)
+
+
+class AttemptForm(msgspec.Struct, frozen=True, kw_only=True):
+    """Columns of attempts: of the table `attempts`, and of the last one, kept in `finished`."""
+
+    columns: str
+    kept: str
+    ending: str
+    has_ending: str
+    read: Callable[[Sequence[Any]], Attempt]
+
+
+ATTEMPT: Final = msgspec.json.Decoder(Attempt)
+ATTEMPT_RECORDS: Final = AttemptForm(
+    columns="record",
+    kept="job_id, token, record",
+    ending="id, token, last_attempt",
+    has_ending="last_attempt IS NOT NULL",
+    read=lambda row: ATTEMPT.decode(row[0]),
+)
+"""Every attempt is stored as one record."""
+
+
+def transition_row(step: Transition) -> Row:
+    return step.job_id, micros(step.at), step.to, step.cause, step.attempt, step.worker
+
+
+def read_transition(row: Sequence[Any]) -> Transition:
+    id, at, went, cause, attempt, worker = row
+    return Transition(
+        job_id=JobId(str(id)),
+        at=instant(at),
+        to=went,
+        cause=cause,
+        attempt=attempt,
+        worker=worker,
+    )
+
+
+TRANSITION_COLUMNS: Final = Form(
+    columns={
+        "job_id": "uuid",
+        "at": "bigint",
+        "went": "text",
+        "cause": "text",
+        "attempt": "integer",
+        "worker": "text",
+    },
+    row=transition_row,
+    read=read_transition,
+)
+
+
+class DispositionForm(msgspec.Struct, frozen=True, kw_only=True):
+    """The key of dispositions: `end` is the column that orders the runs of a schedule.
+
+    `since` returns the condition, with its values, for runs that end at an instant or later.
+    `nearest` selects the only run that may cover an instant.
+    """
+
+    end: str
+    since: Callable[[ScheduleId, int], tuple[str, tuple[Value, ...]]]
+    nearest: str
+
+    @property
+    def key(self) -> Columns:
+        return {"schedule_id": "uuid", self.end: "bigint"}
+
+
+SINCE_BY_FIRST: Final = """
+    first >= coalesce((SELECT first FROM onbeat.dispositions
+                       WHERE schedule_id = ? AND first <= ? AND last >= ?
+                       ORDER BY first DESC LIMIT 1), ?)
+"""
+BY_FIRST: Final = DispositionForm(
+    end="first",
+    since=lambda owner, first: (SINCE_BY_FIRST, (owner, first, first, first)),
+    nearest="first <= ? ORDER BY first DESC",
+)
+BY_LAST: Final = DispositionForm(
+    end="last",
+    since=lambda _owner, first: ("last >= ?", (first,)),
+    nearest="last >= ? ORDER BY last",
+)
+
+
+class JobTable(msgspec.Struct, frozen=True, kw_only=True):
+    """`view` has `columns`, which `JobForm.read` takes.
+
+    `select_first` has places for an index, a condition and an order, and a mark for a number.
+    """
+
+    name: str
+    view: str
+    columns: str
+    select_first: str
+
+
+def plain_table(name: str, columns: str) -> JobTable:
+    """A table that is read as it is."""
+    return JobTable(
+        name=name,
+        view=name,
+        columns=columns,
+        select_first=f"""
+            SELECT {columns} FROM onbeat.{name} {{index}} WHERE {{where}} ORDER BY {{order}} LIMIT ?
+        """,  # noqa: S608  values are bound
+    )
+
+
+class JobForm(msgspec.Struct, frozen=True, kw_only=True):
+    """The tables of live and ended jobs, and the condition for each state."""
+
+    live: JobTable
+    ended: JobTable
+    states: Mapping[JobState, str]
+    read: Callable[[Sequence[Any]], Job]
+    all_columns: str = "*"
+
+
+class Forms(msgspec.Struct, frozen=True, kw_only=True):
+    """The forms of one database.
+
+    `limit_assignments` sets the limits of a queue, with one value for each mark.
+    """
+
+    attempts: AttemptForm
+    dead_letters: Form[DeadLetter]
+    dispositions: DispositionForm
+    jobs: JobForm
+    transitions: Form[Transition]
+    limit_assignments: str = "limits = ?"
+    with_job_target: Callable[[str, TargetChange], str | None] = with_target
+    schedule_key: str = "key"
+    schedule_spec: Callable[[Schedule], str] = spec_text

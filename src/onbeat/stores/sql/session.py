@@ -1,0 +1,47 @@
+"""A transaction of any database, for verbs that are written once."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from onbeat.ports.store import Hint
+from onbeat.stores.sql.dialect import Argument, Columns, Dialect, Row
+from onbeat.stores.sql.forms import Forms
+
+
+class Session(Protocol):
+    """Statements use the form of `sql.dialect`."""
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    @property
+    def forms(self) -> Forms: ...
+
+    @property
+    def hints(self) -> set[Hint]:
+        """The hints that listeners receive after the commit."""
+        ...
+
+    async def execute(self, sql: str, *values: Argument) -> int:
+        """Returns the number of rows changed; rows that already had the values do not count."""
+        ...
+
+    async def select(self, columns: str, rest: str, *values: Argument) -> Sequence[Sequence[Any]]:
+        """`SELECT columns rest`. `columns` are plain names, separated by commas."""
+        ...
+
+    async def insert_rows(
+        self, table: str, columns: Columns, rows: Sequence[Row], ending: str = ""
+    ) -> int:
+        """Insert the rows in order, in few statements. Returns the number of inserted rows."""
+        ...
+
+    async def delete_rows(self, table: str, key: Columns, rows: Sequence[Sequence[Any]]) -> None:
+        """Delete rows by key; each of `rows` has the values of one key."""
+        ...
+
+    async def update_rows(
+        self, table: str, key: Columns, columns: Columns, rows: Sequence[Sequence[Any]]
+    ) -> None:
+        """Update rows by key; each of `rows` has the key, then the new values of `columns`."""
+        ...

@@ -1,0 +1,281 @@
+"""The store methods that are the same for every database; each runs one verb."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import datetime
+from typing import Concatenate, Generic, ParamSpec, TypeVar
+
+from onbeat.model.access import ApiKey, AuditFilter, AuditRecord
+from onbeat.model.attempt import Attempt
+from onbeat.model.dead_letter import DeadLetter
+from onbeat.model.event import Stats, Transition
+from onbeat.model.idempotency import KeyedRequest
+from onbeat.model.ids import DeadLetterId, JobId, ScheduleId, WorkerId
+from onbeat.model.job import Job
+from onbeat.model.page import JobFilter, OccurrenceFilter, Page, ScheduleFilter
+from onbeat.model.plan import Plan, Skip
+from onbeat.model.queue import Limits, Queue
+from onbeat.model.schedule import Schedule
+from onbeat.model.worker import WorkerRecord
+from onbeat.ports.access import TargetChange
+from onbeat.ports.store import Disposition, DispositionExport, HeldLease, JobExport
+from onbeat.stores.sql.access import audit_row, key_row
+from onbeat.stores.sql.dialect_verbs import DialectVerbs
+from onbeat.stores.sql.session import Session
+from onbeat.stores.sql.values import instant, micros
+from onbeat.stores.sql.verbs import access, history, queues, targets, workers
+from onbeat.stores.sql.verbs import dead_letters as dead_letter_verbs
+from onbeat.stores.sql.verbs import dispositions as disposition_verbs
+from onbeat.stores.sql.verbs import jobs as job_verbs
+from onbeat.stores.sql.verbs import schedules as schedule_verbs
+
+T = TypeVar("T", bound=Session)
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+Verb = Callable[Concatenate[T, P], Awaitable[Answer]]
+
+
+class SqlStore(ABC, Generic[T]):
+    """Subclasses define how verbs run, and add the methods that differ by database.
+
+    `T` is the argument of verbs: a connection inside a transaction.
+    """
+
+    def __init__(self, verbs: DialectVerbs[T]) -> None:
+        self._verbs = verbs
+
+    @abstractmethod
+    async def _read(self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs) -> Answer:
+        """Run a read-only verb. Each of its statements may see a different state."""
+
+    @abstractmethod
+    async def _run(self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs) -> Answer:
+        """Run a verb whose single writing statement is its own transaction."""
+
+    @abstractmethod
+    async def _transact(
+        self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs
+    ) -> Answer:
+        """Run a verb in one transaction."""
+
+    @abstractmethod
+    async def _write(
+        self,
+        keyed: KeyedRequest | None,
+        verb: Verb[T, P, Answer],
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> Answer:
+        """Run a verb in one transaction, with the idempotency key of its request if it has one."""
+
+    @abstractmethod
+    async def _snapshot(
+        self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs
+    ) -> Answer:
+        """Run a read-only verb. All of its statements see the same state."""
+
+    @abstractmethod
+    async def _beat(self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs) -> Answer:
+        """As `_run`, on a path that other work cannot delay."""
+
+    # Planner
+
+    async def due_schedules(self, now: datetime, limit: int) -> Sequence[Schedule]:
+        return await self._read(schedule_verbs.due_schedules, micros(now), limit)
+
+    async def next_plan_at(self) -> datetime | None:
+        value = await self._read(schedule_verbs.next_plan_at)
+        return None if value is None else instant(value)
+
+    async def overdue_jobs(self, now: datetime, limit: int) -> Sequence[Job]:
+        return await self._read(self._verbs.overdue_jobs, micros(now), limit)
+
+    async def schedules_by_id(self, ids: Collection[ScheduleId]) -> Sequence[Schedule]:
+        return await self._read(schedule_verbs.schedules_by_id, ids)
+
+    async def cancel_overdue(self, ids: Sequence[JobId], reason: str, now: datetime) -> int:
+        return await self._transact(self._verbs.cancel_overdue, ids, reason, micros(now))
+
+    async def continue_cascades(self, now: datetime) -> int:
+        if not await self._read(self._verbs.has_cascades):
+            return 0
+        return await self._transact(self._verbs.continue_cascades, micros(now))
+
+    # Dispatcher, renewer, rescuer
+
+    async def name_queues(self, names: Collection[str]) -> None:
+        if unnamed := await self._read(queues.unnamed_queues, names):
+            await self._run(queues.name_queues, unnamed)
+
+    async def queue_names(self) -> Sequence[str]:
+        return await self._read(queues.queue_names)
+
+    async def heartbeat(self, worker: WorkerRecord) -> Sequence[HeldLease]:
+        return await self._beat(workers.heartbeat, worker)
+
+    async def held_leases(self, worker: WorkerId) -> Sequence[HeldLease]:
+        return await self._beat(workers.held_leases, worker)
+
+    async def workers(self) -> Sequence[WorkerRecord]:
+        return await self._read(workers.workers)
+
+    async def abandoned_jobs(
+        self, dead: Collection[WorkerId], now: datetime, limit: int
+    ) -> Sequence[Job]:
+        return await self._read(self._verbs.abandoned_jobs, dead, micros(now), limit)
+
+    async def rewrite_workers(self, ids: Collection[WorkerId]) -> int:
+        return await self._run(workers.rewrite_workers, ids)
+
+    async def forget_workers(self, ids: Collection[WorkerId]) -> int:
+        return await self._run(workers.forget_workers, ids)
+
+    async def forget_requests(self, *, before: datetime, now: datetime, limit: int) -> int:
+        verb = self._verbs.forget_requests
+        return await self._transact(verb, micros(before), micros(now), limit)
+
+    # Operations on schedules
+
+    async def add_schedule(
+        self, schedule: Schedule, plan: Plan, keyed: KeyedRequest | None = None
+    ) -> None:
+        await self._write(keyed, self._verbs.add_schedule, schedule, plan)
+
+    async def update_schedule(self, schedule: Schedule, plan: Plan | None, now: datetime) -> bool:
+        return await self._transact(self._verbs.update_schedule, schedule, plan, micros(now))
+
+    async def delete_schedule(self, id: ScheduleId, now: datetime) -> bool:
+        return await self._transact(self._verbs.delete_schedule, id, micros(now))
+
+    async def schedule(self, id: ScheduleId) -> Schedule | None:
+        return next(iter(await self._read(schedule_verbs.schedules_by_id, [id])), None)
+
+    async def schedule_by_key(self, key: str) -> Schedule | None:
+        return await self._read(schedule_verbs.schedule_by_key, key)
+
+    async def schedules(self, filter: ScheduleFilter) -> Page[Schedule]:
+        return await self._read(schedule_verbs.schedules, filter)
+
+    async def occurrence_jobs(self, filter: OccurrenceFilter) -> Page[Job]:
+        return await self._read(job_verbs.occurrence_jobs, filter)
+
+    async def dispositions(
+        self, id: ScheduleId, first: datetime, last: datetime
+    ) -> Sequence[Disposition]:
+        return await self._read(disposition_verbs.dispositions, id, micros(first), micros(last))
+
+    async def backfill(
+        self,
+        id: ScheduleId,
+        jobs: Sequence[Job],
+        skips: Sequence[Skip],
+        keyed: KeyedRequest | None = None,
+    ) -> int:
+        return await self._write(keyed, self._verbs.backfill, id, jobs, skips)
+
+    # Operations on jobs
+
+    async def job(self, id: JobId) -> Job | None:
+        return await self._read(job_verbs.job, id)
+
+    async def jobs(self, filter: JobFilter) -> Page[Job]:
+        return await self._read(job_verbs.jobs, filter)
+
+    async def attempts(self, id: JobId) -> Sequence[Attempt]:
+        return await self._read(history.attempts, id)
+
+    async def transitions(self, id: JobId) -> Sequence[Transition]:
+        return await self._read(history.transitions, id)
+
+    async def cancel(
+        self, ids: Sequence[JobId], reason: str, now: datetime
+    ) -> Sequence[Job | None]:
+        return await self._transact(self._verbs.cancel, ids, reason, micros(now))
+
+    async def retry(
+        self, ids: Sequence[JobId], now: datetime, keyed: KeyedRequest | None = None
+    ) -> Sequence[Job | None]:
+        return await self._write(keyed, self._verbs.retry, ids, micros(now))
+
+    # Operations on queues
+
+    async def queues(self, now: datetime) -> Sequence[Queue]:
+        return await self._read(self._verbs.queues, micros(now))
+
+    async def pause_queue(self, name: str, *, paused: bool) -> None:
+        await self._run(queues.pause_queue, name, paused=paused)
+
+    async def limit_queue(self, name: str, limits: Limits) -> None:
+        await self._transact(queues.limit_queue, name, limits)
+
+    async def stats(self, now: datetime) -> Stats:
+        return await self._snapshot(self._verbs.stats, micros(now))
+
+    # Dead letters
+
+    async def add_dead_letters(self, dead_letters: Sequence[DeadLetter]) -> None:
+        await self._transact(dead_letter_verbs.add_dead_letters, dead_letters)
+
+    async def dead_letters(
+        self, before: DeadLetterId | None, limit: int, source: str | None = None
+    ) -> Sequence[DeadLetter]:
+        return await self._read(dead_letter_verbs.dead_letters, before, limit, source)
+
+    async def dead_letters_by_id(self, ids: Collection[DeadLetterId]) -> Sequence[DeadLetter]:
+        return await self._read(dead_letter_verbs.dead_letters_by_id, ids)
+
+    async def delete_dead_letters(
+        self, ids: Collection[DeadLetterId], keyed: KeyedRequest | None = None
+    ) -> int:
+        return await self._write(keyed, dead_letter_verbs.delete_dead_letters, ids)
+
+    # Access
+
+    async def secret(self, fresh: bytes) -> bytes:
+        return await self._transact(self._verbs.secret, fresh)
+
+    async def add_key(self, key: ApiKey) -> None:
+        await self._transact(access.add_key, key_row(key))
+
+    async def keys(self) -> Sequence[ApiKey]:
+        return await self._read(access.keys)
+
+    async def remove_key(self, name: str) -> bool:
+        return await self._run(access.remove_key, name)
+
+    async def note_key_use(self, name: str, at: datetime) -> None:
+        await self._run(access.note_key_use, name, micros(at))
+
+    async def put_audit(self, record: AuditRecord) -> None:
+        await self._run(access.put_audit, audit_row(record))
+
+    async def audit(self, filter: AuditFilter) -> Sequence[AuditRecord]:
+        return await self._read(access.audit, filter)
+
+    async def prune_audit(self, before: datetime, limit: int) -> int:
+        return await self._run(access.prune_audit, micros(before), limit)
+
+    async def replace_job_targets(self, changes: Sequence[TargetChange]) -> int:
+        return await self._transact(targets.replace_job_targets, changes)
+
+    async def replace_schedule_targets(self, changes: Sequence[TargetChange]) -> int:
+        return await self._transact(targets.replace_schedule_targets, changes)
+
+    # Copies
+
+    async def export_schedules(self, after: ScheduleId | None, limit: int) -> Sequence[Schedule]:
+        return await self._read(schedule_verbs.export_schedules, after, limit)
+
+    async def export_dispositions(
+        self, after: tuple[ScheduleId, datetime] | None, limit: int
+    ) -> Sequence[DispositionExport]:
+        return await self._snapshot(disposition_verbs.export_dispositions, after, limit)
+
+    async def export_jobs(self, after: JobId | None, limit: int) -> Sequence[JobExport]:
+        return await self._snapshot(job_verbs.export_jobs, after, limit)
+
+    async def import_schedules(self, schedules: Sequence[Schedule]) -> int:
+        return await self._transact(self._verbs.import_schedules, schedules)
+
+    async def import_dispositions(self, rows: Sequence[DispositionExport]) -> int:
+        return await self._transact(self._verbs.import_dispositions, rows)

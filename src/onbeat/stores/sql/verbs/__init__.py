@@ -1,0 +1,1 @@
+"""Verbs that are written once for all databases."""

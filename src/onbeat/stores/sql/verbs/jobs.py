@@ -1,0 +1,119 @@
+"""Reads jobs by id and in pages."""
+
+from collections.abc import Collection, Sequence
+from operator import attrgetter
+from typing import Final
+
+from onbeat.model.ids import JobId
+from onbeat.model.job import FINAL_STATES, Job, JobState
+from onbeat.model.page import JobFilter, OccurrenceFilter, Page
+from onbeat.ports.store import JobExport
+from onbeat.stores.sql.dialect import Argument
+from onbeat.stores.sql.forms import JobTable
+from onbeat.stores.sql.session import Session
+from onbeat.stores.sql.verbs.history import exports_of
+
+INDEXES: Final = {
+    JobState.RUNNING: "jobs_running",
+    JobState.FAILED: "finished_badly",
+    JobState.CANCELLED: "finished_badly",
+}
+"""The index for jobs of a state. Other states are most of a table and are read by id."""
+
+
+async def job(session: Session, id: JobId) -> Job | None:
+    return (await jobs_by_id(session, [id])).get(id)
+
+
+async def jobs_by_id(session: Session, ids: Collection[JobId]) -> dict[JobId, Job]:
+    """One statement, so that a job that ends during the read is found in one of both tables."""
+    form, dialect = session.forms.jobs, session.dialect
+    chosen = f"{dialect.use_index('PRIMARY')} WHERE {dialect.in_list('id', 'uuid')}"
+    rest = f"""
+        FROM onbeat.{form.live.view} {chosen}
+        UNION ALL
+        SELECT {form.ended.columns} FROM onbeat.{form.ended.view} {chosen}
+    """  # noqa: S608  values are bound
+    rows = await session.select(form.live.columns, rest, tuple(ids), tuple(ids))
+    return {one.id: one for one in map(form.read, rows)}
+
+
+async def exports_by_id(session: Session, ids: Sequence[JobId]) -> list[JobExport]:
+    """The exports of the jobs that exist, in the order of `ids`."""
+    jobs = await jobs_by_id(session, ids)
+    return await exports_of(session, [jobs[id] for id in ids if id in jobs])
+
+
+async def jobs(session: Session, filter: JobFilter) -> Page[Job]:
+    """The page has no total, as counting all jobs is expensive."""
+    form, state = session.forms.jobs, filter.state
+    request: dict[str, str | None] = {
+        "id < ?": filter.before,
+        "queue = ?": filter.queue,
+        "lane = ?": filter.task,
+        "schedule_id = ?": filter.schedule_id,
+    }
+    bounds = {text: value for text, value in request.items() if value is not None}
+    where = " AND ".join([*bounds, "TRUE" if state is None else form.states[state]])
+    tables = [form.live, form.ended]
+    if state is not None:
+        tables = [form.ended if state in FINAL_STATES else form.live]
+    listed = [(table, listing_index(table, filter)) for table in tables]
+    values: tuple[Argument, ...] = (*bounds.values(), filter.limit + 1)
+    found = await select_first(session, listed, where, "id DESC", values)
+    found.sort(key=attrgetter("id"), reverse=True)
+    items = tuple(found[: filter.limit])
+    more = len(found) > filter.limit and items
+    return Page(items=items, cursor=items[-1].id if more else None)
+
+
+def listing_index(table: JobTable, filter: JobFilter) -> str:
+    if filter.schedule_id is not None:
+        return f"{table.name}_of_schedule"
+    return "PRIMARY" if filter.state is None else INDEXES.get(filter.state, "PRIMARY")
+
+
+async def export_jobs(session: Session, after: JobId | None, limit: int) -> Sequence[JobExport]:
+    """A job that ends during the export keeps its earlier state and attempts."""
+    form = session.forms.jobs
+    bounds: dict[str, Argument] = {} if after is None else {"id > ?": after}
+    tables = [(form.live, "PRIMARY"), (form.ended, "PRIMARY")]
+    where = next(iter(bounds), "TRUE")
+    found = await select_first(session, tables, where, "id", (*bounds.values(), limit))
+    return await exports_of(session, sorted(found, key=attrgetter("id"))[:limit])
+
+
+async def select_first(
+    session: Session,
+    tables: Sequence[tuple[JobTable, str]],
+    where: str,
+    order: str,
+    values: tuple[Argument, ...],
+) -> list[Job]:
+    """The first jobs of each table, in one statement; the last value is the limit."""
+    form, use_index = session.forms.jobs, session.dialect.use_index
+    first = (
+        table.select_first.format(index=use_index(index), where=where, order=order)
+        for table, index in tables
+    )
+    parts = (f"SELECT * FROM ({text}) AS part{number}" for number, text in enumerate(first))  # noqa: S608  values are bound
+    rest = f"FROM ({' UNION ALL '.join(parts)}) AS chosen"
+    rows = await session.select(form.all_columns, rest, *(values * len(tables)))
+    return list(map(form.read, rows))
+
+
+async def occurrence_jobs(session: Session, filter: OccurrenceFilter) -> Page[Job]:
+    form = session.forms.jobs
+    table = form.ended if filter.ended else form.live
+    rest = f"""
+        FROM onbeat.{table.view} {session.dialect.use_index(f"{table.name}_of_schedule")}
+        WHERE schedule_id = ?
+        ORDER BY due_at DESC, id DESC
+        LIMIT ? OFFSET ?
+    """
+    rows = await session.select(
+        table.columns, rest, filter.schedule_id, filter.limit, filter.offset
+    )
+    count = f"SELECT count(*) AS total FROM onbeat.{table.name} WHERE schedule_id = ?"  # noqa: S608  values are bound
+    ((total,),) = await session.select("total", f"FROM ({count}) AS counted", filter.schedule_id)
+    return Page(items=tuple(map(form.read, rows)), total=total)

@@ -1,0 +1,72 @@
+"""Queues: their names, whether they are paused, and their limits."""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import msgspec
+
+from onbeat.model.queue import NO_LIMITS, Limits
+from onbeat.ports.store import Hint
+from onbeat.stores.sql.dialect import Columns
+from onbeat.stores.sql.session import Session
+from onbeat.stores.sql.values import to_json
+
+QUEUE_COLUMNS: Final[Columns] = {"name": "text", "paused": "boolean"}
+LIMITS: Final = msgspec.json.Decoder(Limits)
+ALL_STATES: Final = dict.fromkeys(("waiting", "running", "succeeded", "failed", "cancelled"), 0)
+ALL_STATUSES: Final = dict.fromkeys(("active", "paused", "finished"), 0)
+
+
+async def queue_names(session: Session) -> Sequence[str]:
+    rows = await session.select("name", "FROM onbeat.queues ORDER BY name")
+    return [name for (name,) in rows]
+
+
+async def unnamed_queues(session: Session, names: Collection[str]) -> Sequence[str]:
+    """The names that are not stored yet; usually none, so that nothing is written."""
+    rest = f"FROM onbeat.queues WHERE {session.dialect.in_list('name', 'text')}"
+    rows = await session.select("name", rest, tuple(names))
+    return sorted(set(names).difference(name for (name,) in rows))
+
+
+async def name_queues(session: Session, names: Sequence[str]) -> None:
+    rows = [(name, False) for name in names]
+    ending = session.dialect.unless_there("name")
+    await session.insert_rows("queues", QUEUE_COLUMNS, rows, ending)
+
+
+async def pause_queue(session: Session, name: str, *, paused: bool) -> None:
+    sql = f"""
+        INSERT INTO onbeat.queues (name, paused) VALUES (?, ?)
+        {session.dialect.or_change("name", ["paused"])}
+    """  # noqa: S608  values are bound
+    await session.execute(sql, name, paused)
+    session.hints.add(Hint.JOBS)
+
+
+async def limit_queue(session: Session, name: str, limits: Limits) -> None:
+    """Buckets of an unchanged rate are kept; a changed rate begins with full buckets."""
+    before = await lock_limits(session, name)
+    text = None if limits == NO_LIMITS else to_json(limits)
+    assignments = session.forms.limit_assignments
+    sql = f"UPDATE onbeat.queues SET {assignments} WHERE name = ?"  # noqa: S608  values are bound
+    await session.execute(sql, *[text] * assignments.count("?"), name)
+    if before.rate != limits.rate:
+        await session.execute("DELETE FROM onbeat.meters WHERE queue = ? AND grp = ''", name)
+    if before.group_rate != limits.group_rate:
+        await session.execute("DELETE FROM onbeat.meters WHERE queue = ? AND grp > ''", name)
+    if not limits.fair:
+        await session.execute("DELETE FROM onbeat.turns WHERE queue = ?", name)
+    session.hints.add(Hint.JOBS)
+
+
+async def lock_limits(session: Session, name: str) -> Limits:
+    """Lock and read the limits of the queue; stores its name first, so that there is a row."""
+    await name_queues(session, await unnamed_queues(session, [name]))
+    rest = f"FROM onbeat.queues WHERE name = ? {session.dialect.for_update}"
+    ((text,),) = await session.select("limits", rest, name)
+    return read_limits(text)
+
+
+def read_limits(text: str | None) -> Limits:
+    return NO_LIMITS if text is None else LIMITS.decode(text)

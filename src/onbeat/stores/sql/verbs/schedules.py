@@ -1,0 +1,151 @@
+"""Reads, locks and writes the rows of schedules."""
+
+from collections.abc import Collection, Sequence
+
+from onbeat.model.errors import Conflict
+from onbeat.model.ids import ScheduleId
+from onbeat.model.page import Page, ScheduleFilter
+from onbeat.model.schedule import Schedule
+from onbeat.stores.sql.dialect import Argument, Columns
+from onbeat.stores.sql.schedules import read_schedule, search_text
+from onbeat.stores.sql.session import Session
+from onbeat.stores.sql.values import micros, micros_or_none
+
+
+async def select_schedules(session: Session, rest: str, *values: Argument) -> list[Schedule]:
+    key = session.forms.schedule_key
+    columns = f"id, {key}, status, planned_through, plan_at, version, spec"
+    return [read_schedule(row) for row in await session.select(columns, rest, *values)]
+
+
+async def due_schedules(session: Session, now: int, limit: int) -> Sequence[Schedule]:
+    rest = f"""
+        FROM onbeat.schedules {session.dialect.use_index("schedules_due")}
+        WHERE status = 'active' AND plan_at IS NOT NULL AND plan_at <= ?
+        ORDER BY plan_at
+        LIMIT ?
+    """
+    return await select_schedules(session, rest, now, limit)
+
+
+async def next_plan_at(session: Session) -> int | None:
+    rest = f"""
+        FROM onbeat.schedules {session.dialect.use_index("schedules_due")}
+        WHERE status = 'active' AND plan_at IS NOT NULL
+        ORDER BY plan_at
+        LIMIT 1
+    """
+    return next((at for (at,) in await session.select("plan_at", rest)), None)
+
+
+async def schedules_by_id(session: Session, ids: Collection[ScheduleId]) -> Sequence[Schedule]:
+    rest = f"FROM onbeat.schedules WHERE {session.dialect.in_list('id', 'uuid')}"
+    return await select_schedules(session, rest, tuple(ids))
+
+
+async def lock_schedules(
+    session: Session, ids: Collection[ScheduleId]
+) -> dict[ScheduleId, Schedule]:
+    """Lock the schedules: no other process plans, edits or admits jobs of them until the commit."""
+    dialect = session.dialect
+    rest = f"""
+        FROM onbeat.schedules {dialect.use_index("PRIMARY")}
+        WHERE {dialect.in_list("id", "uuid")}
+        ORDER BY id
+        {dialect.for_update}
+    """
+    return {one.id: one for one in await select_schedules(session, rest, tuple(ids))}
+
+
+async def schedule_by_key(session: Session, key: str) -> Schedule | None:
+    rest = f"FROM onbeat.schedules WHERE {session.forms.schedule_key} = ?"
+    return next(iter(await select_schedules(session, rest, key)), None)
+
+
+async def schedules(session: Session, filter: ScheduleFilter) -> Page[Schedule]:
+    request = {
+        "status = ?": None if filter.status is None else filter.status.value,
+        session.dialect.contains("search"): None if filter.q is None else search_text(filter.q),
+    }
+    used = {text: value for text, value in request.items() if value is not None}
+    matching = f"""
+        FROM onbeat.schedules {session.dialect.use_index("PRIMARY")}
+        WHERE {" AND ".join(["TRUE", *used])}
+    """
+    page = f"{matching} ORDER BY id DESC LIMIT ? OFFSET ?"
+    items = await select_schedules(session, page, *used.values(), filter.limit, filter.offset)
+    count = f"FROM (SELECT count(*) AS total {matching}) AS counted"
+    ((total,),) = await session.select("total", count, *used.values())
+    return Page(items=tuple(items), total=total)
+
+
+async def export_schedules(
+    session: Session, after: ScheduleId | None, limit: int
+) -> Sequence[Schedule]:
+    condition, values = ("TRUE", ()) if after is None else ("id > ?", (after,))
+    rest = f"FROM onbeat.schedules WHERE {condition} ORDER BY id LIMIT ?"
+    return await select_schedules(session, rest, *values, limit)
+
+
+async def insert_schedules(
+    session: Session, schedules: Collection[Schedule], ending: str = ""
+) -> None:
+    forms = session.forms
+    columns: Columns = {
+        "id": "uuid",
+        forms.schedule_key: "text",
+        "search": "text",
+        "status": "text",
+        "planned_through": "bigint",
+        "plan_at": "bigint",
+        "version": "integer",
+        "spec": "text",
+    }
+    rows = [
+        (
+            one.id,
+            one.key,
+            search_text(one.name, one.key or ""),
+            one.status.value,
+            micros(one.planned_through),
+            micros_or_none(one.plan_at),
+            one.version,
+            forms.schedule_spec(one),
+        )
+        for one in schedules
+    ]
+    await session.insert_rows("schedules", columns, rows, ending)
+
+
+async def put_schedules(session: Session, schedules: Collection[Schedule]) -> None:
+    """Insert the schedules; existing ones with the same ids are replaced."""
+    columns = (session.forms.schedule_key, "search", "status", "planned_through", "plan_at")
+    ending = session.dialect.or_change("id", [*columns, "version", "spec"])
+    await insert_schedules(session, schedules, ending)
+
+
+async def rewrite_schedule(session: Session, edited: Schedule) -> None:
+    """Update everything but how far the schedule is planned."""
+    sql = f"""
+        UPDATE onbeat.schedules
+        SET {session.forms.schedule_key} = ?, search = ?, status = ?, version = ?, spec = ?
+        WHERE id = ?
+    """  # noqa: S608  values are bound
+    await session.execute(
+        sql,
+        edited.key,
+        search_text(edited.name, edited.key or ""),
+        edited.status.value,
+        edited.version,
+        session.forms.schedule_spec(edited),
+        edited.id,
+    )
+
+
+async def refuse_taken_key(session: Session, schedule: Schedule) -> None:
+    """Raises `Conflict` for a key in use; the unique index catches concurrent writers."""
+    if schedule.key is None:
+        return
+    rest = f"FROM onbeat.schedules WHERE {session.forms.schedule_key} = ? AND id <> ?"
+    if await session.select("id", rest, schedule.key, schedule.id):
+        raise Conflict(f"another schedule has the key {schedule.key!r}; update that one")

@@ -1,0 +1,136 @@
+"""Requests from coroutines to a store's thread, and the way of their answers back to the loop."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum, auto
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+import msgspec
+
+from onbeat.model.errors import Unavailable
+from onbeat.stores.sqlite.coroutines import finish
+from onbeat.stores.sqlite.transaction import Transaction
+
+NO_OPTIONS: Final[Mapping[str, Any]] = {}
+
+
+class WriteRequest(msgspec.Struct, frozen=True, eq=False):
+    """A call of `verb` with `args` and `options`, for the caller that awaits `future` in `loop`.
+
+    With `merges`, the only argument is a sequence of rows. The rows of all requests for the same
+    verb are joined into one sequence, and so are the answers.
+    """
+
+    verb: Callable[..., Any]
+    args: tuple[Any, ...]
+    options: Mapping[str, Any]
+    merges: bool
+    is_coroutine: bool
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+
+    def run(self, transaction: Transaction) -> Any:
+        answer = self.verb(transaction, *self.args, **self.options)
+        return finish(answer) if self.is_coroutine else answer
+
+
+Answer = tuple[WriteRequest, Any]
+"""A request and its result, or the exception that it raised."""
+
+
+class Signal(Enum):
+    WAKE = auto()
+    STOP = auto()
+
+
+class RequestQueue:
+    """A queue of requests to one thread; every request is answered, also after the end."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[WriteRequest | Signal] = SimpleQueue()
+        self._ended = True
+
+    def begin(self) -> None:
+        self._ended = False
+
+    async def submit(
+        self,
+        verb: Callable[..., Any],
+        args: tuple[Any, ...],
+        options: Mapping[str, Any] = NO_OPTIONS,
+        *,
+        merges: bool = False,
+        is_coroutine: bool = False,
+    ) -> Any:
+        loop = asyncio.get_running_loop()
+        request = WriteRequest(
+            verb, args, options, merges, is_coroutine, loop, loop.create_future()
+        )
+        self._queue.put(request)
+        if self._ended:
+            self.refuse_rest()
+        return await request.future
+
+    def stop(self) -> None:
+        """Stop the thread; earlier requests are still answered."""
+        self._queue.put(Signal.STOP)
+
+    def wake(self) -> None:
+        """Wake the thread without a request."""
+        self._queue.put(Signal.WAKE)
+
+    def take(self, limit: int, timeout: float | None) -> tuple[list[WriteRequest], bool]:
+        """Wait for one request and take all others that are there; True after `stop`.
+
+        For requests that merge, `limit` counts their rows, so that no batch delays others for long.
+        """
+        requests: list[WriteRequest] = []
+        size = 0
+        try:
+            item = self._queue.get(timeout=timeout)
+            while isinstance(item, WriteRequest):
+                requests.append(item)
+                size += len(item.args[0]) if item.merges else 1
+                if size >= limit:
+                    return requests, False
+                item = self._queue.get_nowait()
+        except Empty:
+            return requests, False
+        return requests, item is Signal.STOP
+
+    def end(self) -> None:
+        """Refuse all further requests."""
+        self._ended = True
+        self.refuse_rest()
+
+    def refuse_rest(self) -> None:
+        requests: list[WriteRequest] = []
+        with contextlib.suppress(Empty):
+            while True:
+                item = self._queue.get_nowait()
+                if isinstance(item, WriteRequest):
+                    requests.append(item)
+        answer_all((request, Unavailable("the store is not open")) for request in requests)
+
+
+def answer_all(answers: Iterable[Answer]) -> None:
+    """Deliver the answers, with one wake-up for each loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Answer]] = {}
+    for answer in answers:
+        by_loop.setdefault(answer[0].loop, []).append(answer)
+    for loop, its_answers in by_loop.items():
+        # A loop that was closed meanwhile has no waiting callers.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(resolve, its_answers)
+
+
+def resolve(answers: Iterable[Answer]) -> None:
+    for request, result in answers:
+        if request.future.done():
+            continue
+        if isinstance(result, Exception):
+            request.future.set_exception(result)
+        else:
+            request.future.set_result(result)

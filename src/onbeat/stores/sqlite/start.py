@@ -1,0 +1,67 @@
+"""Starts claimed jobs."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from onbeat.model.ids import Token
+from onbeat.model.job import Job, JobState
+from onbeat.ports.store import ClaimRequest
+from onbeat.rules.overlap import has_overlap_rule
+from onbeat.stores.sql.values import micros, micros_or_none
+from onbeat.stores.sqlite.overlap import admit
+from onbeat.stores.sqlite.transaction import Transaction, json_array
+
+
+def start_admitted(
+    transaction: Transaction, request: ClaimRequest, due: Sequence[Job]
+) -> list[Job]:
+    """Start jobs that their overlap rule admits; each sees the ones before it as running."""
+    admitted: list[Job] = []
+    pending: list[Job] = []
+    for job in due:
+        if has_overlap_rule(job):
+            start(transaction, request, pending)
+            pending = []
+            if not admit(transaction, job, micros(request.now)):
+                continue
+        pending.append(job)
+        admitted.append(job)
+    start(transaction, request, pending)
+    return [as_started(job, request) for job in admitted]
+
+
+def start(transaction: Transaction, request: ClaimRequest, jobs: Sequence[Job]) -> None:
+    if jobs:
+        transaction.run(
+            """
+            UPDATE onbeat_jobs
+            SET state = 'running', worker = :worker, token = token + 1, attempt = attempt + 1,
+                started_at = :now, lease_until = :lease_until, progress = NULL
+            WHERE id IN (SELECT value FROM json_each(:ids))
+            """,
+            {
+                "worker": request.worker,
+                "now": micros(request.now),
+                "lease_until": micros_or_none(lease_until(request)),
+                "ids": json_array(job.id for job in jobs),
+            },
+        )
+
+
+def lease_until(request: ClaimRequest) -> datetime | None:
+    return None if request.lease is None else request.now + request.lease
+
+
+def as_started(job: Job, request: ClaimRequest) -> Job:
+    return msgspec.structs.replace(
+        job,
+        state=JobState.RUNNING,
+        worker=request.worker,
+        token=Token(job.token + 1),
+        attempt=job.attempt + 1,
+        started_at=request.now,
+        lease_until=lease_until(request),
+        progress=None,
+    )

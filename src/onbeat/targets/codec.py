@@ -1,0 +1,302 @@
+"""Encodes a handler's arguments and result as JSON, checked against its signature."""
+
+import inspect
+import math
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET
+
+from onbeat.model.errors import Invalid, TooLarge
+from onbeat.model.limits import PAYLOAD_BYTES_MAX, RESULT_BYTES_MAX
+from onbeat.model.target import NO_ARGS, NO_KWARGS
+
+# The codec handles arbitrary Python values, so this is the only module that uses Any freely.
+
+
+def encode_other(value: Any) -> Any:
+    """JSON for types that msgspec does not support: pydantic models serialize themselves."""
+    dump = getattr(value, "model_dump", None)
+    if dump is None:
+        raise NotImplementedError
+    return dump(mode="json")
+
+
+def decode_other(kind: type, value: Any) -> Any:
+    validate = getattr(kind, "model_validate", None)
+    if validate is None:
+        raise NotImplementedError
+    return validate(value)
+
+
+encoder = msgspec.json.Encoder(enc_hook=encode_other)
+EMPTY = bytes(NO_KWARGS)
+STRAIGHT = (int, str, bool)
+
+
+class Codec:
+    """Encodes and decodes the arguments of one function.
+
+    `context` names the parameter that receives the job's context, which is never stored.
+    """
+
+    def __init__(self, task: str, function: Callable[..., Any], context_type: type) -> None:
+        self.task = task
+        self.signature = inspect.signature(function)
+        hints = hints_of(function)
+        self.context: str | None = None
+        self.kinds: dict[str, Any] = {}
+        for name in self.signature.parameters:
+            kind = hints.get(name, Any)
+            if kind is context_type:
+                self.context = name
+            else:
+                self.kinds[name] = kind
+        self.public = self.signature.replace(
+            parameters=[p for p in self.signature.parameters.values() if p.name != self.context]
+        )
+        self.positional = tuple(
+            p.name for p in self.public.parameters.values() if p.kind in POSITIONAL
+        )
+        # The position of the context among the positional arguments; None if it is not positional.
+        self.context_place = place_of(self.context, self.signature)
+        self.required = sum(
+            1
+            for p in self.public.parameters.values()
+            if p.default is p.empty and p.kind not in VARIADIC
+        )
+        self.is_plain = len(self.positional) == len(self.public.parameters)
+        # Types that JSON preserves, for positional arguments.
+        kinds = [self.kinds[name] for name in self.positional]
+        straight = tuple(takewhile(lambda kind: any(kind is one for one in STRAIGHT), kinds))
+        self.is_strict = {straight[:count] for count in range(len(straight) + 1)}
+        self.listed = self.list_decoder()
+        self.keyed: dict[str, msgspec.json.Decoder[Any]] = {}
+
+    def encode(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[msgspec.Raw, msgspec.Raw]:
+        """JSON of the arguments.
+
+        Raises TypeError when they do not fit the signature, `Invalid` when one cannot be stored,
+        `TooLarge` when together they are over the limit.
+        """
+        self.bind(args, kwargs)
+        packed = self.pack(args, kwargs)
+        if len(packed[0]) + len(packed[1]) > PAYLOAD_BYTES_MAX:
+            raise TooLarge(
+                f"the arguments of task {self.task!r} take {sum(map(len, packed))} bytes as JSON; "
+                f"at most {PAYLOAD_BYTES_MAX} are kept: store the data elsewhere and send its key",
+                field="args",
+            )
+        stored_args, stored_kwargs = msgspec.Raw(packed[0]), msgspec.Raw(packed[1])
+        # Decoding the JSON again finds values that JSON would change.
+        if kwargs or tuple(map(type, args)) not in self.is_strict:
+            self.decode(stored_args, stored_kwargs)
+        return stored_args, stored_kwargs
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Raises TypeError unless the function accepts the arguments; mostly compares counts."""
+        if kwargs or not (self.is_plain and self.required <= len(args) <= len(self.positional)):
+            self.public.bind(*args, **kwargs)
+
+    def pack(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[bytes, bytes]:
+        try:
+            packed = encoder.encode(args), encoder.encode(kwargs) if kwargs else EMPTY
+        except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+            raise self.unstorable(args, kwargs) from error
+        if b"null" in packed[0] or b"null" in packed[1]:
+            refuse_not_a_number(self.by_name(args, kwargs))
+        return packed
+
+    def by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        rest = [f"*{n}" for n in range(len(self.positional), len(args))]
+        return {**dict(zip([*self.positional, *rest], args, strict=False)), **kwargs}
+
+    def unstorable(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Invalid:
+        for name, value in self.by_name(args, kwargs).items():
+            try:
+                encoder.encode(value)
+            except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+                return self.refusal(name, value, error)
+        return Invalid(f"the arguments of task {self.task!r} cannot be stored as JSON", "args")
+
+    def refusal(self, name: str, value: Any, error: Exception) -> Invalid:
+        return Invalid(
+            f"argument {name!r} of task {self.task!r} cannot be stored: "
+            f"{type(value).__name__} has no JSON form ({error_text(error)}); "
+            "send a key or plain data instead",
+            field=name,
+        )
+
+    def decode(self, args: msgspec.Raw, kwargs: msgspec.Raw) -> tuple[list[Any], dict[str, Any]]:
+        """The Python values. Raises `Invalid` that names the argument that does not fit."""
+        return self.decode_args(args), self.decode_kwargs(kwargs)
+
+    def list_decoder(self) -> msgspec.json.Decoder[Any] | None:
+        """Decodes all positional arguments at once; omitted ones become UNSET."""
+        fields = [(f"a{n}", self.kinds[name], UNSET) for n, name in enumerate(self.positional)]
+        try:
+            kind = msgspec.defstruct("Args", fields, array_like=True, forbid_unknown_fields=True)
+            return msgspec.json.Decoder(kind, dec_hook=decode_other)
+        except (TypeError, ValueError):
+            return None
+
+    def decode_args(self, args: msgspec.Raw) -> list[Any]:
+        if args == NO_ARGS:
+            return []
+        if self.listed is not None:
+            try:
+                values = msgspec.structs.astuple(self.listed.decode(args))
+            except (msgspec.ValidationError, NotImplementedError):
+                # Decode them one by one to find the invalid argument.
+                return self.decode_each(args)
+            return [value for value in values if value is not UNSET]
+        return self.decode_each(args)
+
+    def decode_each(self, args: msgspec.Raw) -> list[Any]:
+        items = msgspec.json.decode(args, type=list[msgspec.Raw])
+        names = [*self.positional, *("*" for _ in items)]
+        return [self.value(name, item) for name, item in zip(names, items, strict=False)]
+
+    def decode_kwargs(self, kwargs: msgspec.Raw) -> dict[str, Any]:
+        if kwargs == NO_KWARGS:
+            return {}
+        items = msgspec.json.decode(kwargs, type=dict[str, msgspec.Raw])
+        return {name: self.value(name, item) for name, item in items.items()}
+
+    def with_context(
+        self, args: list[Any], kwargs: dict[str, Any], context: Any
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments, with the context added if the function has a parameter for it."""
+        if self.context is None:
+            return args, kwargs
+        if self.context_place is None or len(args) < self.context_place:
+            return args, {**kwargs, self.context: context}
+        return [*args[: self.context_place], context, *args[self.context_place :]], kwargs
+
+    def value(self, name: str, item: msgspec.Raw) -> Any:
+        try:
+            return self.decoder(name).decode(item)
+        except (msgspec.ValidationError, NotImplementedError) as error:
+            raise Invalid(
+                f"argument {name!r} of task {self.task!r} does not fit: {error_text(error)}",
+                field=name,
+            ) from error
+
+    def decoder(self, name: str) -> msgspec.json.Decoder[Any]:
+        result = self.keyed.get(name)
+        if result is None:
+            result = decoder_for(self.kinds.get(name, self.variadic_kind(name)))
+            self.keyed[name] = result
+        return result
+
+    def variadic_kind(self, name: str) -> Any:
+        wanted = inspect.Parameter.VAR_POSITIONAL if name == "*" else inspect.Parameter.VAR_KEYWORD
+        for parameter in self.public.parameters.values():
+            if parameter.kind is wanted:
+                return self.kinds[parameter.name]
+        return Any
+
+    def check_fit(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Raises `Invalid` when arguments that came from outside do not fit the signature."""
+        try:
+            self.bind(args, kwargs)
+        except TypeError as error:
+            raise Invalid(f"task {self.task!r}: {error}", field="args") from error
+
+
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def place_of(name: str | None, signature: inspect.Signature) -> int | None:
+    positional = [p.name for p in signature.parameters.values() if p.kind in POSITIONAL]
+    return positional.index(name) if name in positional else None
+
+
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The resolved annotations; one that cannot be resolved is treated as absent."""
+    try:
+        return typing.get_type_hints(function)
+    except (NameError, TypeError):
+        names = getattr(inspect.unwrap(function), "__annotations__", {})
+        hints = {name: hint_of(function, name, kind) for name, kind in names.items()}
+        return {name: kind for name, kind in hints.items() if kind is not Any}
+
+
+def hint_of(function: Callable[..., Any], name: str, kind: Any) -> Any:
+    """Resolves one annotation alone, so that another unresolvable one does not affect it."""
+    alone = SimpleNamespace(__annotations__={name: kind})
+    try:
+        return typing.get_type_hints(alone, inspect.unwrap(function).__globals__)[name]
+    except (NameError, TypeError):
+        return Any
+
+
+def decoder_for(kind: Any) -> msgspec.json.Decoder[Any]:
+    try:
+        return msgspec.json.Decoder(kind, dec_hook=decode_other)
+    except (TypeError, ValueError):
+        return msgspec.json.Decoder()
+
+
+def refuse_not_a_number(named: Mapping[str, Any]) -> None:
+    """JSON has no NaN or infinity; null would be another value."""
+    for name, value in named.items():
+        if not_a_number_in(value):
+            raise Invalid(f"argument {name!r} is or holds NaN or infinity; JSON has neither", name)
+
+
+def not_a_number_in(value: Any) -> bool:
+    """Whether the value is or contains NaN or infinity, also in a field of a record."""
+    return holds_not_a_number(msgspec.to_builtins(value, enc_hook=encode_other))
+
+
+def holds_not_a_number(value: Any) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return any(map(holds_not_a_number, items_of(value)))
+
+
+def items_of(value: Any) -> Iterable[Any]:
+    """The items of a container; nothing for any other value."""
+    match value:
+        case dict():
+            return cast("dict[Any, Any]", value).values()  # type: ignore[redundant-cast]
+        case list() | tuple() | set() | frozenset():
+            return cast("Iterable[Any]", value)
+        case _:
+            return ()
+
+
+def error_text(error: Exception) -> str:
+    """The codec's message, which is empty for an unknown type."""
+    return str(error) or "unknown type"
+
+
+def encode_result(task: str, value: Any) -> msgspec.Raw | None:
+    """JSON of a handler's return value. Raises `Invalid` when it cannot be stored."""
+    if value is None:
+        return None
+    return encode_value(f"the result of task {task!r}", value, RESULT_BYTES_MAX)
+
+
+def encode_value(name: str, value: Any, bytes_max: int) -> msgspec.Raw:
+    """JSON of a value; `name` describes it in errors. Raises `Invalid` when it cannot be stored."""
+    try:
+        packed = encoder.encode(value)
+    except (TypeError, ValueError, NotImplementedError, RecursionError) as error:
+        raise Invalid(
+            f"{name} cannot be stored: {type(value).__name__} has no JSON form"
+            f" ({error_text(error)})"
+        ) from error
+    if b"null" in packed and not_a_number_in(value):
+        raise Invalid(f"{name} is or holds NaN or infinity; JSON has neither")
+    if len(packed) > bytes_max:
+        raise TooLarge(f"{name} takes {len(packed)} bytes as JSON; at most {bytes_max} are kept")
+    return msgspec.Raw(packed)

@@ -1,0 +1,138 @@
+"""Calls Python functions in this process: coroutines in the event loop, others in threads."""
+
+import asyncio
+import contextvars
+import traceback
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+from onbeat.model.errors import Invalid
+from onbeat.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
+from onbeat.model.signals import Cancel, Fail, Snooze
+from onbeat.model.target import HandlerTarget
+from onbeat.ports.target import Run
+from onbeat.rules.shortage import Shortage
+from onbeat.targets import fan_out, leased_start, threads
+from onbeat.targets.app_context import AppContext
+from onbeat.targets.codec import encode_result
+from onbeat.targets.context import Context
+from onbeat.targets.fan_out import FanOut, FanOutRunner
+from onbeat.targets.handler import Handler
+from onbeat.targets.interrupts import is_closed_outside
+from onbeat.targets.leased_start import run_held
+from onbeat.targets.threads import Threads
+from onbeat.wire.values import read_span
+
+
+class InProcessRunner:
+    """Runs plain functions in its own threads while it is open.
+
+    They thus never wait for other threaded work of the process. Before it is opened, functions run
+    in the calling thread, which suits a process with nothing else to do.
+    """
+
+    def __init__(self, program: AppContext | None = None) -> None:
+        self.app = program
+        self.threads: Threads | None = None
+
+    async def open(self) -> None:
+        self.threads = Threads()
+
+    async def close(self) -> None:
+        """Abandons threads that still run a handler; their jobs are settled already."""
+        if self.threads is not None:
+            self.threads.close()
+            self.threads = None
+
+    async def run(self, handler: Handler, run: Run) -> Outcome:
+        target, task = run.job.target, asyncio.current_task()
+        assert isinstance(target, HandlerTarget), "only handler targets have handlers"
+        try:
+            args, kwargs = handler.codec.decode(target.args, target.kwargs)
+            handler.codec.check_fit(args, kwargs)
+        except Invalid as error:
+            return Failed(str(error), retryable=False)
+        try:
+            value = await self.start_call(handler, run, args, kwargs)
+        except (Shortage, asyncio.CancelledError):
+            raise  # ours: the handler was not called, or is being stopped
+        except BaseException as error:
+            if is_closed_outside(error, task):
+                raise
+            return outcome_of(error)
+        return success_outcome(handler, value)
+
+    def start_call(
+        self, handler: Handler, run: Run, args: list[Any], kwargs: dict[str, Any]
+    ) -> Awaitable[Any]:
+        """Call the handler; await the result for its return value."""
+        if handler.yields:
+            return self.run_fan_out(handler, run, args, kwargs)
+        if handler.codec.context is not None:
+            args, kwargs = handler.codec.with_context(args, kwargs, Context(run, self.app))
+        if handler.is_async:
+            returned: Awaitable[Any] = handler.function(*args, **kwargs)
+            return returned
+        return self.in_thread(run, handler.function, args, kwargs)
+
+    async def run_fan_out(
+        self, handler: Handler, run: Run, args: list[Any], kwargs: dict[str, Any]
+    ) -> FanOut:
+        """Store the calls that the handler yields."""
+        assert self.app is not None, "a process of its own is refused to such tasks"
+        assert self.threads is not None, "the caller is open while jobs run"
+        distributor = FanOutRunner(self.app, run, None if handler.is_async else self.threads)
+        context = Context(run, self.app, distributor.buffer)
+        args, kwargs = handler.codec.with_context(args, kwargs, context)
+        return await distributor.run(lambda: handler.function(*args, **kwargs))
+
+    async def in_thread(
+        self, run: Run, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
+        if self.threads is None:
+            return function(*args, **kwargs)
+        context = contextvars.copy_context()
+        return await run_held(self.threads, run, lambda: context.run(function, *args, **kwargs))
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    """The outcome for an error that the handler raised."""
+    match error:
+        case Snooze():
+            return snooze_outcome(error)
+        case Cancel(reason=reason):
+            return Cancelled(reason)
+        case Fail(message=message, retryable=retryable):
+            return Failed(message, retryable=retryable)
+        case _:
+            return Failed(handler_traceback(error))
+
+
+def snooze_outcome(snooze: Snooze) -> Outcome:
+    """Parses a textual delay here, so that the error can explain the format."""
+    if isinstance(snooze.delay, timedelta):
+        return Snoozed(snooze.delay)
+    try:
+        return Snoozed(read_span(snooze.delay, "the delay of Snooze"))
+    except Invalid as error:
+        return Failed(str(error))
+
+
+def success_outcome(handler: Handler, value: Any) -> Outcome:
+    """The work is done; if its result cannot be stored, a retry would not help."""
+    try:
+        return Succeeded(encode_result(handler.task, value))
+    except Invalid as error:
+        return Failed(str(error), retryable=False)
+
+
+OURS = (__file__, threads.__file__, leased_start.__file__, fan_out.__file__)
+
+
+def handler_traceback(error: BaseException) -> str:
+    """The traceback with only the frames of the handler's own code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename not in OURS]
+    lines = [*traceback.format_list(own), *traceback.format_exception_only(error)]
+    return "".join(lines).strip()

@@ -1,0 +1,1 @@
+"""Handlers in separate processes."""

@@ -1,0 +1,162 @@
+"""One log line for each event that the engine reports."""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final
+
+from onbeat.model.dead_letter import DeadLetter
+from onbeat.model.errors import OnbeatError
+from onbeat.model.ids import WorkerId
+from onbeat.model.job import Job
+from onbeat.model.outcome import (
+    Cancelled,
+    Failed,
+    Lost,
+    Outcome,
+    Released,
+    Snoozed,
+    Succeeded,
+)
+from onbeat.model.schedule import Schedule
+from onbeat.model.target import lane_of
+from onbeat.telemetry.repeats import Repeats
+from onbeat.telemetry.structured_log import Log
+
+ERROR_CHARS_SHOWN: Final = 500
+
+
+class LogEvents:
+    """A `Telemetry` that writes log lines.
+
+    Successes are logged at debug level only: at full speed, logging would be most of the work.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._jobs = Log("onbeat.jobs")
+        self._writes = self._jobs.logger.isEnabledFor  # called twice for each job
+        self._loops = Log("onbeat.loops")
+        # A failing loop fails several times per second while its store is away.
+        self._failing = Repeats(monotonic)
+
+    def started(self, job: Job, lateness: timedelta) -> None:
+        if self._writes(logging.DEBUG):
+            self._jobs.debug("job.started", **job_fields(job), late=seconds(lateness))
+
+    def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
+        # Success is the common case, and its line is usually disabled.
+        if not isinstance(outcome, Succeeded) or self._writes(logging.DEBUG):
+            self.note_end(job, outcome, duration)
+
+    def note_end(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
+        fields = job_fields(job) | {"took": seconds(duration)}
+        match outcome:
+            case Succeeded():
+                self._jobs.debug("job.succeeded", **fields)
+            case Failed(error=error):
+                self._jobs.warning(
+                    "job.failed", **fields, **state_fields(job), **error_fields(error)
+                )
+            case Snoozed(reason=reason):
+                why = {} if reason is None else {"reason": reason}
+                self._jobs.debug("job.snoozed", **fields, **state_fields(job), **why)
+            case Cancelled(reason=reason):
+                self._jobs.info("job.cancelled", **fields, reason=reason)
+            case Lost(reason=reason):
+                self._jobs.warning("job.lost", **fields, **state_fields(job), reason=reason)
+            case Released():
+                self._jobs.info("job.released", **fields)
+
+    def lease_lost(self, job: Job) -> None:
+        self._jobs.warning("job.lease_lost", **job_fields(job))
+
+    def planned(self, jobs: int, skipped: int) -> None:
+        if jobs or skipped:
+            self._loops.debug("schedules.planned", jobs=jobs, skipped=skipped)
+
+    def unplannable(self, schedule: Schedule, error: BaseException) -> None:
+        """Logged at once, then once a minute: the planner tries again every few seconds."""
+        if times := self._failing.times_to_log(schedule.id):
+            names = {"schedule": schedule.id, "name": schedule.name}
+            self._loops.error("schedule.unplannable", error, **names, times=times)
+
+    def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None:
+        names = {"schedule": schedule.id, "name": schedule.name}
+        self._loops.warning("schedule.moved", **names, occurrences=occurrences)
+
+    def rescued(self, job: Job, worker: WorkerId) -> None:
+        self._jobs.warning("job.rescued", **job_fields(job), **state_fields(job), worker=worker)
+
+    def pruned(self, jobs: int) -> None:
+        if jobs:
+            self._loops.info("jobs.pruned", jobs=jobs)
+
+    def dead_lettered(self, dead_letter: DeadLetter) -> None:
+        fields = {"letter": dead_letter.id, "source": dead_letter.source}
+        self._jobs.warning(
+            "message.dead_lettered", **fields, reason=dead_letter.reason[:ERROR_CHARS_SHOWN]
+        )
+
+    def clock_stepped(self, seconds: float) -> None:
+        self._loops.warning("clock.stepped", seconds=f"{seconds:+.3f}s")
+
+    def interpreter_held(self, seconds: float) -> None:
+        self._loops.warning("interpreter.held", seconds=f"{seconds:.1f}s")
+
+    def breaker_changed(self, endpoint: str, is_open: bool) -> None:  # noqa: FBT001  a state
+        if is_open:
+            self._jobs.warning("endpoint.down", endpoint=endpoint)
+        else:
+            self._jobs.info("endpoint.back", endpoint=endpoint)
+
+    def ran_short(self, means: str) -> None:
+        """Logged at once, then once a minute with the number of delayed attempts."""
+        if times := self._failing.times_to_log(f"short of {means}"):
+            self._jobs.warning("worker.short", means=means, times=times)
+
+    def loop_failed(self, loop: str, error: BaseException) -> None:
+        """Logged at once, then once a minute with the number of failures."""
+        if not (times := self._failing.times_to_log(loop)):
+            return
+        # Errors of Onbeat need no traceback; other errors are bugs.
+        trace = None if isinstance(error, OnbeatError) else error
+        message = str(error)[:ERROR_CHARS_SHOWN] or type(error).__name__
+        self._loops.error("loop.failed", trace, loop=loop, times=times, error=message)
+
+    def loop_rested(self, loop: str) -> None:
+        pass
+
+    def loop_beat(self, loop: str) -> None:
+        if self._failing.forget(loop):
+            self._loops.info("loop.recovered", loop=loop)
+
+
+def job_fields(job: Job) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "job": job.id,
+        "task": lane_of(job.target),
+        "queue": job.queue,
+        "attempt": f"{job.attempt}/{job.retry.attempts_max}",
+    }
+    if job.schedule_id:
+        fields["schedule"] = job.schedule_id
+    return fields
+
+
+def state_fields(job: Job) -> dict[str, Any]:
+    """The current state of the job: its next attempt, or its end."""
+    if job.is_final:
+        return {"state": str(job.state)}
+    return {"next_at": job.due_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+
+
+def error_fields(error: str) -> dict[str, Any]:
+    """The last line of an error, and the full text if it has more."""
+    lines = error.strip().splitlines() or [""]
+    fields = {"error": lines[-1][:ERROR_CHARS_SHOWN]}
+    return fields | {"exception": error.strip()} if len(lines) > 1 else fields
+
+
+def seconds(span: timedelta) -> str:
+    return f"{span.total_seconds():.3f}s"

@@ -1,0 +1,1 @@
+"""Limits of queues and groups, and turns in fair queues."""

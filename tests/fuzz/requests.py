@@ -1,0 +1,128 @@
+"""Requests with one long part, made of the API's own description."""
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from inputs.shapes import CRONS, JSON, RULES, TEXTS
+from onbeat.api import openapi_json
+
+SIZES = (1_000, 10_000, 60_000, 100_000, 300_000, 1_000_000)
+ID = "01900000-0000-7000-8000-000000000001"
+TYPE = "application/json"
+BODY_FIELDS = (
+    "rrule",
+    "cron",
+    "every",
+    "at",
+    "name",
+    "timezone",
+    "callback_url",
+    "queue",
+    "unique",
+)
+
+
+class Request(NamedTuple):
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes | None
+
+    def __str__(self) -> str:
+        head = "".join(f" {name}: {value[:40]}" for name, value in self.headers.items())
+        sent = self.body or b""
+        return f"{self.method} {self.path[:100]}{head} {sent[:80]!r} ({len(sent)} bytes)"
+
+
+class Described(NamedTuple):
+    """One operation of the document."""
+
+    method: str
+    path: str
+    query: tuple[str, ...]
+    example: dict[str, Any] | None
+
+
+def described() -> list[Described]:
+    document = msgspec.json.decode(openapi_json())
+    return [
+        Described(
+            method=method.upper(),
+            path=path,
+            query=tuple(p["name"] for p in operation.get("parameters", ()) if p["in"] == "query"),
+            example=example_of(operation),
+        )
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if isinstance(operation, dict)
+    ]
+
+
+def example_of(operation: dict[str, Any]) -> dict[str, Any] | None:
+    if "requestBody" not in operation:
+        return None
+    content = operation["requestBody"]["content"][TYPE]
+    return content.get("example") or {}
+
+
+def requests(seed: int, key: str) -> Iterator[Request]:
+    """For ever: each a request of the document with one part of it made long."""
+    chance = random.Random(seed)
+    operations = described()
+    while True:
+        yield request(chance, chance.choice(operations), {"Authorization": f"Bearer {key}"})
+
+
+def request(chance: random.Random, operation: Described, headers: dict[str, str]) -> Request:
+    where = chance.choice(["path", "query", "header", "field", "field", "new field", "body"])
+    text = chance.choice((*TEXTS, *RULES, *CRONS))(chance.choice(SIZES))
+    path, body = operation.path, None
+    if where == "path" and "{" in path:
+        path = path[: path.index("{")] + in_path(text) + path[path.index("}") + 1 :]
+    path = path.replace("{id}", ID).replace("{key}", "k").replace("{name}", "n")
+    if where == "query" and operation.query:
+        path += f"?{chance.choice(operation.query)}={in_path(text)}"
+    if where == "header":
+        name = chance.choice(["Idempotency-Key", "Authorization", "Host", "Content-Type", "X-A"])
+        headers = headers | {name: text.encode("ascii", "replace").decode().replace("\n", " ")}
+    if operation.example is not None:
+        body = changed_body(chance, operation.example, where, text)
+        headers = {"Content-Type": TYPE} | headers
+    return Request(operation.method, path, headers, body)
+
+
+def in_path(text: str) -> str:
+    """Of what goes on after a refusal the service drops a mebibyte, and then reads no more; a
+    client that sends all before it reads would measure how long its connection stays open.
+    """
+    return quote(text, safe="")[: SIZES[-1] - SIZES[1]]
+
+
+def changed_body(chance: random.Random, example: dict[str, Any], where: str, text: str) -> bytes:
+    if where == "body":
+        return bytes(chance.choice(JSON)(chance.choice(SIZES)))
+    fields = dict(example)
+    if where == "field" and fields:
+        name = chance.choice(sorted(fields))
+        fields[name] = made_long(chance, fields[name], text)
+    if where == "new field":
+        fields[chance.choice(BODY_FIELDS)] = text
+    return json.dumps(fields).encode()
+
+
+def made_long(chance: random.Random, value: Any, text: str) -> Any:
+    match value:
+        case dict() if value and chance.random() < 0.5:
+            name = chance.choice(sorted(value))
+            return value | {name: made_long(chance, value[name], text)}
+        case dict():
+            return {f"{number}{text[:5]}": 0 for number in range(len(text) // 8)}
+        case list():
+            return [text[:8]] * (len(text) // 8)
+        case _:
+            return text

@@ -1,0 +1,575 @@
+"""Each command against a store on disk: what it prints, and with which code it ends."""
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from onbeat.app.composition import open_store
+from onbeat.app.system import SystemClock, SystemRandomness
+from onbeat.cli.main import root
+from onbeat.model.dead_letter import DeadLetter
+from onbeat.model.ids import DeadLetterId, WorkerId
+from onbeat.model.outcome import Lost
+from onbeat.operations.context import OperationContext
+from onbeat.operations.remote_workers import claim
+from onbeat.ports.store import ClaimRequest
+from onbeat.testing.store_contract.steps import a_settlement
+from onbeat.wire.requests import ClaimJobs
+from onbeat.wire.worker_results import ClaimBody
+
+NOBODY = "01900000-0000-7000-8000-000000000000"
+
+
+@pytest.fixture
+def onbeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs `onbeat …` in an empty folder with a store of its own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("ONBEAT_SERVER", "ONBEAT_API_KEY", "ONBEAT_STORE", "ONBEAT_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*args: Any, code: int = 0, input: Any = None) -> Any:
+        result = CliRunner().invoke(root, [str(arg) for arg in args], input=input)
+        assert result.exit_code == code, result.output
+        return result
+
+    return run
+
+
+@pytest.fixture
+def asked(onbeat: Any) -> Any:
+    """The same with `--json`, read."""
+    return lambda *args, **more: json.loads(onbeat(*args, "--json", **more).stdout)
+
+
+@pytest.fixture
+def nightly(onbeat: Any) -> Any:
+    added = onbeat(
+        "schedule", "add", "nightly", "--cron", "0 3 * * *", "--tz", "Europe/Berlin",
+        "--task", "reports.build", "--args", "[1]", "--kwargs", '{"deep": {"n": 1.0}}',
+        "--overlap", "skip", "--catch-up", "none", "--grace", "5m", "--jitter", "10s",
+        "--starts-at", "2020-01-01", "--ends-at", "2999-01-01T00:00:00Z", "--dst-gap", "skip",
+        "--dst-fold", "last", "--queue", "night", "--priority", "-3", "--timeout", "90s",
+        "--expires-after", "2h", "--key", "nightly", "--label", "team=data", "--label", "a=b",
+        "--retry-attempts-max", "7", "--retry-backoff", "linear", "--retry-delay", "2s",
+        "--retry-delay-max", "1m", "--no-retry-jitter", "--retry-lost-max", "4",
+    )  # fmt: skip
+    return added.stdout.strip()
+
+
+def test_a_schedule_is_added_with_every_option_and_shown(asked: Any, nightly: Any) -> None:
+    result = asked("schedule", "show", nightly)
+    assert result["name"] == "nightly"
+    assert result["cron"] == "0 3 * * *"
+    assert result["timezone"] == "Europe/Berlin"
+    task = {"task": "reports.build", "args": [1], "kwargs": {"deep": {"n": 1.0}}}
+    assert result["target"] == task
+    assert (result["overlap"], result["catch_up"], result["grace"]) == ("skip", "none", "5m")
+    assert (result["jitter"], result["dst_gap"], result["dst_fold"]) == ("10s", "skip", "last")
+    assert (result["queue"], result["priority"], result["timeout"]) == ("night", -3, "1m30s")
+    assert (result["expires_after"], result["key"]) == ("2h", "nightly")
+    assert result["labels"] == {"team": "data", "a": "b"}
+    assert result["starts_at"] == "2019-12-31T23:00:00Z"
+    assert result["retry"] == {
+        "attempts_max": 7, "backoff": "linear", "delay": "2s", "delay_max": "1m", "jitter": False,
+        "lost_max": 4,
+    }  # fmt: skip
+
+
+def test_a_schedule_with_a_callback_reads_body_and_secret_from_files(
+    asked: Any, onbeat: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "body.json").write_text('{"n": 1}')
+    (tmp_path / "secret").write_text("whsec_" + "A" * 32 + "\n")
+    added = asked(
+        "schedule", "add", "ping", "--every", "15m", "--url", "http://127.0.0.1:9/x",
+        "--method", "POST", "--header", "X-One: 1", "--header", "X-Two: a:b",
+        "--body", "@body.json", "--secret-file", "secret",
+    )  # fmt: skip
+    shown = asked("schedule", "show", added["id"])["target"]["http"]
+    assert (shown["method"], shown["body"]) == ("POST", '{"n": 1}')
+    assert shown["headers"] == {"X-One": "1", "X-Two": "a:b"}
+    assert shown["secret_set"] is True
+    assert "whsec" not in onbeat("schedule", "show", added["id"]).stdout
+
+
+def test_an_instant_without_offset_is_in_the_zone_of_the_rule(asked: Any) -> None:
+    added = asked(
+        "schedule", "add", "x", "--at", "2999-01-31T09:00", "--tz", "Asia/Tokyo", "--task", "t"
+    )
+    assert asked("schedule", "show", added["id"])["next_at"] == "2999-01-31T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("job", "add", "--task", "@http"), "task must not begin with @"),
+        (("schedule", "add", "x", "--every", "1h", "--task", "@http"), "must not begin with @"),
+        (("job", "add", "--task", "t", "--queue", "a/b"), "queue must not contain /"),
+        (("queue", "pause", "a/b"), "name must not contain /"),
+    ],
+)
+def test_names_that_cannot_be_are_refused(onbeat: Any, args: tuple[Any, ...], told: str) -> None:
+    assert told in onbeat(*args, code=1).stderr
+
+
+def test_adding_again_by_key_is_a_conflict_unless_it_replaces(
+    asked: Any, onbeat: Any, nightly: Any
+) -> None:
+    again = ("schedule", "add", "nightly", "--every", "1h", "--task", "t", "--key", "nightly")
+    assert "nightly" in onbeat(*again, code=1).stderr
+    assert asked(*again, "--replace")["id"] == nightly
+    assert asked("schedule", "show", nightly)["every"] == "1h"
+
+
+def test_schedules_are_updated_and_fields_cleared(asked: Any, onbeat: Any, nightly: Any) -> None:
+    onbeat("schedule", "update", nightly, "--cron", "30 2 * * *", "--clear", "grace")
+    result = asked("schedule", "show", nightly)
+    assert result["cron"] == "30 2 * * *"
+    assert "grace" not in result
+    assert "nothing to change" in onbeat("schedule", "update", nightly, code=2).stderr
+
+
+def test_schedules_are_listed_in_80_columns(asked: Any, onbeat: Any, nightly: Any) -> None:
+    table = onbeat("schedule", "list").stdout
+    assert nightly in table
+    assert "nightly" in table
+    assert all(len(line) <= 80 for line in table.splitlines())
+    answer = asked("schedule", "list", "--q", "NIGHT", "--status", "active")
+    assert [result["id"] for result in answer["schedules"]] == [nightly]
+    assert asked("schedule", "list", "--status", "paused")["schedules"] == []
+    assert onbeat("schedule", "list", "--status", "paused").stdout == "no schedules\n"
+
+
+def test_a_long_list_says_how_to_see_more(onbeat: Any) -> None:
+    for name in "abc":
+        onbeat("schedule", "add", name, "--every", "1d", "--task", "t")
+    assert "2 of 3; see more with --page 2" in onbeat("schedule", "list", "--limit", "2").stdout
+    assert "see more" not in onbeat("schedule", "list", "--limit", "2", "--page", "2").stdout
+
+
+def test_a_schedule_is_paused_resumed_triggered_and_deleted(
+    asked: Any, onbeat: Any, nightly: Any
+) -> None:
+    onbeat("schedule", "pause", nightly)
+    assert asked("schedule", "show", nightly)["status"] == "paused"
+    onbeat("schedule", "resume", nightly)
+    assert asked("schedule", "show", nightly)["status"] == "active"
+    job = onbeat("schedule", "trigger", nightly).stdout.strip()
+    assert asked("job", "show", job)["schedule_id"] == nightly
+    assert "deleted" in onbeat("schedule", "delete", nightly).stdout
+    assert nightly in onbeat("schedule", "show", nightly, code=1).stderr
+
+
+def test_a_backfill_goes_in_steps_and_repeating_it_adds_nothing(
+    asked: Any, onbeat: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onbeat.cli.schedules.BACKFILL_STEP", 3)
+    id = asked("schedule", "add", "x", "--cron", "0 3 * * *", "--task", "t")["id"]
+    span = ("schedule", "backfill", id, "--from", "2026-01-01", "--to", "2026-01-10T12:00Z")
+    assert asked(*span, "--limit", "4") == {"jobs": 4}
+    assert onbeat(*span).stdout == "6 jobs added\n"
+    assert asked(*span) == {"jobs": 0}
+
+
+def test_the_occurrences_of_a_schedule_are_listed(asked: Any, onbeat: Any, nightly: Any) -> None:
+    (event,) = asked("schedule", "events", nightly)["events"]
+    assert event["schedule_id"] == nightly
+    assert event["_id"] in onbeat("schedule", "events", nightly).stdout
+    assert "no occurrences" in onbeat("schedule", "events", nightly, "--history").stdout
+
+
+def test_a_job_is_added_with_every_option_and_shown(asked: Any, onbeat: Any) -> None:
+    first = onbeat("job", "add", "--task", "t").stdout.strip()
+    added = asked(
+        "job", "add", "--task", "mail", "--args", "[7]", "--kwargs", '{"language":"de"}',
+        "--delay", "10m", "--queue", "mail", "--priority", "5", "--unique", "welcome:7",
+        "--timeout", "30s", "--expires-at", "2999-01-01", "--after", first, "--label", "a=b",
+        "--retry-attempts-max", "2",
+    )  # fmt: skip
+    result = asked("job", "show", added["id"])
+    assert result["target"] == {"task": "mail", "args": [7], "kwargs": {"language": "de"}}
+    assert (result["queue"], result["priority"], result["unique"]) == ("mail", 5, "welcome:7")
+    assert (result["attempts_max"], result["after"], result["labels"]) == (2, [first], {"a": "b"})
+    due = datetime.fromisoformat(result["run_at"]) - datetime.now(UTC)
+    assert timedelta(minutes=9) < due <= timedelta(minutes=10)
+    text = onbeat("job", "show", added["id"]).stdout
+    assert "in 10 min" in text
+    assert "History" in text
+    again = asked("job", "add", "--task", "mail", "--unique", "welcome:7")
+    assert (again["id"], again["created"]) == (added["id"], False)
+
+
+def test_jobs_are_listed_cancelled_retried_and_explained(asked: Any, onbeat: Any) -> None:
+    id = onbeat("job", "add", "--url", "http://127.0.0.1:9/x", "--delay", "3h").stdout.strip()
+    table = onbeat("job", "list").stdout
+    assert id in table
+    assert "in 3 h" in table
+    assert all(len(line) <= 80 for line in table.splitlines())
+    assert "due" in onbeat("job", "why", id).stdout
+    assert asked("job", "why", id)["state"] == "waiting"
+    assert onbeat("job", "cancel", id, "--reason", "enough").stdout == "cancelled\n"
+    assert asked("job", "show", id)["reason"] == "enough"
+    assert [job["id"] for job in asked("job", "list", "--state", "cancelled")["jobs"]] == [id]
+    assert asked("job", "list", "--state", "waiting")["jobs"] == []
+    assert onbeat("job", "retry", id).stdout == "waiting\n"
+    assert onbeat("job", "list", "--task", "nothing").stdout == "no jobs\n"
+
+
+def test_a_suspect_is_explained_as_one(onbeat: Any, tmp_path: Path) -> None:
+    id = onbeat("job", "add", "--task", "mail").stdout.strip()
+    asyncio.run(lost_twice(f"sqlite:///{tmp_path}/onbeat.db"))
+    answer = onbeat("job", "why", id).stdout
+    assert "Its worker died twice while it ran, so it runs apart: alone in its worker." in answer
+
+
+async def lost_twice(url: str) -> None:
+    """The only job, beside one other that may have ended its worker."""
+    store = open_store(url)
+    await store.open()
+    for later in (timedelta(), timedelta(hours=1)):
+        now = datetime.now(UTC) + later
+        request = ClaimRequest(worker=WorkerId("w"), now=now, limit=1, lanes=frozenset({"mail"}))
+        (job,) = (await store.claim(request)).jobs
+        assert all(await store.settle([a_settlement(job, Lost("it ended", company=2), now)]))
+    await store.close()
+
+
+def test_a_page_of_jobs_says_how_to_go_on(asked: Any, onbeat: Any) -> None:
+    for _ in range(3):
+        onbeat("job", "add", "--task", "t")
+    first = asked("job", "list", "--limit", "2")
+    assert f"--cursor {first['cursor']}" in onbeat("job", "list", "--limit", "2").stdout
+    rest = asked("job", "list", "--limit", "2", "--cursor", first["cursor"])
+    assert (len(rest["jobs"]), rest["cursor"]) == (1, None)
+
+
+def test_many_jobs_come_from_a_file_or_a_pipe(
+    asked: Any, onbeat: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onbeat.cli.jobs.CHUNK", 2)
+    lines = "".join(f'{{"task": "t", "args": [{n}], "unique": "{n}"}}\n\n' for n in range(5))
+    (tmp_path / "jobs.jsonl").write_text(lines)
+    assert onbeat("job", "add", "--file", "jobs.jsonl").stdout == "5 jobs added\n"
+    assert len(asked("job", "list")["jobs"]) == 5
+    again = onbeat("job", "add", "--file", "-", input=lines).stdout
+    assert again == "0 jobs added, 5 were there already\n"
+    assert len(asked("job", "add", "--file", "jobs.jsonl")["ids"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"task": "t", "priority": "high"}', ["line 4", "priority", "2 jobs had been added"]),
+        ("{", ["line 4"]),
+        ("[1]", ["line 4", "JSON object"]),
+        ('{"tsk": "t"}', ["line 4", "tsk"]),
+    ],
+)
+def test_a_fault_in_a_file_is_told_by_its_line(
+    onbeat: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, said: list[str]
+) -> None:
+    monkeypatch.setattr("onbeat.cli.jobs.CHUNK", 2)
+    (tmp_path / "jobs.jsonl").write_text('{"task": "t"}\n' * 3 + line + "\n")
+    message = onbeat("job", "add", "--file", "jobs.jsonl", code=1).stderr
+    assert message.count("\n") == 1
+    for part in ("jobs.jsonl", *said):
+        assert part in message
+
+
+def test_queues_workers_and_figures_are_shown(asked: Any, onbeat: Any) -> None:
+    onbeat("job", "add", "--task", "t", "--queue", "mail")
+    assert onbeat("queue", "pause", "mail").stdout == "mail paused\n"
+    assert asked("queue", "list")["queues"][0]["paused"] is True
+    assert "mail" in onbeat("queue", "list").stdout
+    assert onbeat("queue", "resume", "mail").stdout == "mail resumed\n"
+    assert asked("worker", "list") == {"workers": [], "remote": []}
+    assert onbeat("worker", "list").stdout == "no workers\n"
+    assert asked("stats")["jobs"]["waiting"] == 1
+    assert "1 waiting" in onbeat("stats").stdout
+
+
+def test_doctor_and_migrate_look_after_a_store(asked: Any, onbeat: Any) -> None:
+    assert "up to date" in onbeat("migrate").stdout
+    assert asked("migrate")["store"].startswith("sqlite:")
+    findings = {result["name"]: result for result in asked("doctor")["findings"]}
+    assert {"python", "clock", "time zone data"} <= set(findings)
+    assert all(result["ok"] for result in findings.values())
+    assert "python" in onbeat("doctor").stdout
+
+
+def test_doctor_fails_when_something_is_not_right(
+    onbeat: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onbeat.cli.doctor.OPEN_FILES_MIN", 10**9)
+    text = onbeat("doctor", code=1).stdout
+    assert "warn" in text
+    assert "raise the limit" in text
+
+
+def test_the_openapi_document_is_printed(onbeat: Any) -> None:
+    assert onbeat("openapi").stdout.startswith("openapi: 3.1")
+    assert json.loads(onbeat("openapi", "--format", "json").stdout)["openapi"].startswith("3.1")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (["job", "show", NOBODY], 1, ["not found", NOBODY]),
+        (["job", "show", "zz"], 1, ["ID"]),
+        (["schedule", "add", "x", "--cron", "0 3 * * MOM", "--task", "t"], 1, ["cron", "MOM"]),
+        (["schedule", "add", "x", "--every", "1h", "--task", "t", "--overlap", "no"], 1, ["overlap"]),
+        (["schedule", "add", "x", "--task", "t"], 2, ["--rrule"]),
+        (["schedule", "add", "x", "--every", "1h"], 2, ["--url or --task"]),
+        (["schedule", "add", "x", "--every", "1h", "--cron", "@daily", "--task", "t"], 2, ["one of"]),
+        (["schedule", "add", "x", "--at", "soon", "--task", "t"], 2, ["--at", "soon"]),
+        (["schedule", "add", "x", "--every", "1h", "--task", "t", "--replace"], 2, ["--key"]),
+        (["schedule", "add", "x", "--every", "1h", "--url", "http://x", "--task", "t"], 2, ["both"]),
+        (["job", "add"], 2, ["--task or --url"]),
+        (["job", "add", "--task", "t", "--method", "POST"], 2, ["--method", "--task"]),
+        (["job", "add", "--url", "http://x", "--args", "[]"], 2, ["--args", "--url"]),
+        (["job", "add", "--task", "t", "--args", "{"], 2, ["--args", "JSON"]),
+        (["job", "add", "--task", "t", "--kwargs", "[]"], 2, ["--kwargs", "JSON"]),
+        (["job", "add", "--task", "t", "--label", "a"], 2, ["--label", "KEY=VALUE"]),
+        (["job", "add", "--url", "http://x", "--header", "a"], 2, ["--header"]),
+        (["job", "add", "--url", "http://x", "--body", "@nowhere"], 2, ["nowhere", "No such file"]),
+        (["job", "add", "--file", "nowhere"], 2, ["nowhere", "No such file"]),
+        (["job", "add", "--file", "x", "--task", "t"], 2, ["--file"]),
+        (["job", "list", "--limit", "0"], 2, ["--limit"]),
+        (["job", "list", "--store", "x.db"], 2, ["store", "sqlite:///PATH"]),
+        (["job", "list", "--store", "memory://"], 2, ["--server"]),
+        (["job", "list", "--store", "sqlite:///x.db", "--server", "http://x"], 2, ["not both"]),
+        (["job", "list", "--server", "x"], 2, ["--server", "http://"]),
+        (["job", "list", "--server", "http://127.0.0.1:1"], 3, ["127.0.0.1:1", "refused"]),
+        (["job", "list", "--config", "nowhere.yaml"], 2, ["nowhere.yaml"]),
+        (["job", "lst"], 2, ["lst", "list"]),
+        (["jbo"], 2, ["jbo", "job"]),
+        (["job", "list", "--jsn"], 2, ["--jsn", "--json"]),
+        (["up", "--port", "eighty"], 2, ["api.port", "eighty", "--port"]),
+        (["up", "--host", "0.0.0.0"], 2, ["api.host", "ONBEAT_API__KEYS"]),
+        (["up", "nowhere.py"], 2, ["nowhere.py", "does not exist"]),
+        (["up", "a.py", "--app", "b.py"], 2, ["once"]),
+        (["up", "--transport", "pigeon://x"], 2, ["transport", "pigeon"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_one_line_and_a_code(
+    onbeat: Any, args: list[str], code: int, said: list[str]
+) -> None:
+    result = onbeat(*args, code=code)
+    assert result.stdout == ""
+    assert result.stderr.startswith("onbeat: ")
+    assert result.stderr.count("\n") == 1
+    for part in said:
+        assert part in result.stderr
+
+
+def test_a_server_in_the_environment_is_asked_unless_a_store_is_named(
+    onbeat: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONBEAT_SERVER", "http://127.0.0.1:1")
+    assert "127.0.0.1:1" in onbeat("job", "list", code=3).stderr
+    assert onbeat("job", "list", "--store", "sqlite:///x.db").stdout == "no jobs\n"
+
+
+def test_the_store_comes_from_the_settings(onbeat: Any, tmp_path: Path) -> None:
+    (tmp_path / "onbeat.yaml").write_text("store: sqlite:///other.db\napi: {host: 0.0.0.0}\n")
+    onbeat("job", "list")
+    assert (tmp_path / "other.db").exists()
+
+
+def test_an_unexpected_error_is_one_line_and_debug_shows_more(
+    onbeat: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("no\nway")
+
+    monkeypatch.setattr("onbeat.cli.client.ConnectionOptions.call", broken)
+    message = onbeat("job", "list", code=1).stderr
+    assert "RuntimeError: no way" in message
+    assert "--debug" in message
+    with pytest.raises(RuntimeError):
+        CliRunner().invoke(root, ["--debug", "job", "list"], catch_exceptions=False)
+
+
+def test_names_cannot_drive_the_terminal(onbeat: Any) -> None:
+    onbeat("job", "add", "--task", "[red]x[/red]", "--label", "a=b")
+    assert "[red]x" in "".join(onbeat("job", "list").stdout.split())
+
+
+@pytest.mark.parametrize("group", ["schedule", "job"])
+def test_a_name_where_an_id_belongs_is_shown_with_where_the_ids_stand(
+    onbeat: Any, group: str
+) -> None:
+    fields = onbeat(group, "show", "nightly", code=1).stderr
+    assert fields == (
+        f"onbeat: Invalid {group} ID format: nightly; `onbeat {group} list` shows the ids\n"
+    )
+
+
+def test_limits_of_a_queue_are_set_and_taken_away(asked: Any, onbeat: Any) -> None:
+    words = onbeat("queue", "limit", "mail", "--concurrency", "10", "--rate", "100/1s").stdout
+    assert words == "mail: 10 at once, 100/s\n"
+    words = onbeat("queue", "limit", "mail", "--no-rate", "--group-concurrency", 1).stdout
+    assert words == "mail: 10 at once; a group 1 at once\n"
+    limits = {"concurrency": 10, "group_concurrency": 1}
+    assert asked("queue", "limit", "mail")["limits"] == limits
+    assert asked("queue", "list")["queues"][0]["limits"] == limits
+    assert "10 at once" in onbeat("queue", "list").stdout
+    gone = onbeat("queue", "limit", "mail", "--no-concurrency", "--no-group-concurrency").stdout
+    assert gone == "mail: no limits\n"
+
+
+def test_turns_of_groups_are_set_and_taken_away(onbeat: Any) -> None:
+    words = onbeat("queue", "limit", "mail", "--fair", "--group-concurrency", 1).stdout
+    assert words == "mail: a group 1 at once; by turns\n"
+    assert onbeat("queue", "limit", "mail").stdout == words
+    words = onbeat("queue", "limit", "mail", "--no-fair").stdout
+    assert words == "mail: a group 1 at once\n"
+
+
+def test_a_limit_is_set_or_taken_away_not_both(onbeat: Any) -> None:
+    result = onbeat("queue", "limit", "mail", "--rate", "1/s", "--no-rate", code=2)
+    assert "--rate or --no-rate" in result.stderr
+    assert "rate must be" in onbeat("queue", "limit", "mail", "--rate", "fast", code=1).stderr
+
+
+def test_a_job_is_added_to_a_group(asked: Any, onbeat: Any) -> None:
+    added = asked("job", "add", "--task", "t", "--group", "tenant:7")
+    assert asked("job", "show", added["id"])["group"] == "tenant:7"
+    assert "tenant:7" in onbeat("job", "show", added["id"]).stdout
+
+
+async def claimed(url: str) -> None:
+    store = open_store(url)
+    await store.open()
+    try:
+        request = ClaimJobs(ClaimBody(worker="exporter-1", tasks=("t",), limit=20))
+        context = OperationContext(store=store, clock=SystemClock(), randomness=SystemRandomness())
+        await claim(context, request)
+    finally:
+        await store.close()
+
+
+def test_workers_show_what_they_run(asked: Any, onbeat: Any, tmp_path: Path) -> None:
+    ids = [asked("job", "add", "--task", "t")["id"] for _ in range(12)]
+    asyncio.run(claimed(f"sqlite:///{tmp_path}/onbeat.db"))
+    table = onbeat("worker", "list").stdout
+    assert "exporter-1" in table
+    assert sum(id in table for id in ids) == 10
+    assert "and 2 more" in table
+    (worker,) = asked("worker", "list")["remote"]
+    assert {job["id"] for job in worker["jobs"]} == set(ids)
+
+
+# Dead letters
+
+
+async def buried(url: str, *letters: Any) -> Any:
+    store = open_store(url)
+    await store.open()
+    try:
+        ids = SystemRandomness().ids(len(letters))
+        await store.add_dead_letters(
+            [
+                DeadLetter(
+                    id=DeadLetterId(id), at=SystemClock().now(), headers={"a": "b"}, **letter
+                )
+                for id, letter in zip(ids, letters, strict=True)
+            ]
+        )
+        return ids
+    finally:
+        await store.close()
+
+
+def submission(task: str = "export") -> Any:
+    body = {"jsonrpc": "2.0", "method": f"submit:{task}", "params": {"objectID": 23}}
+    return {"source": "onbeat.submit", "reason": "unknown", "body": json.dumps(body).encode()}
+
+
+@pytest.fixture
+def bury(tmp_path: Path) -> Any:
+    return lambda *letters: asyncio.run(buried(f"sqlite:///{tmp_path}/onbeat.db", *letters))
+
+
+def test_dead_letters_are_listed_and_shown(asked: Any, onbeat: Any, bury: Any) -> None:
+    assert onbeat("dead-letter", "list").stdout == "no dead letters\n"
+    first, second = bury(submission(), {**submission(), "source": "rpc", "body": b"\xff"})
+    table = onbeat("dead-letter", "list").stdout
+    assert first in table
+    assert "unknown" in table
+    assert [each["id"] for each in asked("dead-letter", "list", "--source", "rpc")["letters"]] == [
+        second
+    ]
+    assert "see more with --cursor" in onbeat("dead-letter", "list", "--limit", "1").stdout
+    assert '"objectID": 23' in onbeat("dead-letter", "show", first).stdout
+    assert "Body in base64\n/w==" in onbeat("dead-letter", "show", second).stdout
+    assert asked("dead-letter", "show", first)["headers"] == {"a": "b"}
+
+
+def test_a_dead_letter_is_deleted(onbeat: Any, bury: Any) -> None:
+    (id,) = bury(submission())
+    assert onbeat("dead-letter", "delete", id).stdout == "deleted\n"
+    assert f"Dead letter not found: {id}" in onbeat("dead-letter", "delete", id, code=1).stderr
+
+
+def test_what_does_not_go_through_is_kept_and_told(asked: Any, onbeat: Any, bury: Any) -> None:
+    (id,) = bury(submission())
+    answer = onbeat("dead-letter", "replay", id, code=1).stdout
+    assert "knows the task export" in answer
+    (letter,) = asked("dead-letter", "list")["letters"]
+    assert f"kept as {letter['id']}" in answer
+    assert asked("dead-letter", "replay", letter["id"], code=1)["replayed"] is False
+
+
+def test_all_dead_letters_are_replayed(asked: Any, onbeat: Any, bury: Any, tmp_path: Path) -> None:
+    (job,) = [asked("job", "add", "--task", "export")["id"]]
+    result = {"jsonrpc": "2.0", "id": job, "result": 1}
+    (good,) = bury({"source": "onbeat.results", "reason": "x", "body": json.dumps(result).encode()})
+    asyncio.run(claimed(f"sqlite:///{tmp_path}/onbeat.db"))
+    bury(submission(), {**submission(), "source": "onbeat.work.default"})
+    answer = asked("dead-letter", "replay", "--all", code=1)["letters"]
+    assert [each["replayed"] for each in answer] == [False, False, False]
+    assert answer[0]["id"] != good
+    response = onbeat("dead-letter", "replay", "--all", "--source", "onbeat.submit", code=1).stdout
+    assert response.startswith("0 replayed, 1 kept\n")
+
+
+def test_a_task_that_the_settings_declare_is_known(
+    asked: Any, onbeat: Any, bury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (id,) = bury(submission())
+    monkeypatch.setenv("ONBEAT_REMOTE__TASKS", "export")
+    answer = asked("dead-letter", "replay", id)
+    assert asked("job", "show", answer["job_id"])["target"]["kwargs"] == {"objectID": 23}
+    assert onbeat("dead-letter", "list").stdout == "no dead letters\n"
+
+
+@pytest.mark.parametrize("said", [(), ("--all", NOBODY), ("--source", "rpc", NOBODY)], ids=str)
+def test_a_replay_is_of_one_or_of_all(onbeat: Any, said: tuple[Any, ...]) -> None:
+    assert "--all" in onbeat("dead-letter", "replay", *said, code=2).stderr
+
+
+def test_a_key_is_made_listed_and_revoked_and_each_change_audited(asked: Any, onbeat: Any) -> None:
+    made = onbeat(
+        "key", "new", "exporter", "--scope", "work", "--queue", "mail", "--expires", "90d"
+    )
+    assert made.stdout.startswith("onb_")
+    (key,) = asked("key", "list")["keys"]
+    assert (key["name"], key["scopes"], key["queues"]) == ("exporter", ["work"], ["mail"])
+    listed = onbeat("key", "list").stdout
+    assert "exporter" in listed
+    assert made.stdout.strip() not in listed
+    assert "'exporter'" in onbeat("key", "new", "exporter", "--scope", "read", code=1).stderr
+    assert "revoked" in onbeat("key", "revoke", "exporter").stdout
+    assert "Key not found: exporter" in onbeat("key", "revoke", "exporter", code=1).stderr
+    onbeat("key", "new", "x", "--scope", "write", code=2)
+    outcomes = [one["outcome"] for one in asked("audit", "--object", "key/exporter")["records"]]
+    assert outcomes == ["not_found", "done", "conflict", "done"]
+    page = onbeat("audit", "--limit", "1", "--actor", "local").stdout
+    assert "key.revoke" in page
+    assert "see more with --cursor" in page

@@ -1,0 +1,123 @@
+"""The sentence of each form of a rule."""
+
+import pytest
+
+from onbeat.recurrence import (
+    Recurrence,
+    business_days,
+    cron,
+    daily,
+    every,
+    function,
+    once,
+    rrule,
+    union,
+)
+
+START = "DTSTART:20250115T090000Z\nRRULE:"
+FROM = "from 15 January 2025 at 09:00 UTC"
+DATES = ",".join(f"202502{day:02}T000000Z" for day in range(1, 10))
+
+RULES = {
+    "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE;WKST=SU":
+        "Every 2 weeks on Monday and Wednesday, weeks starting on Sunday",
+    "FREQ=MONTHLY;BYMONTHDAY=1,15,-1": "Every month on the last day, the 1st and the 15th of the month",
+    "FREQ=MONTHLY;BYMONTHDAY=11,12,22,23": "Every month on the 11th, the 12th, the 22nd and the 23rd of the month",
+    "FREQ=YEARLY;BYYEARDAY=1,-1": "Every year on the last and 1st day of the year",
+    "FREQ=YEARLY;BYWEEKNO=1,53;BYDAY=MO": "Every year on Monday in the 1st and 53rd week",
+    "FREQ=YEARLY;BYDAY=1MO": "Every year on the 1st Monday of the year",
+    "FREQ=MONTHLY;BYDAY=MO,TU,WE;BYSETPOS=-1":
+        "Every month on Monday, Tuesday and Wednesday, of these only the last in each month",
+    "FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13": "Every month on Friday if it is the 13th of the month",
+    "FREQ=MONTHLY;RSCALE=GREGORIAN;SKIP=BACKWARD;BYMONTHDAY=31":
+        "Every month on the 31st of the month (or the day before, where a month has no such day)",
+    "FREQ=MONTHLY;RSCALE=GREGORIAN;SKIP=FORWARD;BYMONTHDAY=31":
+        "Every month on the 31st of the month (or the day after, where a month has no such day)",
+    "FREQ=HOURLY;BYHOUR=9,10,11,12;BYMINUTE=0": "Every hour in hour 9 to 12 in minute 0",
+    "FREQ=MINUTELY;INTERVAL=5": "Every 5 minutes",
+    "FREQ=SECONDLY;BYMINUTE=0,30": "Every second in minute 0 and 30",
+    "FREQ=DAILY;BYHOUR=9;BYMINUTE=0,30;BYSECOND=5": "Every day at 09:00:05 and 09:30:05",
+    "FREQ=DAILY;BYHOUR=8,9,10,11,12;BYMINUTE=0,30": "Every day in hour 8 to 12 at minute 0 and 30",
+    "FREQ=DAILY;BYHOUR=8,9,10,11,12;BYMINUTE=0,30;BYSECOND=5,7":
+        "Every day in hour 8 to 12 at minute 0 and 30 at second 5 and 7",
+    "FREQ=DAILY;COUNT=1": "Every day, 1 time",
+    "FREQ=DAILY;UNTIL=20250301T000000Z": "Every day, until 1 March 2025 at 00:00 UTC",
+    START + "FREQ=WEEKLY": f"Every week on Wednesday at 09:00, {FROM}",
+    START + "FREQ=MONTHLY": f"Every month on the 15th of the month at 09:00, {FROM}",
+    START + "FREQ=YEARLY": f"Every year on 15 January at 09:00, {FROM}",
+    START + "FREQ=YEARLY;BYMONTH=6": f"Every year on the 15th in June at 09:00, {FROM}",
+    "DTSTART;VALUE=DATE:20250115\nRRULE:FREQ=YEARLY": "Every year on 15 January, from 15 January 2025",
+    "DTSTART:20250115T090000Z\nRDATE:20250116T110005Z":
+        "On 15 January 2025 at 09:00 UTC; and on 16 January 2025 at 11:00:05 UTC",
+    START + "FREQ=DAILY\nEXRULE:FREQ=WEEKLY;BYDAY=SU\nEXDATE:20250116T090000Z":
+        f"Every day at 09:00, {FROM}; but not every week on Sunday at 09:00, {FROM};"
+        " but not on 16 January 2025 at 09:00 UTC",
+    START + f"FREQ=DAILY\nRDATE:{DATES}": f"Every day at 09:00, {FROM}; and on 9 dates",
+}  # fmt: skip
+
+CRONS = {
+    "* * * * *": "Every minute every day",
+    "* * * * * *": "Every second every day",
+    "*/5 * * * * *": "Every minute at second 0 to 55 in steps of 5 every day",
+    "30 */5 * * * *": "Every hour at minute 0 to 55 in steps of 5 at second 30 every day",
+    "* 9,17 * * *": "Every minute in hour 9 and 17 every day",
+    "15 30 9 * * *": "At 09:30:15 every day",
+    "0 9-17 * * MON,FRI": "In hour 9 to 17 at minute 0 on Monday and Friday",
+    "5,10 0 1,15 * *": "At 00:05 and 00:10 on the 1st and the 15th of the month",
+    "0 0 L * *": "At 00:00 on the last day of the month",
+    "0 0 L-3 * *": "At 00:00 on the 4th last day of the month",
+    "0 0 LW * *": "At 00:00 on the last weekday of the month",
+    "0 0 15W * *": "At 00:00 on the weekday nearest to the 15th of the month",
+    "0 0 * * MON#2": "At 00:00 on the 2nd Monday",
+    "0 0 13 * FRI": "At 00:00 on the 13th of the month or on Friday",
+    "0 0 1 JAN,JUL *": "At 00:00 on the 1st of the month in January and July",
+    "0 0 0 1 1 ? 2030-2033": "At 00:00 on the 1st of the month in January in 2030 to 2033",
+}
+
+SPANS = {
+    "P1M": "Every month",
+    "P2M": "Every 2 months",
+    "500ms": "Every 0.5 seconds",
+    "1s": "Every second",
+    "1d2h3m4.5s": "Every 1 day, 2 hours, 3 minutes and 4.5 seconds",
+}
+
+NOT_OPEN = "Every day at 09:00 (UTC); an occurrence that is not on a business day is"
+
+OTHERS: dict[str, Recurrence] = {
+    "Every hour, from 1 January 2025 at 00:00:00.25 UTC":
+        every("1h", start="2025-01-01T00:00:00.250Z"),
+    "At 09:00 every day (UTC); and Once, at 1 January 2025 at 12:00 UTC":
+        union(cron("0 9 * * *"), once("2025-01-01T12:00:00Z")),
+    "At 09:00 every day (UTC); but not: At 09:00 on Saturday (UTC)":
+        cron("0 9 * * *").excluding(cron("0 9 * * SAT")),
+    f"{NOT_OPEN} left out": daily("09:00").on(business_days(), "skip"),
+    f"{NOT_OPEN} moved to the next one": daily("09:00").on(business_days(), "following"),
+    f"{NOT_OPEN} moved to the one before": daily("09:00").on(business_days(), "preceding"),
+    f"{NOT_OPEN} moved to the next one, or back if that is in another month":
+        daily("09:00").on(business_days(), "modified"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", RULES)
+def test_a_rule(text: str) -> None:
+    assert rrule(text).describe() == f"{RULES[text]} (UTC)"
+
+
+@pytest.mark.parametrize("text", CRONS)
+def test_a_cron_expression(text: str) -> None:
+    assert cron(text).describe() == f"{CRONS[text]} (UTC)"
+
+
+@pytest.mark.parametrize("text", SPANS)
+def test_an_interval(text: str) -> None:
+    assert every(text).describe() == SPANS[text]
+
+
+@pytest.mark.parametrize("sentence", OTHERS)
+def test_what_is_made_of_others(sentence: str) -> None:
+    assert OTHERS[sentence].describe() == sentence
+
+
+def test_a_function_is_named() -> None:
+    assert function(OTHERS.get).describe().startswith("Whenever ")  # type: ignore[arg-type]

@@ -1,0 +1,146 @@
+"""Bounds and refusals of recurrences: each names what is wrong, and what is allowed."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from onbeat.model.errors import BadRecurrence
+from onbeat.recurrence import (
+    anchor,
+    business_days,
+    compile_spec,
+    cron,
+    daily,
+    every,
+    function,
+    once,
+    rrule,
+    union,
+    weekly,
+)
+from onbeat.recurrence.compile import MEMBERS_MAX, depends_on_zone
+from onbeat.recurrence.durations import read_duration
+from onbeat.recurrence.rrule import ClockTimes
+
+NEW_YEAR = datetime(2025, 1, 1, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: rrule("DTSTART:20250101T000000Z\nRRULE:FREQ=DAILY", start=NEW_YEAR), "leave out start"),
+        (lambda: rrule("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30"), "no year has such a day"),
+        (lambda: rrule("FREQ=DAILY", dst_gap="jump"), "dst_gap is 'jump'; use"),  # type: ignore[arg-type]
+        (lambda: rrule("FREQ=DAILY", dst_fold="never"), "dst_fold is 'never'; use"),  # type: ignore[arg-type]
+        (lambda: rrule("FREQ=DAILY", start="soon"), "soon"),
+        (lambda: daily("25:00"), "'25:00' is not a time of day"),
+        (lambda: weekly("Someday", "09:00"), "'Someday' is not a weekday"),
+        (lambda: business_days(["2025-02-30"]), "'2025-02-30' is not a date"),
+        (lambda: business_days(weekend=("MO", "TU", "WE", "TH", "FR", "SA", "SU")), "every weekday"),
+        (lambda: business_days(date(2000, 1, 1) + timedelta(n) for n in range(10_001)), "holidays"),
+        (lambda: business_days("XX"), "no holidays are known for 'XX'"),
+        (union, "give 1 to"),
+        (lambda: union(*[every("1h")] * (MEMBERS_MAX + 1)), "give 1 to"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_recurrence_is_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(BadRecurrence, match=message):
+        make()
+
+
+def test_an_instant_needs_an_offset() -> None:
+    with pytest.raises(ValueError, match="2025-01-01"):
+        once(datetime(2025, 1, 1))  # noqa: DTZ001  it is what is refused
+
+
+def test_a_zone_from_a_file_has_no_name() -> None:
+    with (
+        open("/usr/share/zoneinfo/Europe/Berlin", "rb") as file,  # noqa: PTH123
+        pytest.raises(BadRecurrence, match="use an IANA name"),
+    ):
+        daily("09:00", tz=ZoneInfo.from_file(file))
+
+
+def test_holidays_of_a_country_are_stored_by_date() -> None:
+    holidays = business_days("DE-BY", years=range(2025, 2026))
+    assert {"2025-01-06", "2025-12-25"} <= {*holidays.holidays}
+    assert daily("09:00").on(holidays).after(datetime(2025, 1, 5, 12, tzinfo=UTC)) == datetime(
+        2025, 1, 7, 9, tzinfo=UTC
+    )
+
+
+def test_weekdays_are_named_in_short_and_at_length() -> None:
+    assert weekly("Mon", "09:00").spec() == weekly("MO", "09:00").spec()
+    assert weekly("thursday", "09:00").spec() == weekly("TH", "09:00").spec()
+
+
+def test_a_function_that_ends_has_no_more_occurrences() -> None:
+    one = function(lambda after: NEW_YEAR if after < NEW_YEAR else None)
+    assert one.after(NEW_YEAR - SECOND) == NEW_YEAR
+    assert one.after(NEW_YEAR) is None
+    assert one.before(NEW_YEAR + SECOND) == NEW_YEAR
+    assert one.before(NEW_YEAR) is None
+
+
+def test_a_fraction_of_a_second_shifts_every_occurrence() -> None:
+    value = every("1h", start="2025-01-01T00:00:00.250Z")
+    first = NEW_YEAR + timedelta(milliseconds=250)
+    assert value.after(NEW_YEAR) == first
+    assert value.before(first + SECOND) == first
+    assert value.before(first) in {None, first - timedelta(hours=1)}
+
+
+def test_a_rule_depends_on_a_zone_through_any_of_its_members() -> None:
+    berlin, here = daily("09:00", tz="Europe/Berlin"), daily("09:00", tz="UTC")
+    assert depends_on_zone(union(here, berlin).spec())
+    assert not depends_on_zone(union(here, here).spec())
+
+
+def test_members_are_anchored_with_the_whole() -> None:
+    spec = union(every("1h"), every("90m")).spec()
+    anchored = compile_spec(anchor(spec, NEW_YEAR))
+    assert anchored.take(3, after=NEW_YEAR) == [
+        NEW_YEAR + timedelta(minutes=minutes) for minutes in (60, 90, 120)
+    ]
+
+
+def test_cron_walks_back_through_its_years() -> None:
+    value = cron("0 0 0 1 1 ? 2030,2032")
+    assert value.before(datetime(2040, 1, 1, tzinfo=UTC)) == datetime(2032, 1, 1, tzinfo=UTC)
+    assert value.before(datetime(2032, 1, 1, tzinfo=UTC)) == datetime(2030, 1, 1, tzinfo=UTC)
+    assert value.before(datetime(2030, 1, 1, tzinfo=UTC)) is None
+    assert value.after(datetime(2032, 1, 1, tzinfo=UTC)) is None
+
+
+def test_a_moved_occurrence_is_found_from_both_sides() -> None:
+    friday = datetime(2025, 1, 3, 9, tzinfo=UTC)
+    saturdays = weekly("SA", "09:00").on(business_days(), "preceding")
+    assert saturdays.after(friday - SECOND) == friday
+    assert saturdays.before(friday + SECOND) == friday
+    modified = rrule("FREQ=MONTHLY;BYMONTHDAY=31;BYHOUR=9;BYMINUTE=0;BYSECOND=0")
+    moved = modified.on(business_days(), "modified")
+    assert moved.after(datetime(2025, 5, 1, tzinfo=UTC)) == datetime(2025, 5, 30, 9, tzinfo=UTC)
+
+
+def test_many_times_of_a_day_are_computed_as_they_are_listed() -> None:
+    hours, minutes, seconds = (8, 9), (0, 30), (0, 7)
+    times = ClockTimes(hours, minutes, seconds)
+    listed = [h * 3600 + m * 60 + s for h in hours for m in minutes for s in seconds]
+    assert [*times] == listed
+    assert times[1:3] == listed[1:3]
+    assert times[-1] == listed[-1]
+
+
+@pytest.mark.parametrize("text", ["P1Y2M", "P1W", "PT36H", "1w", "2h30m"])
+def test_a_span_is_read(text: str) -> None:
+    span = read_duration(text)
+    assert span.months or span.microseconds
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "P1", "1x", "-1h", "1h1h", "P1Y1D", "PT0S", "0s"])
+def test_another_span_is_refused(text: str) -> None:
+    with pytest.raises(BadRecurrence):
+        every(text)

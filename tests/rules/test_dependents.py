@@ -1,0 +1,134 @@
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onbeat.model.errors import Invalid
+from onbeat.model.ids import JobId
+from onbeat.model.limits import DEPENDENTS_MAX
+from onbeat.rules.dependents import (
+    LEVEL_COST,
+    Cascade,
+    Wait,
+    cancelled_on_arrival,
+    refuse_unknown,
+)
+
+
+def run(ended: dict[Any, Any], waits: list[Wait], room: int = DEPENDENTS_MAX) -> Cascade:
+    """The cascade over these waits, as a store would give them to it."""
+    cascade = Cascade(ended, room)
+    while cascade.level:
+        result = [wait for wait in waits if wait.awaits in cascade.level][: cascade.room]
+        cascade.take(result, len(result))
+    return cascade
+
+
+def needs(job: Any, other: Any) -> Wait:
+    return Wait(job, other, any_end=False)
+
+
+def follows(job: Any, other: Any) -> Wait:
+    return Wait(job, other, any_end=True)
+
+
+def test_a_success_frees() -> None:
+    wait = needs("b", "a")
+    cascade = run({"a": "succeeded"}, [wait])
+    assert (cascade.freed_waits(), cascade.cancelled, cascade.unfinished) == ([wait], {}, {})
+
+
+def test_any_end_frees_who_waits_for_any_end() -> None:
+    for state in ("succeeded", "failed", "cancelled"):
+        assert run({"a": state}, [follows("b", "a")]).freed_waits() == [follows("b", "a")]
+
+
+def test_a_failure_cancels_with_its_cause_and_so_on() -> None:
+    cascade = run({"a": "failed"}, [needs("b", "a"), needs("c", "b"), follows("d", "c")])
+    assert cascade.cancelled == {
+        "b": "job a it waited for failed",
+        "c": "job b it waited for was cancelled",
+    }
+    assert cascade.freed_waits() == [follows("d", "c")]
+
+
+def test_a_cancel_cancels() -> None:
+    cascade = run({"a": "cancelled"}, [needs("b", "a")])
+    assert cascade.cancelled == {"b": "job a it waited for was cancelled"}
+
+
+def test_what_one_end_frees_and_another_cancels_is_cancelled_once() -> None:
+    cascade = run(
+        {"a": "succeeded", "b": "failed"},
+        [needs("d", "a"), needs("d", "b"), needs("e", "b"), needs("d", "e")],
+    )
+    assert list(cascade.cancelled) == ["d", "e"]
+    assert cascade.freed_waits() == []
+
+
+def test_a_level_that_fills_the_room_is_left_over() -> None:
+    cascade = run({"a": "failed"}, [needs(f"b{number}", "a") for number in range(10)], room=10)
+    assert len(cascade.cancelled) == 10
+    assert set(cascade.unfinished) == {"a", *cascade.cancelled}
+    assert cascade.unfinished[JobId("a")] == "failed"
+
+
+def test_a_level_within_the_room_is_done() -> None:
+    cascade = run({"a": "succeeded"}, [needs(f"b{number}", "a") for number in range(10)], room=11)
+    assert cascade.unfinished == {}
+
+
+def test_deep_chains_are_cut_where_the_room_ends() -> None:
+    chain = [needs(number + 1, number) for number in range(100)]
+    cascade: Any = run({0: "failed"}, chain, room=10 * LEVEL_COST)
+    assert list(cascade.cancelled) == list(range(1, 11))
+    assert cascade.unfinished == {10: "cancelled"}
+
+
+JOBS = {JobId("a"), JobId("b"), JobId("c")}
+
+
+class New(NamedTuple):
+    id: Any
+    after: tuple[Any, ...] = ()
+    created_at: int = 0
+
+
+def test_only_new_jobs_that_come_too_late_are_cancelled_at_once() -> None:
+    new = [New("a", ("x",), 1), New("b", ("y",), 2), New("c", ("y", "x"), 1), New("old", ("x",))]
+    stored: dict[Any, str] = {"x": "failed", "y": "succeeded"}
+    assert cancelled_on_arrival(new, JOBS, stored) == {
+        1: {"a": "job x it waited for failed", "c": "job x it waited for failed"}
+    }
+
+
+@given(st.data())
+def test_a_new_job_is_cancelled_as_its_predecessors_would_have_cancelled_it(data: Any) -> None:
+    """Whether they end before it comes or after makes no difference."""
+    states = data.draw(
+        st.dictionaries(
+            st.sampled_from("xyz"), st.sampled_from(["succeeded", "failed", "cancelled"])
+        )
+    )
+    after = data.draw(st.permutations(sorted(states)))
+    early = run(states, [needs("a", other) for other in after]).cancelled
+    late = cancelled_on_arrival([New("a", tuple(after))], JOBS, states).get(0, {})
+    assert early.keys() == late.keys()
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sets(st.sampled_from("abcdx"))), max_size=4))
+def test_a_job_waits_only_for_those_that_are_stored_or_stand_before_it(drawn: Any) -> None:
+    jobs = [New(id, tuple(sorted(after))) for id, after in dict(drawn).items()]
+    coming = [{"x", *(job.id for job in jobs[:place])} for place in range(len(jobs))]
+    known: set[Any] = {"x", *(job.id for job in jobs)}
+    if all(set(job.after) <= before for job, before in zip(jobs, coming, strict=True)):
+        refuse_unknown(jobs, known)
+    else:
+        with pytest.raises(Invalid, match="does not exist"):
+            refuse_unknown(jobs, known)
+
+
+def test_a_job_that_waits_for_an_unknown_one_is_refused() -> None:
+    with pytest.raises(Invalid, match="job z does not exist"):
+        refuse_unknown([New("a", ("z",))], JOBS)
