@@ -5,6 +5,8 @@ ONBEAT_TEST_PROFILE=long many, and others at every run.
 """
 
 import os
+import threading
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,3 +31,23 @@ settings.register_profile(
     suppress_health_check=QUIET,
 )
 settings.load_profile(os.environ.get("ONBEAT_TEST_PROFILE", "quick"))
+
+
+def store_threads() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if "onbeat-sqlite" in thread.name}
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown() -> Generator[None]:
+    """A test that leaves a store open fails itself, and not a later one that counts threads."""
+    before = STORE_THREADS.copy()
+    try:
+        return (yield)
+    finally:
+        STORE_THREADS.clear()
+        STORE_THREADS.update(store_threads())
+        left_open = STORE_THREADS - before
+        assert not left_open, f"a store was left open: {[thread.name for thread in left_open]}"
+
+
+STORE_THREADS: set[threading.Thread] = set()

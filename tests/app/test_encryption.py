@@ -115,9 +115,9 @@ async def test_arguments_to_be_encrypted_need_a_key(tmp_path: Path) -> None:
 async def test_a_key_that_cannot_be_right_is_refused_by_its_setting(
     tmp_path: Path, keys: Any
 ) -> None:
-    program = Program(tmp_path, *keys)
-    with pytest.raises(Misconfigured, match=r"secrets\.keys"):
-        await program.pay.asend("card", cents=1)
+    async with Program(tmp_path, *keys) as program:
+        with pytest.raises(Misconfigured, match=r"secrets\.keys"):
+            await program.pay.asend("card", cents=1)
 
 
 async def test_what_is_put_again_unchanged_is_no_edit(tmp_path: Path) -> None:
