@@ -62,14 +62,19 @@ def queues(transaction: Transaction, now: int) -> list[Queue]:
 
 
 def stats(transaction: Transaction, now: int) -> Stats:
+    # The lists of waiting jobs are read once, grouped in the order of their indexes.
     sql = """
+        WITH waiting AS MATERIALIZED (
+          SELECT lane, count(*) AS jobs, min(due_at) AS due_at
+          FROM onbeat_jobs INDEXED BY onbeat_jobs_due
+          WHERE ready GROUP BY queue, priority, lane
+          UNION ALL
+          SELECT lane, count(*), min(due_at) FILTER (WHERE blocked_by = 0)
+          FROM onbeat_jobs INDEXED BY onbeat_jobs_stuck
+          WHERE state = 'waiting' AND NOT ready GROUP BY queue, lane)
         SELECT json_object(
           'jobs', json((SELECT json_group_object(state, jobs) FROM (
-                     SELECT 'waiting' AS state, sum(n) AS jobs FROM (
-                       SELECT count(*) AS n FROM onbeat_jobs INDEXED BY onbeat_jobs_due WHERE ready
-                       UNION ALL
-                       SELECT count(*) FROM onbeat_jobs INDEXED BY onbeat_jobs_stuck
-                       WHERE state = 'waiting' AND NOT ready)
+                     SELECT 'waiting' AS state, coalesce(sum(jobs), 0) AS jobs FROM waiting
                      UNION ALL
                      SELECT 'running', count(*) FROM onbeat_jobs INDEXED BY onbeat_jobs_running
                      WHERE state = 'running'
@@ -79,22 +84,13 @@ def stats(transaction: Transaction, now: int) -> Stats:
           'schedules', json((SELECT json_group_object(status, n) FROM (
                           SELECT status, count(*) AS n FROM onbeat_schedules GROUP BY status))),
           'workers', (SELECT count(*) FROM onbeat_workers),
-          'unknown', json((SELECT json_group_object(lane, n) FROM (
-                        SELECT lane, count(*) AS n FROM (
-                          SELECT lane FROM onbeat_jobs INDEXED BY onbeat_jobs_due WHERE ready
-                          UNION ALL
-                          SELECT lane FROM onbeat_jobs INDEXED BY onbeat_jobs_stuck
-                          WHERE state = 'waiting' AND NOT ready)
+          'unknown', json((SELECT json_group_object(lane, jobs) FROM (
+                        SELECT lane, sum(jobs) AS jobs FROM waiting
                         WHERE lane NOT IN (SELECT lanes.value
                                            FROM onbeat_workers,
                                                 json_each(record, '$.lanes') AS lanes)
                         GROUP BY lane))),
-          'oldest', (SELECT min(due_at) FROM (
-                       SELECT due_at FROM onbeat_jobs INDEXED BY onbeat_jobs_due WHERE ready
-                       UNION ALL
-                       SELECT due_at FROM onbeat_jobs INDEXED BY onbeat_jobs_stuck
-                       WHERE state = 'waiting' AND NOT ready AND blocked_by = 0)
-                     WHERE due_at <= :now))
+          'oldest', (SELECT min(due_at) FROM waiting WHERE due_at <= :now))
     """
     counts: dict[str, Any] = msgspec.json.decode(transaction.value(sql, {"now": now}))
     oldest = counts["oldest"]
