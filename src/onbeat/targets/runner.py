@@ -1,6 +1,8 @@
 """Runs handler targets, each in its own mode of isolation."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 from onbeat.model.outcome import Failed, Outcome
 from onbeat.model.target import HandlerTarget
@@ -29,14 +31,18 @@ class HandlerRunner:
             await asyncio.to_thread(self.subprocesses.close)
             self.subprocesses = None
 
-    async def run(self, run: Run) -> Outcome:
+    def run(self, run: Run) -> Coroutine[Any, Any, Outcome]:
+        # No coroutine of its own: thousands of attempts run per second.
         target = run.job.target
         assert isinstance(target, HandlerTarget), "the worker picks the runner by the target's type"
         handler = self.registry.handlers.get(target.task)
         if handler is None:
-            return Failed(f"no task {target.task!r} is registered in this worker")
+            return self.refuse(target.task)
         if handler.isolation is None:
-            return await self.in_process.run(handler, run)
+            return self.in_process.run(handler, run)
         assert self.subprocesses is not None, "the runner is open while jobs run"
         module, memory_bytes = handler.function.__module__, handler.isolation.memory_bytes
-        return await self.subprocesses.run(run, module, memory_bytes)
+        return self.subprocesses.run(run, module, memory_bytes)
+
+    async def refuse(self, task: str) -> Outcome:
+        return Failed(f"no task {task!r} is registered in this worker")
