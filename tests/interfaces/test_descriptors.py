@@ -101,13 +101,13 @@ def test_more_callbacks_than_open_files_all_succeed_at_their_first_attempt(
 
         eventually_here(ended, "all succeeded", 60)
         result = service.ask("/api/jobs?limit=1000")[1]["jobs"]
-        (short,) = service.events("worker.short")
+        (short,) = service.events("worker.resources_exhausted")
         assert service.events("job.failed") == []
         assert 'onbeat_shortages_total{means="open files"}' in service.ask("/metrics")[1]
         log = service.log.read_text()
     assert {(job["state"], job["attempt"]) for job in result} == {("succeeded", 1)}
     assert (short["level"], short["means"]) == ("warning", "open files")
-    assert len(service.events("descriptors.few")) == 1
+    assert len(service.events("descriptors.low")) == 1
     assert "site-packages" not in log
 
 
@@ -140,4 +140,4 @@ def test_more_connections_than_open_files_are_refused_with_the_remedy() -> None:
 
 def test_too_few_open_files_for_the_callbacks_are_said(caplog: pytest.LogCaptureFixture) -> None:
     connections_max(None, 1_024, 1_000)
-    assert caplog.messages == ["descriptors.few open_files_max=1024 concurrency=1000"]
+    assert caplog.messages == ["descriptors.low open_files_max=1024 concurrency=1000"]

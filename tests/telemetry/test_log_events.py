@@ -123,9 +123,9 @@ def test_a_shortage_is_said_once_a_minute_for_each_kind_of_means(said: Callable[
     now[0] += REPEAT_SECONDS
     journal.ran_short("open files")
     assert said() == [
-        ("warning", "worker.short", {"means": "open files", "times": 1}),
-        ("warning", "worker.short", {"means": "threads", "times": 1}),
-        ("warning", "worker.short", {"means": "open files", "times": 3}),
+        ("warning", "worker.resources_exhausted", {"means": "open files", "times": 1}),
+        ("warning", "worker.resources_exhausted", {"means": "threads", "times": 1}),
+        ("warning", "worker.resources_exhausted", {"means": "open files", "times": 3}),
     ]
 
 

@@ -27,7 +27,7 @@ def connections_max(wanted: int | None, descriptors: int | None, concurrency: in
     # Only callbacks need a descriptor, so they reserve at most half.
     room = most - min(concurrency, descriptors // 2)
     if descriptors < concurrency + DESCRIPTORS_KEPT + CONNECTIONS_MIN:
-        log.warning("descriptors.few", open_files_max=descriptors, concurrency=concurrency)
+        log.warning("descriptors.low", open_files_max=descriptors, concurrency=concurrency)
     return wanted or min(CONNECTIONS_MAX, max(room, CONNECTIONS_MIN))
 
 

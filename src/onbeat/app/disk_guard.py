@@ -56,9 +56,9 @@ class DiskGuard:
         was_short = self.shortage is not None
         self.shortage = self.message(free) if free < self.percent_min else None
         if self.shortage is not None and not was_short:
-            log.warning("room.short", free=f"{free:.1f} %")
+            log.warning("disk.low", free=f"{free:.1f} %")
         elif was_short and self.shortage is None:
-            log.info("room.back", free=f"{free:.1f} %")
+            log.info("disk.recovered", free=f"{free:.1f} %")
 
     def message(self, free: float) -> str:
         return (

@@ -48,7 +48,7 @@ class ProcessSupervisor:
             if self.is_stopping:
                 return
             failures = 0 if loop.time() - began > STEADY_SECONDS else failures + 1
-            log.warning("sibling.ended", extra={"code": code, "failures": failures})
+            log.warning("process.ended", extra={"code": code, "failures": failures})
             await asyncio.sleep(pause_after(failures, chance=1.0))
 
     async def run_one(self) -> int:

@@ -113,7 +113,7 @@ class LogEvents:
     def ran_short(self, means: str) -> None:
         """Logged at once, then once a minute with the number of delayed attempts."""
         if times := self._failing.times_to_log(f"short of {means}"):
-            self._jobs.warning("worker.short", means=means, times=times)
+            self._jobs.warning("worker.resources_exhausted", means=means, times=times)
 
     def loop_failed(self, loop: str, error: BaseException) -> None:
         """Logged at once, then once a minute with the number of failures."""

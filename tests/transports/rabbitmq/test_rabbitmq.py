@@ -200,7 +200,7 @@ async def test_a_queue_that_is_there_is_used_as_it_is_with_one_warning(
         await broker.publish("jobs", [an_envelope()])
     async with broker.consumer("jobs", prefetch=5) as consumer:
         await collect(consumer, 3, TRAITS, acknowledge=True)
-    warned = [record for record in caplog.records if record.message == "broker.used_as_it_is"]
+    warned = [record for record in caplog.records if record.message == "queue.declared_differently"]
     assert [vars(record)["queue"] for record in warned] == [queue]
     assert "PRECONDITION_FAILED" in vars(warned[0])["error"]
 
@@ -215,7 +215,7 @@ async def test_a_burst_of_first_messages_to_a_queue_of_other_arguments_keeps_its
     caplog.set_level(logging.INFO)
     burst = [broker.publish("burst", [an_envelope(body=b"%d" % n)]) for n in range(200)]
     await asyncio.gather(*burst)
-    assert sum("used_as_it_is" in record.getMessage() for record in caplog.records) == 1
+    assert sum("declared_differently" in record.getMessage() for record in caplog.records) == 1
     assert not [record for record in caplog.records if "away" in record.getMessage()]
     declared = await channel.queue_declare(name, passive=True)
     assert declared.message_count == len(burst)

@@ -98,4 +98,4 @@ class Declarations:
                 raise
             if name not in self._warned:
                 self._warned.add(name)
-                log.warning("broker.used_as_it_is", extra={"queue": name, "error": str(error)})
+                log.warning("queue.declared_differently", extra={"queue": name, "error": str(error)})

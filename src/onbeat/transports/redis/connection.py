@@ -71,7 +71,7 @@ class Connection:
             try:
                 await one.disconnect()
             except FAULTS:
-                log.debug("broker.closed_badly", exc_info=True)
+                log.debug("broker.close_failed", exc_info=True)
 
     async def ready(self, until: float) -> None:
         """Returns once the server is reached; retries until the deadline.
