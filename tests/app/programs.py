@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from conditions import eventually_here
+from conditions import PATIENCE, eventually_here
 
 HERE = Path(__file__).parent.parent
 
@@ -25,7 +25,7 @@ class Program:
     def said(self, text: str, times: int = 1) -> bool:
         return self.log.read_text().count(text) >= times
 
-    def wait_to_say(self, text: str, times: int = 1, within: float = 20.0) -> None:
+    def wait_to_say(self, text: str, times: int = 1, within: float = PATIENCE) -> None:
         def said() -> bool:
             assert self.process.poll() is None or self.said(text, times), self.log.read_text()
             return self.said(text, times)
@@ -39,7 +39,7 @@ class Program:
         self.process.kill()
         self.process.wait()
 
-    def ended(self, within: float = 20.0) -> int:
+    def ended(self, within: float = PATIENCE) -> int:
         """The exit code. One that does not end tells where its threads stand."""
         try:
             return self.process.wait(within)

@@ -108,8 +108,8 @@ def test_the_death_of_the_worker_ends_all_of_it(tmp_path: Path, journal: Path, t
         keeper = [descendant.pid for descendant in descendants(worker.pid)]
         worker.kill()
         worker.wait()
-        eventually_here(lambda: alive(journal) == [], "all of it has ended", 30)
-        eventually_here(lambda: not any(map(is_alive, keeper)), "so has what ended it", 30)
+        eventually_here(lambda: alive(journal) == [], "all of it has ended")
+        eventually_here(lambda: not any(map(is_alive, keeper)), "so has what ended it")
     finally:
         worker.kill()
         worker.wait()

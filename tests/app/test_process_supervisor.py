@@ -56,7 +56,7 @@ async def written(book: Any, count: int) -> Any:
     def pids() -> Any:
         return book.read_text().split() if book.exists() else []
 
-    await eventually(lambda: len(pids()) >= count, f"{count} have started", within=30)
+    await eventually(lambda: len(pids()) >= count, f"{count} have started")
     return [int(pid) for pid in pids()]
 
 
@@ -120,9 +120,7 @@ def service(tmp_path: Path) -> Iterator[Any]:
     with log.open("wb") as lines:
         running = subprocess.Popen(command, cwd=tmp_path, stdout=lines, stderr=lines)
     try:
-        eventually_here(
-            lambda: log.read_text().count("event=ready") == 2, "both are ready", within=30
-        )
+        eventually_here(lambda: log.read_text().count("event=ready") == 2, "both are ready")
         yield running, log
     finally:
         running.kill()
@@ -136,7 +134,7 @@ def test_a_service_with_two_processes_shares_the_work_and_drains(
     add = [sys.executable, "-m", "onbeat", "job", "add", "--task", "pid"]
     for _ in range(6):
         subprocess.run(add, cwd=tmp_path, check=True, capture_output=True)
-    eventually_here(lambda: len(pids_of(tmp_path)) == 6, "all have run", within=30)
+    eventually_here(lambda: len(pids_of(tmp_path)) == 6, "all have run")
     running.send_signal(signal.SIGTERM)
     assert running.wait(30) == 0
     assert log.read_text().count("event=drained") == 2
@@ -147,8 +145,8 @@ def test_a_process_beside_the_first_drains_when_that_is_killed(service: Any) -> 
     (sibling,) = filter(is_sibling, children_of(running.pid))
     running.kill()
     running.wait()
-    eventually_here(lambda: "event=drained" in log.read_text(), "it has drained", within=30)
-    eventually_here(lambda: not lives(sibling), "it has ended", within=30)
+    eventually_here(lambda: "event=drained" in log.read_text(), "it has drained")
+    eventually_here(lambda: not lives(sibling), "it has ended")
 
 
 def children_of(pid: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import pytest
 
 from app.programs import Program, program
-from conditions import eventually_here
+from conditions import PATIENCE, eventually_here
 from crash.invariants import Invariants
 from crash.test_kill import SEED, count, let_it_run
 from onbeat.app.brokers import open_broker
@@ -116,7 +116,7 @@ class Fleet:
             if name != "sender":
                 one.wait_to_say(text, times)
 
-    def wait_for_work(self, jobs: int, what: str, within: float = 20.0) -> None:
+    def wait_for_work(self, jobs: int, what: str, within: float = PATIENCE) -> None:
         done = count(self.place, "ended")
         eventually_here(lambda: count(self.place, "ended") >= done + jobs, what, within)
 
@@ -125,7 +125,8 @@ class Fleet:
         self.running.pop("sender").kill()
         since = datetime.now(UTC)
         eventually_here(
-            lambda: Invariants.glance(self.place).is_quiet(since), "all that was due has ended", 40
+            lambda: Invariants.glance(self.place).is_quiet(since),
+            "all that was due has ended",
         )
 
     def drain(self) -> None:
@@ -300,7 +301,7 @@ def test_a_flood_of_huge_messages_is_put_aside_within_bounded_memory(
     broker.start()
     with fleet(place, broker, ALL) as made:
         asyncio.run(flood(broker.url))
-        made.wait_for_work(50, "it works on", 40)
+        made.wait_for_work(50, "it works on")
         eventually_here(lambda: asyncio.run(depth(broker.url)) == 0, "all is put aside", 60)
         height = megabytes(made.running["all"].pid)
         made.wait_until_quiet()

@@ -38,7 +38,7 @@ def end_at_a_row(place: Any, chance: Any, part: Any, number: int, kind: str = "r
     """Run until some row of a part (of ten) of all has been yielded, and send a signal then."""
     row = chance.randrange(part * ROWS // 10, (part + 1) * ROWS // 10) // STEP * STEP
     with life(place, kind) as running:
-        running.wait_to_say(f"row {row};", within=40)
+        running.wait_to_say(f"row {row};")
         if number == signal.SIGKILL:
             running.kill()
         else:

@@ -64,7 +64,8 @@ class Fleet:
         self.kill("producer")
         since = datetime.now(UTC)
         eventually_here(
-            lambda: Invariants.glance(self.place).is_quiet(since), "all that was due has ended", 40
+            lambda: Invariants.glance(self.place).is_quiet(since),
+            "all that was due has ended",
         )
 
     def drain(self) -> None:
@@ -140,7 +141,7 @@ def test_a_server_that_crashes_under_load_loses_nothing_and_needs_nobody(
             let_it_run(chance.uniform(0.0, 0.5))
             server.start()
         done = count(tmp_path, "ended")
-        eventually_here(lambda: count(tmp_path, "ended") > done + 50, "it works again", 20)
+        eventually_here(lambda: count(tmp_path, "ended") > done + 50, "it works again")
         made.wait_until_quiet()
         made.check_alive()
         made.drain()

@@ -46,7 +46,7 @@ def check(shell: Shell, command: Command) -> None:
         return
     if READS.match(command.text):
         # What is asked for may be about to happen, as it is for a person who types.
-        eventually_here(lambda: answers(shell, command), f"{command.text} gives what is shown", 20)
+        eventually_here(lambda: answers(shell, command), f"{command.text} gives what is shown")
         return
     code, printed = shell.run(command.text)
     # Some machines allow few open files, and doctor says so.

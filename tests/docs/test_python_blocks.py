@@ -50,7 +50,7 @@ def test_onbeat_up_runs_the_program(block: Block, tmp_path: Path) -> None:
 def test_the_program_runs_by_itself(block: Block, tmp_path: Path) -> None:
     file = saved(block, tmp_path)
     with running([sys.executable, file], tmp_path):
-        eventually_here(lambda: works(tmp_path), f"{file} works", within=30)
+        eventually_here(lambda: works(tmp_path), f"{file} works")
 
 
 def works(folder: Path) -> bool:

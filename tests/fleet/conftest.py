@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from conditions import eventually
+from conditions import PATIENCE, eventually
 from onbeat import Onbeat, Options, Retry
 from onbeat.app.brokers import open_broker
 from onbeat.engine.runtime import RuntimeOptions
@@ -108,7 +108,7 @@ class Outside:
         headers = {TOKEN_HEADER: delivery.headers[TOKEN_HEADER]}
         await self.say(RESULTS, {"jsonrpc": "2.0", "id": id, **members}, **headers)
 
-    async def next(self, queue: str, within: float = 10.0) -> Delivery:
+    async def next(self, queue: str, within: float = PATIENCE) -> Delivery:
         """The next message, acknowledged."""
         result = await self.look(queue, within)
         assert result is not None, f"no message on {queue} within {within} s"

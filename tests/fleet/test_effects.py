@@ -95,7 +95,7 @@ async def test_two_schedulers_at_the_same_instant_make_each_job_once(
         make_fleet(register=register, horizon=timedelta(seconds=2)) as other,
     ):
         assert one.beat is not other.beat
-        await eventually(lambda: len(gateway.charges) >= 3 * ACCOUNTS, "three runs over all", 20)
+        await eventually(lambda: len(gateway.charges) >= 3 * ACCOUNTS, "three runs over all")
         schedule = await one.beat.store.schedule_by_key("billing")
         rows = await one.beat.store.dispositions(
             schedule.id, schedule.created_at, schedule.planned_through

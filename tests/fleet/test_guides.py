@@ -72,7 +72,7 @@ async def exported(fleet: Fleet, outside: Outside, count: int) -> list[Job]:
         done = [job for job in jobs if job.state is JobState.SUCCEEDED]
         return done if len(done) == count else None
 
-    return await eventually(all_ended, "all have ended", 20)
+    return await eventually(all_ended, "all have ended")
 
 
 def prefix_of(url: str) -> str:

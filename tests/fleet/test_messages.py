@@ -45,7 +45,7 @@ async def ended(beat: Onbeat, job: JobHandle) -> Any:
         stored = await beat.store.job(job.id)
         return stored if stored.is_final else None
 
-    return await eventually(end, "its end", 15)
+    return await eventually(end, "its end")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ async def test_while_the_broker_is_away_it_is_tried_again_by_the_policy(
     async def has_failed() -> bool:
         return len(await beat.store.attempts(kept.id)) == 1
 
-    await eventually(has_failed, "the first attempt has failed", 15)
+    await eventually(has_failed, "the first attempt has failed")
     await link.proxy.reconnect()
     job = await ended(beat, kept)
     first, *_ = await beat.store.attempts(kept.id)

@@ -38,7 +38,7 @@ def ended(port: int, id: str) -> dict[str, Any]:
         job = ask(port, "GET", f"/api/jobs/{id}")
         return job if job["state"] in {"succeeded", "failed"} else None
 
-    return eventually_here(look, f"{id} ended", within=30)
+    return eventually_here(look, f"{id} ended")
 
 
 def test_python_is_here_at_least() -> None:

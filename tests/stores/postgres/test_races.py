@@ -300,7 +300,7 @@ class Patient:
             while True:
                 assert await db.fetchval(VICTIM) <= 1
                 mark = self.answered + 15
-                await eventually(lambda mark=mark: self.answered >= mark, "callers get on", 30)
+                await eventually(lambda mark=mark: self.answered >= mark, "callers get on")
         finally:
             db.terminate()
 

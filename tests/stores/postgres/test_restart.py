@@ -61,7 +61,7 @@ class Load:
 
     async def goes_on(self) -> None:
         goal = len(self.accepted) + 50
-        await eventually(lambda: len(self.accepted) >= goal, "jobs are accepted", 30)
+        await eventually(lambda: len(self.accepted) >= goal, "jobs are accepted")
 
 
 async def test_a_restart_under_load_loses_nothing(private: server.Server) -> None:

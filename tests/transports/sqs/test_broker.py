@@ -149,6 +149,7 @@ async def test_one_poll_waits_at_an_empty_queue_and_more_at_a_full_one(
 ) -> None:
     async with grumbled.consumer(queue, 100) as consumer:
         assert len(await consumer.receive(100, 0.5)) == 0
+        await eventually(lambda: grumbler.seen["ReceiveMessage"], "the poll has begun")
         assert len(grumbler.seen["ReceiveMessage"]) == 1
         await eventually(lambda: not consumer.polls, "the poll has ended")
         await grumbled.publish(queue, envelopes(100))
@@ -159,6 +160,18 @@ async def test_one_poll_waits_at_an_empty_queue_and_more_at_a_full_one(
         assert len(consumer.polls) > 1
         assert sum(consumer.polls.values()) <= 90, "no more than there is room for"
         await receiving
+
+
+async def test_a_consumer_that_closes_before_its_poll_begins_reports_no_failure(
+    broker: Any, queue: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with broker.consumer(queue, 1) as consumer:
+        receiving = asyncio.create_task(consumer.receive(1, 0.1))
+        await asyncio.sleep(0)
+        assert consumer.polls
+    await receiving
+    await eventually(lambda: not consumer.polls, "the poll has ended")
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 async def test_what_a_poll_brings_after_its_inbox_was_left_is_given_back(

@@ -100,6 +100,10 @@ class SqsConsumer:
             await asyncio.sleep(FAILURE_PAUSE)
             self.fault, self.filled = error, False
             return
+        except RuntimeError:
+            if self.left:  # its threads ended before the call began
+                return
+            raise
         deliveries = [delivery_of(message) for message in messages]
         self.fault, self.filled = None, len(deliveries) == count
         self.hold([str(delivery.receipt) for delivery in deliveries])
