@@ -22,8 +22,6 @@ from transports.rabbitmq.server import Private
 
 TRAITS = Traits(too_large=0, patience=60.0)
 
-pytestmark = pytest.mark.timeout(240)
-
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[Private]:
