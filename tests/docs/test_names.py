@@ -12,15 +12,14 @@ from docs.pages import PAGES, ROOT, blocks, name_of, with_language
 from onbeat.cli.main import root
 from onbeat.operations.table import OPERATIONS
 from onbeat.settings import load
-from onbeat.settings.table import TABLE
+from onbeat.settings.table import RESERVED, TABLE
 
 GROUPS = {path.partition(".")[0] for path in TABLE if "." in path}
 KEY = re.compile(rf"`((?:{'|'.join(sorted(GROUPS))})\.[a-z_]+)`")
 VARIABLE = re.compile(r"ONBEAT_[A-Z_]+")
 OF_BENCHMARKS = set(VARIABLE.findall((ROOT / "benchmarks" / "servers.py").read_text("utf-8")))
-OF_CLIENTS = {"ONBEAT_SERVER", "ONBEAT_API_KEY", "ONBEAT_CONFIG"}
 OPERATION_NAMES = {operation.name for operation in OPERATIONS}
-LOG_EVENTS = {"worker.resources_exhausted"}
+LOG_EVENTS = {"worker.resources_exhausted", "log.lines_dropped"}
 FLAGS_OF_OTHERS = {"--build-arg", "--offline"}  # of docker and systemd-analyze
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 METRIC = re.compile(r"`(onbeat_[a-z_]+)")
@@ -31,7 +30,7 @@ PATH = re.compile(r"(?:GET|POST|PUT|DELETE) (/api/[\w/{}.-]+)")
 def test_settings_that_are_named_exist(page: Path) -> None:
     text = page.read_text("utf-8")
     assert set(KEY.findall(text)) <= set(TABLE) | OPERATION_NAMES | LOG_EVENTS
-    variables = {setting.environment for setting in TABLE.values()} | OF_CLIENTS
+    variables = {setting.environment for setting in TABLE.values()} | RESERVED
     result = {name for name in VARIABLE.findall(text) if not name.endswith("_")} - OF_BENCHMARKS
     assert result <= variables
 

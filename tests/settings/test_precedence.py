@@ -9,6 +9,7 @@ import pytest
 
 from onbeat.model.errors import Misconfigured
 from onbeat.settings import Role, Settings, load
+from onbeat.settings.load import export_dotenv
 
 LAYERS = ("file", "dotenv", "environment", "flags")
 
@@ -80,6 +81,27 @@ def test_the_file_may_be_named_by_the_environment_or_dotenv(tmp_path: Path) -> N
     assert load({}, environment=named, folder=tmp_path).api.port == 2
 
 
+@pytest.mark.parametrize("off", ["off", "OFF"])
+def test_dotenv_may_be_ignored_or_named(tmp_path: Path, off: str) -> None:
+    (tmp_path / ".env").write_text("ONBEAT_API__PORT=1\n")
+    (tmp_path / "prod.env").write_text("ONBEAT_API__PORT=2\n")
+    for named, port in ((off, 8080), ("", 1), ("prod.env", 2), (str(tmp_path / "prod.env"), 2)):
+        environment = {"ONBEAT_DOTENV": named}
+        assert load({}, environment=environment, folder=tmp_path).api.port == port
+    with pytest.raises(Misconfigured, match=r"ONBEAT_DOTENV: the file nowhere\.env does not exist"):
+        load({}, environment={"ONBEAT_DOTENV": "nowhere.env"}, folder=tmp_path)
+
+
+def test_other_variables_of_dotenv_are_set_for_the_program(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("DB_HOST=db\nDB_NAME=shop\nONBEAT_API__PORT=1\n")
+    environment = {"DB_HOST": "stays"}
+    export_dotenv(environment, tmp_path)
+    assert environment == {"DB_HOST": "stays", "DB_NAME": "shop"}
+    ignored = {"ONBEAT_DOTENV": "off"}
+    export_dotenv(ignored, tmp_path)
+    assert ignored == {"ONBEAT_DOTENV": "off"}
+
+
 @pytest.mark.parametrize("by", ["flag", "environment"])
 def test_a_missing_file_that_was_named_stops_the_start(tmp_path: Path, by: str) -> None:
     missing = tmp_path / "nowhere.yaml"
@@ -130,6 +152,8 @@ def test_variables_of_others_are_let_be(tmp_path: Path) -> None:
         ("LOG__FORMAT", "json", "log.format", "json"),
         ("LOG__DESTINATIONS", "stdout,file:/tmp/x.log", "log.destinations",
          ("stdout", "file:/tmp/x.log")),
+        ("LOG__DESTINATIONS", "tcp://[::1]:5000,cloudwatch:/shop/onbeat", "log.destinations",
+         ("tcp://[::1]:5000", "cloudwatch:/shop/onbeat")),
         ("APP", "demo.py", "app", "demo.py"),
     ],
 )  # fmt: skip

@@ -87,10 +87,15 @@ WRONG = [
     ("secrets.keys", "k1:short", "a list of ID:KEY"),
     ("secrets.keys", "k1", "onbeat secrets new-key"),
     ("log.format", "jsn", "did you mean 'json'"),
-    ("log.destinations", "cloudwatch:group", "nothing yet for cloudwatch"),
-    ("log.destinations", "stdotu", "stdout or file:PATH"),
-    ("log.destinations", "file:", "stdout or file:PATH"),
-    ("log.destinations", "", "stdout or file:PATH"),
+    ("log.destinations", "stdotu", "a list of stdout, file:PATH"),
+    ("log.destinations", "file:", "a list of stdout, file:PATH"),
+    ("log.destinations", "", "a list of stdout, file:PATH"),
+    ("log.destinations", "tcp://logs", "tcp://HOST:PORT"),
+    ("log.destinations", "tcp://logs:5000/x", "tcp://HOST:PORT"),
+    ("log.destinations", "tcp://logs:70000", "tcp://HOST:PORT"),
+    ("log.destinations", "udp://logs:5000", "tcp://HOST:PORT"),
+    ("log.destinations", "cloudwatch:", "cloudwatch:GROUP"),
+    ("log.destinations", "cloudwatch:a group", "cloudwatch:GROUP"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -14,6 +15,7 @@ from onbeat.app import event_loop
 from onbeat.cli.app_loader import load_app
 from onbeat.cli.client import config_option
 from onbeat.settings import Settings, load
+from onbeat.settings.load import export_dotenv
 from onbeat.settings.setting import Setting
 from onbeat.settings.table import TABLE
 from onbeat.telemetry.log import configure_logging
@@ -28,7 +30,8 @@ Examples:
   ONBEAT_API__KEYS=$KEY onbeat up --host 0.0.0.0
 
 \b
-Settings also come from onbeat.yaml, .env and ONBEAT_* variables.
+Settings also come from onbeat.yaml, .env and ONBEAT_* variables. Other variables in .env are set
+for the program; ONBEAT_DOTENV=off ignores the file, ONBEAT_DOTENV=PATH names another.
 SIGTERM drains: running jobs get --drain-timeout; a second one stops at once."""
 
 
@@ -69,6 +72,7 @@ def up(place: str | None, config: Path | None, **flags: Any) -> int:
     flags["app"] = place or flags["app"]
     given = {setting.path: flags.get(parameter_of(setting.path)) for setting in TABLE.values()}
     settings = load(given, config=config)
+    export_dotenv(os.environ)
     configure_logging(settings.log, secrets=settings.secret_values)
     return run(settings)
 

@@ -1,7 +1,7 @@
 """Reads the settings once: defaults < `onbeat.yaml` < `.env` < environment < flags."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Final, cast
 
@@ -12,7 +12,7 @@ from onbeat.model.errors import Misconfigured
 from onbeat.model.role import Role
 from onbeat.rules.access import KEY_CHARS_MIN, clear_key, read_configured_keys
 from onbeat.settings.records import Settings
-from onbeat.settings.setting import Setting
+from onbeat.settings.setting import ENVIRONMENT_PREFIX, Setting
 from onbeat.settings.sources import (
     Written,
     from_environment,
@@ -38,7 +38,7 @@ def load(
 
     `flags` are by key ("api.port"), None where not given. `config` names the file, which must then
     exist. `folder` is where `onbeat.yaml` and `.env` are searched, by default the working
-    directory.
+    directory; ONBEAT_DOTENV names another file than `.env`, or is `off`.
     """
     variables = os.environ if environment is None else environment
     written = {
@@ -53,12 +53,31 @@ def layers(
     flags: Mapping[str, object], config: Path | None, variables: Mapping[str, str], folder: Path
 ) -> Iterator[Written]:
     """All configured values, lowest precedence first."""
-    dotenv = read_dotenv(folder / ".env")
+    dotenv = dotenv_of(variables, folder)
     named = variables.get("ONBEAT_CONFIG") or dotenv.get("ONBEAT_CONFIG")
     yield from from_file(config or (Path(named) if named else None), folder)
     yield from from_environment(dotenv, " in .env")
     yield from from_environment(variables)
     yield from from_flags(flags)
+
+
+def dotenv_of(variables: Mapping[str, str], folder: Path) -> dict[str, str]:
+    named = variables.get("ONBEAT_DOTENV", "")
+    if named.lower() == "off":
+        return {}
+    if named and not (folder / named).is_file():
+        raise Misconfigured(f"ONBEAT_DOTENV: the file {named} does not exist", key="ONBEAT_DOTENV")
+    return read_dotenv(folder / (named or ".env"))
+
+
+def export_dotenv(environment: MutableMapping[str, str], folder: Path | None = None) -> None:
+    """Set the variables of `.env` that are not Onbeat's own, for handlers and client libraries.
+
+    A variable that is set already keeps its value. Raises `Misconfigured` as `load` does.
+    """
+    for name, value in dotenv_of(environment, folder or Path()).items():
+        if not name.startswith(ENVIRONMENT_PREFIX):
+            environment.setdefault(name, value)
 
 
 def from_file(named: Path | None, folder: Path) -> Iterator[Written]:

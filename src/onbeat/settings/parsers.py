@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final, TypeVar, cast
+from urllib.parse import urlsplit
 
 from onbeat.model.errors import Invalid
 from onbeat.rules.access import clear_key, read_configured_keys, split_keys
@@ -24,7 +25,8 @@ TRUE: Final = frozenset({"true", "yes", "on", "1"})
 FALSE: Final = frozenset({"false", "no", "off", "0"})
 KEYS: Final = "a list of texts (in YAML in quotes): KEY or NAME:SCOPE[+SCOPE][:QUEUE,QUEUE]=KEY"
 KEY_DEFAULTS: Final = (("scopes", "admin"), ("queues", ""))
-DESTINATIONS: Final = "stdout or file:PATH, or both"
+DESTINATIONS: Final = "a list of stdout, file:PATH, tcp://HOST:PORT and cloudwatch:GROUP"
+LOG_GROUP: Final = re.compile(r"[\w./#-]{1,512}", re.ASCII)  # as the API of CloudWatch has it
 HOST: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?\.?", re.IGNORECASE)
 
 
@@ -273,15 +275,35 @@ def is_header_text(key: str) -> bool:
 def log_destinations(value: object) -> tuple[str, ...]:
     """Destinations of log lines."""
     result = words(value)
-    for item in result:
-        kind, _, rest = item.partition(":")
-        if kind == "cloudwatch":
-            raise ValueError(f"{DESTINATIONS}: this version has nothing yet for cloudwatch")
-        if item != "stdout" and not (kind == "file" and rest):
-            raise ValueError(DESTINATIONS)
-    if not result:
+    if not result or not all(is_destination(item) for item in result):
         raise ValueError(DESTINATIONS)
     return result
+
+
+def is_destination(item: str) -> bool:
+    kind, _, rest = item.partition(":")
+    match kind:
+        case "stdout":
+            return item == "stdout"
+        case "file":
+            return rest != ""
+        case "tcp":
+            return is_tcp_address(item)
+        case "cloudwatch":
+            return LOG_GROUP.fullmatch(rest) is not None
+        case _:
+            return False
+
+
+def is_tcp_address(item: str) -> bool:
+    """`tcp://HOST:PORT`, without anything else."""
+    try:
+        parts = urlsplit(item)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return False
+    rest = (parts.username, parts.path, parts.query, parts.fragment)
+    return bool(host) and bool(port) and not any(rest)
 
 
 def networks(value: object) -> tuple[str, ...]:

@@ -308,7 +308,11 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = LogFormat.AUTO
     destinations: Annotated[
-        tuple[str, ...], SettingInfo("where lines go: `stdout`, `file:PATH`", log_destinations)
+        tuple[str, ...],
+        SettingInfo(
+            "where lines go: `stdout`, `file:PATH`; as JSON `tcp://HOST:PORT`, `cloudwatch:GROUP`",
+            log_destinations,
+        ),
     ] = ("stdout",)
 
 

@@ -11,9 +11,11 @@ HEAD: Final = """\
 Written by `python -m onbeat.settings.reference`; a test holds it to the settings record.
 
 What is set later in this row wins: defaults, `onbeat.yaml` (another file by `--config` or
-`ONBEAT_CONFIG`), `.env`, environment, flags of `onbeat up`. A missing `onbeat.yaml` is fine, a
-missing file that was named is not. An unknown key or variable, and a value that cannot be, stop the
-start with one line that names the key, the value, where it stands and what would be right.
+`ONBEAT_CONFIG`), `.env` (another file by `ONBEAT_DOTENV`, none by `ONBEAT_DOTENV=off`),
+environment, flags of `onbeat up`. A missing `onbeat.yaml` is fine, a missing file that was named is
+not. An unknown key or variable, and a value that cannot be, stop the start with one line that names
+the key, the value, where it stands and what would be right. Variables in `.env` without the prefix
+`ONBEAT_` are set for your program, unless the environment has them.
 
 Groups nest in the file (`api:` with `port: 8080` under it) and are joined by `__` in the
 environment. Spans are `90s`, `5m`, `1h30m`, `PT5M` or a number of seconds. Lists are YAML lists, or

@@ -10,4 +10,4 @@ TABLE: Final[dict[str, Setting]] = {setting.path: setting for setting in setting
 GROUPS: Final = frozenset(path.partition(".")[0] for path in TABLE if "." in path)
 
 # Variables of the command line: URL and key of the service, and the configuration file.
-RESERVED: Final = frozenset({"ONBEAT_CONFIG", "ONBEAT_SERVER", "ONBEAT_API_KEY"})
+RESERVED: Final = frozenset({"ONBEAT_CONFIG", "ONBEAT_DOTENV", "ONBEAT_SERVER", "ONBEAT_API_KEY"})

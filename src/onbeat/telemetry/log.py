@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, MutableMapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol, TextIO, cast
+from urllib.parse import urlsplit
 
 import structlog
 from structlog.dev import ConsoleRenderer, plain_traceback
@@ -44,7 +45,7 @@ class LogOptions(Protocol):
 
     @property
     def destinations(self) -> tuple[str, ...]:
-        """`stdout` and `file:PATH`."""
+        """`stdout`, `file:PATH`, `tcp://HOST:PORT` and `cloudwatch:GROUP`."""
         ...
 
 
@@ -52,7 +53,8 @@ def configure_logging(options: LogOptions, *, secrets: Collection[str] = ()) -> 
     """Send every log line of this process to the destinations. May be called again.
 
     `secrets` are values to hide in every line. Raises `Misconfigured` for a file that cannot be
-    written.
+    written, and for CloudWatch without its package or a region. A server that cannot be reached is
+    retried for ever, in a thread.
     """
     redact = redactor(secrets)
     handlers = [handler_to(destination, options, redact) for destination in options.destinations]
@@ -77,9 +79,38 @@ def handler_to(destination: str, options: LogOptions, redact: Redact) -> logging
         handler: logging.Handler = logging.StreamHandler(sys.stdout)
         handler.setFormatter(formatter(form_on(sys.stdout, options), redact, colors(sys.stdout)))
         return handler
-    handler = handler_to_file(Path(destination.removeprefix("file:")))
-    form = "logfmt" if options.format == "auto" else options.format
+    if destination.startswith("file:"):
+        handler = handler_to_file(Path(destination.removeprefix("file:")))
+        form = "logfmt" if options.format == "auto" else options.format
+    else:
+        handler, form = handler_to_network(destination), "json"
     handler.setFormatter(formatter(form, redact, with_colors=False))
+    return handler
+
+
+def handler_to_network(destination: str) -> logging.Handler:
+    from onbeat.telemetry import log_queue  # noqa: PLC0415  sockets and threads, as below
+
+    if destination.startswith("tcp:"):
+        address = urlsplit(destination)
+        assert address.hostname is not None, "the settings were checked"
+        assert address.port is not None, "the settings were checked"
+        sink: log_queue.Sink = log_queue.TcpSink(address.hostname, address.port)
+        return log_queue.QueueHandler(destination, sink)
+    try:
+        sink = log_queue.CloudWatchSink(destination.removeprefix("cloudwatch:"))
+    except ModuleNotFoundError as error:
+        raise Misconfigured(
+            f"log.destinations: {destination} needs {error.name}; run: pip install "
+            "'onbeat[cloudwatch]'",
+            key="log.destinations",
+        ) from error
+    except Exception as error:
+        raise Misconfigured(
+            f"log.destinations: {destination}: {error}", key="log.destinations"
+        ) from error
+    handler = log_queue.QueueHandler(destination, sink)
+    handler.addFilter(log_queue.is_of_others)
     return handler
 
 

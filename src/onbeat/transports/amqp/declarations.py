@@ -98,4 +98,6 @@ class Declarations:
                 raise
             if name not in self._warned:
                 self._warned.add(name)
-                log.warning("queue.declared_differently", extra={"queue": name, "error": str(error)})
+                log.warning(
+                    "queue.declared_differently", extra={"queue": name, "error": str(error)}
+                )
