@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-PATIENCE = 60.0
+PATIENCE = 60
 LOOK_AGAIN = 0.005
 
 

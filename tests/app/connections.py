@@ -10,7 +10,7 @@ import apsw
 import asyncpg
 from apsw import Connection
 
-PATIENCE = 60.0
+PATIENCE = 60
 
 # Plain connections, and how each begins, commits and rolls back
 

@@ -27,7 +27,7 @@ from onbeat.ports.store import Settlement
 from onbeat.rules.settlement import attempt_of, settle
 from onbeat.targets.fan_out import BATCH_MAX, CURSOR_BYTES_MAX
 
-PATIENCE = 60.0
+PATIENCE = 60
 AT_ONCE = Retry(5, delay=0)
 
 

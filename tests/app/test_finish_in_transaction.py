@@ -30,7 +30,7 @@ from onbeat.stores.postgres.caller_transaction import TABLES
 from onbeat.stores.postgres.store import PostgresStore
 from stores.postgres import server
 
-PATIENCE = 60.0
+PATIENCE = 60
 SCHEMA = "queue"
 CREATED = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
 AT_ONCE = Retry(2, delay=0)

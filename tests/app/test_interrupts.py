@@ -19,7 +19,7 @@ from onbeat.app.portal import GONE
 from onbeat.model.job import JobState
 from onbeat.wire.jobs import JobInfo
 
-PATIENCE = 60.0
+PATIENCE = 60
 ONCE = Retry(attempts_max=1)
 
 

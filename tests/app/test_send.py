@@ -19,7 +19,7 @@ from onbeat.model.limits import (
 )
 from onbeat.testing.build import an_id
 
-PATIENCE = 60.0
+PATIENCE = 60
 
 
 async def test_a_task_is_still_just_a_function(beat: Onbeat) -> None:

@@ -16,7 +16,7 @@ from onbeat.app.portal import Portal
 from onbeat.model.errors import Misconfigured, Unavailable
 from onbeat.model.job import JobState
 
-PATIENCE = 60.0
+PATIENCE = 60
 
 PROGRAM = """
 import asyncio, sys, threading, time

@@ -23,7 +23,7 @@ from onbeat.model.job import JobState
 from onbeat.stores.postgres.store import PostgresStore
 from stores.postgres import server
 
-PATIENCE = 60.0
+PATIENCE = 60
 SCHEMA = "queue"
 
 

@@ -5,7 +5,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 LINES_MAX: Final = 10_000  # lines that wait; further ones are dropped and counted
 BATCH_MAX: Final = 500
@@ -155,10 +155,12 @@ class CloudWatchSink:
     def __init__(self, group: str) -> None:
         """Raises ImportError without watchtower, and botocore's errors, as for no region."""
         import boto3  # noqa: PLC0415  slow to load
-        import watchtower  # noqa: F401, PLC0415  as above
+        from watchtower import CloudWatchLogHandler  # noqa: PLC0415  as above
 
         self.group = group
-        self.client = boto3.client("logs")
+        # boto3 has clients for every service; only the types of SQS are installed.
+        self.client: Any = boto3.client("logs")  # pyright: ignore[reportUnknownMemberType]
+        self.handler_class: type[logging.Handler] = CloudWatchLogHandler
         self.handler: logging.Handler | None = None
 
     def send(self, records: Sequence[logging.LogRecord]) -> None:
@@ -169,14 +171,13 @@ class CloudWatchSink:
 
     def connect(self) -> logging.Handler:
         """Creates the log group where it does not exist."""
-        import watchtower  # noqa: PLC0415  slow to load
-
-        handler: logging.Handler = watchtower.CloudWatchLogHandler(
-            log_group_name=self.group,
-            log_stream_name="{machine_name}/{process_id}",
-            boto3_client=self.client,
-            send_interval=CLOUDWATCH_SECONDS,
-        )
+        options: dict[str, Any] = {
+            "log_group_name": self.group,
+            "log_stream_name": "{machine_name}/{process_id}",
+            "boto3_client": self.client,
+            "send_interval": CLOUDWATCH_SECONDS,
+        }
+        handler = self.handler_class(**options)
         handler.setFormatter(logging.Formatter("%(message)s"))
         return handler
 

@@ -17,7 +17,7 @@ from onbeat.stores.mysql.store import MysqlStore
 from onbeat.stores.sql import pool
 from onbeat.testing.build import a_job
 
-PATIENCE = 60.0
+PATIENCE = 60
 CANCELS = 100
 
 

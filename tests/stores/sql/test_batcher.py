@@ -9,7 +9,7 @@ import pytest
 from onbeat.model.errors import Conflict, Unavailable
 from onbeat.stores.sql.batcher import Batcher
 
-PATIENCE = 60.0
+PATIENCE = 60
 
 
 class Book:
