@@ -6,12 +6,13 @@ cycle, and traversing them would cost more than most jobs do.
 
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from onbeat.model.ids import JobId, ScheduleId, Token, WorkerId
 from onbeat.model.retry import RetryPolicy
-from onbeat.model.schedule import Overlap
+from onbeat.model.schedule import Overlap, ScheduleSpec
 from onbeat.model.target import Target
 
 
@@ -46,21 +47,14 @@ class Suspicion(msgspec.Struct, frozen=True, array_like=True, gc=False):
     company_max: int | None = None
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One job as stored. Changes by copy: `msgspec.structs.replace(job, state=...)`.
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The definition of a job: never changes after enqueue, except by an edit of its schedule.
 
-    Definition (never changes after enqueue, except by an edit of its schedule): `after` names jobs
-    that must have succeeded first. `start_by` is the latest instant at which a first attempt may
-    start on time: the misfire bound of an occurrence or the job's expiry; a job that waits again
-    after an attempt has none. `group` names the jobs of its queue with which it shares the group
-    limits.
-
-    State: `attempt` counts attempts started, less those snoozed or released; `lost` counts those
-    whose worker died, and `suspicion` is the evidence from these. `token` is the fence: it rises at
-    every claim, and a write by an attempt counts only while the stored token is the attempt's and
-    the job is running. `lease_until` is when a timed lease runs out; None where the lease lasts as
-    long as the heartbeats of its worker. `cursor` is JSON text that says where a job that sends
-    others continues.
+    This is the list of what a job is made of; stored text, request bodies and options follow it.
+    `after` names jobs that must have succeeded first. `start_by` is the latest instant at which a
+    first attempt may start on time: the misfire bound of an occurrence or the job's expiry; a job
+    that waits again after an attempt has none. `group` names the jobs of its queue with which it
+    shares the group limits.
     """
 
     id: JobId
@@ -80,6 +74,26 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     occurrence: datetime | None = None
     overlap: Overlap = Overlap.ALLOW
     group: str | None = None
+
+
+INHERITED: Final = tuple(
+    name
+    for name in ScheduleSpec.__struct_fields__
+    if name in JobSpec.__struct_fields__ and name not in {"id", "created_at"}
+)
+"""The fields that a schedule passes on to its jobs."""
+
+
+class Job(JobSpec, frozen=True, kw_only=True, gc=False):
+    """One job as stored. Changes by copy: `msgspec.structs.replace(job, state=...)`.
+
+    `attempt` counts attempts started, less those snoozed or released; `lost` counts those whose
+    worker died, and `suspicion` is the evidence from these. `token` is the fence: it rises at every
+    claim, and a write by an attempt counts only while the stored token is the attempt's and the job
+    is running. `lease_until` is when a timed lease runs out; None where the lease lasts as long as
+    the heartbeats of its worker. `cursor` is JSON text that says where a job that sends others
+    continues.
+    """
 
     state: JobState = JobState.WAITING
     reason: str | None = None

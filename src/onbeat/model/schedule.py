@@ -36,13 +36,11 @@ class ScheduleStatus(StrEnum):
     FINISHED = "finished"
 
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """One schedule as stored.
+class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """The definition of a schedule: changes by edits only.
 
-    `planned_through` is the watermark: every occurrence up to and including it has its disposition,
-    a job or a skip, and it never falls. `plan_at` is when the planner must plan it again, None when
-    nothing is left to plan. `version` rises at every edit by a caller, so a plan made from an older
-    version is refused. `zone_data` is the version of the time zone data used for the latest plan.
+    This is the list of what a schedule is made of; fields that `JobSpec` has, too, go to its jobs.
+    `zone_data` is the version of the time zone data used for the latest plan.
     """
 
     id: ScheduleId
@@ -51,10 +49,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     target: Target
     created_at: datetime
     updated_at: datetime
-    planned_through: datetime
-    plan_at: datetime | None
     key: str | None = None
-    status: ScheduleStatus = ScheduleStatus.ACTIVE
     starts_at: datetime | None = None
     ends_at: datetime | None = None
     catch_up: CatchUp = CatchUp.LATEST
@@ -67,5 +62,19 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     timeout: timedelta | None = None
     expires_after: timedelta | None = None
     labels: dict[str, str] = {}
-    version: int = 1
     zone_data: str = ""
+
+
+class Schedule(ScheduleSpec, frozen=True, kw_only=True):
+    """One schedule as stored.
+
+    `planned_through` is the watermark: every occurrence up to and including it has its disposition,
+    a job or a skip, and it never falls. `plan_at` is when the planner must plan it again, None when
+    nothing is left to plan. `version` rises at every edit by a caller, so a plan made from an older
+    version is refused.
+    """
+
+    planned_through: datetime
+    plan_at: datetime | None
+    status: ScheduleStatus = ScheduleStatus.ACTIVE
+    version: int = 1

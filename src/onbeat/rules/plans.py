@@ -8,12 +8,12 @@ schedule always has its next job waiting. Late occurrences are judged once, here
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from onbeat.model.ids import JobId, ScheduleId
-from onbeat.model.job import Job
+from onbeat.model.job import INHERITED, Job
 from onbeat.model.limits import GRACE_DEFAULT_MAX, GRACE_DEFAULT_MIN, PLAN_JOBS_MAX
 from onbeat.model.plan import Plan, Skip
 from onbeat.model.recurrence import RecurrenceSpec
@@ -272,19 +272,13 @@ def job_for(
         starts.append(shifted(on_time, due_at - occurrence))
     return Job(
         id=id,
-        target=schedule.target,
         created_at=now,
         due_at=due_at,
-        queue=schedule.queue,
-        priority=schedule.priority,
-        retry=schedule.retry,
-        timeout=schedule.timeout,
         expires_at=expires_at,
         start_by=min(starts) if starts else None,
-        labels=schedule.labels,
         schedule_id=schedule.id,
         occurrence=occurrence,
-        overlap=schedule.overlap,
+        **inherited_fields(schedule),
     )
 
 
@@ -292,17 +286,21 @@ def triggered_job(schedule: Schedule, now: datetime, id: str) -> Job:
     """A job triggered by hand: due at once, outside its calendar, without a misfire limit."""
     return Job(
         id=JobId(id),
-        target=schedule.target,
         created_at=now,
         due_at=now,
-        queue=schedule.queue,
-        priority=schedule.priority,
-        retry=schedule.retry,
-        timeout=schedule.timeout,
-        labels=schedule.labels,
         schedule_id=schedule.id,
-        overlap=schedule.overlap,
+        **inherited_fields(schedule),
     )
+
+
+def follow_schedule(job: Job, edited: Schedule) -> Job:
+    """A waiting job after an edit of its schedule."""
+    return replace(job, **inherited_fields(edited))
+
+
+def inherited_fields(schedule: Schedule) -> dict[str, Any]:
+    """What the schedule passes on to its jobs, as keywords for a `Job`."""
+    return {name: getattr(schedule, name) for name in INHERITED}
 
 
 def backfill_jobs(

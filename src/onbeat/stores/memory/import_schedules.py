@@ -7,7 +7,7 @@ from onbeat.model.ids import ScheduleId
 from onbeat.model.schedule import Schedule
 from onbeat.ports.store import Hint
 from onbeat.rules.merge import edited_since, newer_schedules
-from onbeat.stores.memory.plans import following
+from onbeat.rules.plans import follow_schedule
 from onbeat.stores.memory.tables import Tables
 
 
@@ -21,7 +21,7 @@ def import_schedules(tables: Tables, schedules: Sequence[Schedule]) -> int:
     for schedule in edited:
         forget_planned(tables, schedule.id)
         for job in tables.waiting_jobs(schedule.id):
-            tables.put_job(following(job, schedule))
+            tables.put_job(follow_schedule(job, schedule))
     return len(newer)
 
 

@@ -11,6 +11,7 @@ from onbeat.model.job import Job
 from onbeat.model.plan import Dropped, Plan, Skip
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.ports.store import Hint
+from onbeat.rules.plans import follow_schedule
 from onbeat.stores.memory.dependents import cancel, cancel_waiting, find_unstarted
 from onbeat.stores.memory.dispositions import job_of, skip_of
 from onbeat.stores.memory.tables import Tables, has_started
@@ -117,22 +118,8 @@ def update_schedule(tables: Tables, schedule: Schedule, plan: Plan | None, now: 
         # Nothing is planned beyond `now` any more; the new plan sets the watermark.
         store_plan(tables, replace(edited, planned_through=min(stored.planned_through, now)), plan)
     for job in tables.waiting_jobs(edited.id):
-        tables.put_job(following(job, edited))
+        tables.put_job(follow_schedule(job, edited))
     return True
-
-
-def following(job: Job, schedule: Schedule) -> Job:
-    """A waiting job after an edit of its schedule."""
-    return replace(
-        job,
-        target=schedule.target,
-        queue=schedule.queue,
-        priority=schedule.priority,
-        retry=schedule.retry,
-        timeout=schedule.timeout,
-        overlap=schedule.overlap,
-        labels=schedule.labels,
-    )
 
 
 def forget_future(tables: Tables, id: ScheduleId, now: datetime) -> None:

@@ -2,16 +2,13 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from onbeat.model.dead_letter import DeadLetter
-from onbeat.model.ids import JobId, ScheduleId, Token
-from onbeat.model.job import Job, JobState, Progress, Suspicion
-from onbeat.model.retry import RetryPolicy
-from onbeat.model.target import Target, lane_of
+from onbeat.model.job import Job, JobSpec, JobState
+from onbeat.model.target import lane_of
 from onbeat.stores.sql.dialect import Row
 from onbeat.stores.sql.forms import (
     ATTEMPT_RECORDS,
@@ -22,37 +19,14 @@ from onbeat.stores.sql.forms import (
     JobForm,
     plain_table,
 )
-from onbeat.stores.sql.values import (
-    OVERLAPS,
-    STATES,
-    instant,
-    instant_or_none,
-    micros,
-    micros_or_none,
-    overlap_text,
-    raw_or_none,
-    to_json,
-)
+from onbeat.stores.sql.jobs import DEFINITION, IN_COLUMNS, build_job
+from onbeat.stores.sql.specs import SpecForm
+from onbeat.stores.sql.values import instant, micros, micros_or_none, overlap_text, to_json
 
 GROUP_CHARS_MAX = 200  # the width of the column
 
 
-class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """The fields of a job that no query needs."""
-
-    target: Target
-    created_at: datetime
-    retry: RetryPolicy = RetryPolicy()
-    timeout: timedelta | None = None
-    expires_at: datetime | None = None
-    after: tuple[JobId, ...] = ()
-    labels: dict[str, str] = {}
-    group: str | None = None
-
-
-SPEC = msgspec.json.Decoder(Spec)
-PROGRESS = msgspec.json.Decoder(Progress)
-SUSPICION = msgspec.json.Decoder(Suspicion)
+SPEC = SpecForm(JobSpec, IN_COLUMNS)
 
 # The columns of both tables of jobs, in the order of all statements.
 SHARED = (
@@ -62,30 +36,24 @@ SHARED = (
 )
 NAMES = tuple(SHARED.split(", "))
 
-LIVE_COLUMNS = (
-    f"{SHARED}, IF(running, 'running', 'waiting') AS state, blocked_by, worker, lease_until, "
-    "cursor_text, suspicion, NULL AS finished_at"
-)
-ENDED_COLUMNS = (
-    f"{SHARED}, state, 0 AS blocked_by, NULL AS worker, NULL AS lease_until, NULL AS cursor_text, "
-    "NULL AS suspicion, finished_at"
-)
+LIVE_COLUMNS = f"""
+    id, {DEFINITION}, token, attempt, lost, released, reason, cancel_reason, result, error,
+    cursor_text, suspicion, spec, IF(running, 'running', 'waiting') AS state, blocked_by, worker,
+    lease_until, started_at, NULL AS finished_at, progress
+"""
+ENDED_COLUMNS = f"""
+    id, {DEFINITION}, token, attempt, lost, released, reason, cancel_reason, result, error,
+    NULL AS cursor_text, NULL AS suspicion, spec, state, 0 AS blocked_by, NULL AS worker,
+    NULL AS lease_until, started_at, finished_at, progress
+"""
 """The columns for `read_job`, from `jobs` and from `finished`."""
+
+SPEC_AT = 19
+RUN_AT = 20
 
 
 def spec_of(job: Job) -> str:
-    return to_json(
-        Spec(
-            target=job.target,
-            created_at=job.created_at,
-            retry=job.retry,
-            timeout=job.timeout,
-            expires_at=job.expires_at,
-            after=job.after,
-            labels=job.labels,
-            group=job.group,
-        )
-    )
+    return to_json(SPEC.pack(job))
 
 
 NEW_COLUMNS = (
@@ -126,73 +94,7 @@ def by_column(row: Row) -> dict[str, Any]:
 
 
 def read_job(row: Sequence[Any]) -> Job:
-    (
-        id,
-        queue,
-        priority,
-        _lane,
-        due_at,
-        start_by,
-        unique,
-        schedule_id,
-        occurrence,
-        overlap,
-        token,
-        attempt,
-        lost,
-        released,
-        started_at,
-        reason,
-        cancel_reason,
-        result,
-        error,
-        progress,
-        spec_text,
-        state,
-        blocked_by,
-        worker,
-        lease_until,
-        cursor,
-        suspicion,
-        finished_at,
-    ) = row
-    spec = SPEC.decode(spec_text)
-    return Job(
-        id=JobId(id),
-        target=spec.target,
-        created_at=spec.created_at,
-        due_at=instant(due_at),
-        queue=queue,
-        priority=priority,
-        unique=unique,
-        retry=spec.retry,
-        timeout=spec.timeout,
-        expires_at=spec.expires_at,
-        start_by=instant_or_none(start_by),
-        after=spec.after,
-        labels=spec.labels,
-        schedule_id=None if schedule_id is None else ScheduleId(schedule_id),
-        occurrence=instant_or_none(occurrence),
-        overlap=OVERLAPS[overlap],
-        group=spec.group,
-        state=STATES[state],
-        reason=reason,
-        blocked_by=blocked_by,
-        token=Token(token),
-        worker=worker,
-        lease_until=instant_or_none(lease_until),
-        attempt=attempt,
-        lost=lost,
-        released=released,
-        started_at=instant_or_none(started_at),
-        finished_at=instant_or_none(finished_at),
-        cancel_reason=cancel_reason,
-        result=raw_or_none(result),
-        error=error,
-        progress=None if progress is None else PROGRESS.decode(progress),
-        cursor=raw_or_none(cursor),
-        suspicion=None if suspicion is None else SUSPICION.decode(suspicion),
-    )
+    return build_job(SPEC.decode(row[SPEC_AT]), row, row[RUN_AT:])
 
 
 def read_jobs(rows: Iterable[Sequence[Any]]) -> list[Job]:

@@ -2,14 +2,13 @@
 
 from collections.abc import Collection
 
-import msgspec
-
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.model.plan import Plan
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.target import lane_of
 from onbeat.ports.store import Hint
+from onbeat.rules.plans import follow_schedule
 from onbeat.stores.mysql.dependents import cancel_waiting
 from onbeat.stores.mysql.overlap import ask_to_stop
 from onbeat.stores.mysql.plans import lock_schedules, store_plans
@@ -87,19 +86,12 @@ async def follow(transaction: Transaction, edited: Schedule) -> None:
 
 
 def following_row(job: Job, edited: Schedule) -> Row:
-    following = msgspec.structs.replace(
-        job,
-        target=edited.target,
-        retry=edited.retry,
-        timeout=edited.timeout,
-        labels=edited.labels,
-    )
     return (
         edited.queue,
         edited.priority,
         lane_of(edited.target),
         overlap_text(edited.overlap),
-        spec_of(following),
+        spec_of(follow_schedule(job, edited)),
         job.id,
     )
 

@@ -23,9 +23,9 @@ from onbeat.stores.postgres.limits import claim as limited_claim
 from onbeat.stores.postgres.limits.claim import ANY_APART, GROUPED_ANYWHERE, GROUPED_IN
 from onbeat.stores.postgres.loop_connections import LoopConnections
 from onbeat.stores.postgres.ready_lists import IN_TIME, LOOSE, MINE, in_ready_list, list_heads
+from onbeat.stores.postgres.rows import CLAIMED_COUNT
 from onbeat.stores.postgres.start import (
     ANY_MISFILED,
-    CLAIMED_COUNT,
     LOCKED,
     START,
     ClaimBatch,

@@ -1,15 +1,14 @@
 """Conversion between records and rows."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import msgspec
 
 from onbeat.model.attempt import Attempt, OutcomeName
 from onbeat.model.dead_letter import DeadLetter
-from onbeat.model.ids import DeadLetterId, JobId, ScheduleId, Token
-from onbeat.model.job import FINAL_STATES, Job, JobState, Progress, Suspicion
+from onbeat.model.ids import DeadLetterId, JobId, Token
+from onbeat.model.job import FINAL_STATES, Job, JobSpec, JobState
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import (
     NO_ARGS,
@@ -17,7 +16,6 @@ from onbeat.model.target import (
     HandlerTarget,
     HttpTarget,
     MessageTarget,
-    Target,
     lane_of,
 )
 from onbeat.ports.access import TargetChange
@@ -31,11 +29,11 @@ from onbeat.stores.sql.forms import (
     JobForm,
     plain_table,
 )
+from onbeat.stores.sql.jobs import DEFINITION, IN_COLUMNS, build_job
+from onbeat.stores.sql.specs import SpecForm
 from onbeat.stores.sql.values import (
-    OVERLAPS,
-    STATES,
+    ENCODER,
     instant,
-    instant_or_none,
     micros,
     micros_or_none,
     overlap_text,
@@ -46,49 +44,42 @@ Row = tuple[Any, ...]
 Value = TypeVar("Value")
 
 
-class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """The fields of a job that no query needs; the name of a task is in the job's lane."""
+class SpecParts(msgspec.Struct, frozen=True):
+    """Fields in a form of their own: the name of a task is in the lane.
+
+    Values equal to a default are omitted, so the spec of most jobs is empty.
+    """
 
     args: msgspec.Raw = NO_ARGS
     kwargs: msgspec.Raw = NO_KWARGS
     http: HttpTarget | None = None
     message: MessageTarget | None = None
     retry: RetryPolicy = RetryPolicy()
-    timeout: timedelta | None = None
-    expires_at: datetime | None = None
-    after: tuple[JobId, ...] = ()
-    labels: dict[str, str] = {}
-    group: str | None = None
 
 
-ENCODER = msgspec.json.Encoder()
-SPEC = msgspec.json.Decoder(Spec)
-PLAIN = "{}"
-PLAIN_SPEC = Spec()
-PROGRESS = msgspec.json.Decoder(Progress)
-SUSPICION = msgspec.json.Decoder(Suspicion)
+SPEC = SpecForm(JobSpec, (*IN_COLUMNS, "target", "created_at", "retry"), SpecParts)
+EMPTY = "{}"
+PLAIN = SpecParts()
 
-WHAT_COLUMNS = """
-    queue, priority, lane, created_at, due_at, start_by, unique_key, schedule_id, occurrence,
-    overlap, token, attempt, lost, released, reason, result, error, spec
+CLAIMED_COLUMNS = f"""
+    jobs.id, {DEFINITION}, token, attempt, lost, released, reason, cancel_reason, result, error,
+    cursor, suspicion, lane, created_at, spec
 """
-CLAIMED_COLUMNS = f"jobs.id, {WHAT_COLUMNS}, cursor, suspicion, cancel_reason"
 LIVE_COLUMNS = f"""
-    jobs.id, {WHAT_COLUMNS}, cursor, suspicion,
-    CASE WHEN running THEN 'running' ELSE 'waiting' END AS state, started_at, cancel_reason,
-    progress, blocked_by, worker, lease_until,
-    NULL::bigint AS finished_at
+    {CLAIMED_COLUMNS}, CASE WHEN running THEN 'running' ELSE 'waiting' END AS state, blocked_by,
+    worker, lease_until, started_at, NULL::bigint AS finished_at, progress
 """
-ENDED_COLUMNS = """
-    finished.id, queue, priority, lane, coalesce(created_at, due_at) AS created_at, due_at,
-    start_by, unique_key, schedule_id, occurrence, overlap, token,
-    coalesce(attempt, token) AS attempt, coalesce(lost, 0::smallint) AS lost,
-    coalesce(released, 0::smallint) AS released, reason, result, error, spec,
-    NULL::text AS cursor, NULL::text AS suspicion, state,
-    started_at, cancel_reason, progress, 0 AS blocked_by, NULL::text AS worker,
-    NULL::bigint AS lease_until, finished_at
+ENDED_COLUMNS = f"""
+    finished.id, {DEFINITION}, token, coalesce(attempt, token) AS attempt,
+    coalesce(lost, 0::smallint) AS lost, coalesce(released, 0::smallint) AS released, reason,
+    cancel_reason, result, error, NULL::text AS cursor, NULL::text AS suspicion, lane,
+    coalesce(created_at, due_at) AS created_at, spec, state, 0 AS blocked_by, NULL::text AS worker,
+    NULL::bigint AS lease_until, started_at, finished_at, progress
 """
-"""The columns for `read_job`, from `jobs` and from `finished`; a claim knows the others."""
+"""The columns for `read_job`, from `jobs` and from `finished`; a claim knows the last seven."""
+
+CLAIMED_COUNT = 22
+SPEC_AT = 19
 
 
 def spec_of(job: Job) -> str:
@@ -96,49 +87,43 @@ def spec_of(job: Job) -> str:
 
 
 def spec_json(job: Job) -> bytes:
-    target = job.target
-    args, kwargs, http, message = NO_ARGS, NO_KWARGS, None, None
+    target, retry = job.target, or_default(job.retry, PLAIN.retry)
     match target:
         case HandlerTarget():
             args = or_default(target.args, NO_ARGS)
             kwargs = or_default(target.kwargs, NO_KWARGS)
+            spec = SPEC.pack(job, args, kwargs, None, None, retry)
         case HttpTarget():
-            http = target
+            spec = SPEC.pack(job, NO_ARGS, NO_KWARGS, target, None, retry)
         case MessageTarget():
-            message = target
-    return ENCODER.encode(
-        Spec(
-            args=args,
-            kwargs=kwargs,
-            http=http,
-            message=message,
-            retry=or_default(job.retry, PLAIN_SPEC.retry),
-            timeout=job.timeout,
-            expires_at=job.expires_at,
-            after=job.after,
-            labels=job.labels,
-            group=job.group,
-        )
-    )
+            spec = SPEC.pack(job, NO_ARGS, NO_KWARGS, None, target, retry)
+    return ENCODER.encode(spec)
 
 
-def target_of(spec: Spec, lane: str) -> Target:
-    return spec.http or spec.message or HandlerTarget(lane, spec.args, spec.kwargs)
+def read_spec(text: str, lane: str) -> dict[str, Any]:
+    """The fields of a job in its spec."""
+    if text == EMPTY:
+        return {"target": HandlerTarget(lane)}
+    fields: dict[str, Any] = SPEC.decode(text)
+    target = fields.pop("http", None) or fields.pop("message", None)
+    args, kwargs = fields.pop("args", NO_ARGS), fields.pop("kwargs", NO_KWARGS)
+    fields["target"] = target or HandlerTarget(lane, args, kwargs)
+    return fields
 
 
 def with_job_target(text: str, change: TargetChange) -> str | None:
     """The text with the new target; None if its target has changed since it was read."""
-    spec, before, after = SPEC.decode(text), change.before, change.after
-    if target_of(spec, lane_of(before)) != before:
+    if read_spec(text, lane_of(change.before))["target"] != change.before:
         return None
-    match after:
+    spec, target = SPEC.spec(**SPEC.decode(text)), change.after
+    match target:
         case HandlerTarget():
-            spec = msgspec.structs.replace(spec, args=after.args, kwargs=after.kwargs)
+            spec = msgspec.structs.replace(spec, args=target.args, kwargs=target.kwargs)
         case HttpTarget():
-            spec = msgspec.structs.replace(spec, http=after)
+            spec = msgspec.structs.replace(spec, http=target)
         case MessageTarget():
-            spec = msgspec.structs.replace(spec, message=after)
-    return ENCODER.encode(spec).decode()
+            spec = msgspec.structs.replace(spec, message=target)
+    return to_json(spec)
 
 
 def or_default(value: Value, default: Value) -> Value:
@@ -172,79 +157,18 @@ def columns(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
 
 def read_claimed(row: Sequence[Any], worker: str, now: int, lease_until: int | None) -> Job:
     """Read a job from the row that a claim returned when it started the job."""
-    *what, reason = row
-    return read_job((*what, "running", now, reason, None, 0, worker, lease_until, None))
+    return build_job(fields_of(row), row, ("running", 0, worker, lease_until, now, None, None))
 
 
 def read_job(row: Sequence[Any]) -> Job:
-    (
-        id,
-        queue,
-        priority,
-        lane,
-        created_at,
-        due_at,
-        start_by,
-        unique,
-        schedule_id,
-        occurrence,
-        overlap,
-        token,
-        attempt,
-        lost,
-        released,
-        reason,
-        result,
-        error,
-        text,
-        cursor,
-        suspicion,
-        state,
-        started_at,
-        cancel_reason,
-        progress,
-        blocked_by,
-        worker,
-        lease_until,
-        finished_at,
-    ) = row
-    spec = PLAIN_SPEC if text == PLAIN else SPEC.decode(text)
-    return Job(
-        id=JobId(str(id)),
-        target=target_of(spec, lane),
-        created_at=instant(created_at),
-        due_at=instant(due_at),
-        queue=queue,
-        priority=priority,
-        unique=unique,
-        retry=spec.retry,
-        timeout=spec.timeout,
-        expires_at=spec.expires_at,
-        start_by=instant_or_none(start_by),
-        after=spec.after,
-        labels=spec.labels,
-        schedule_id=None if schedule_id is None else ScheduleId(str(schedule_id)),
-        occurrence=instant_or_none(occurrence),
-        overlap=OVERLAPS[overlap],
-        group=spec.group,
-        state=STATES[state],
-        reason=reason,
-        blocked_by=blocked_by,
-        token=Token(token),
-        worker=worker,
-        lease_until=None if lease_until is None else instant(lease_until),
-        attempt=attempt,
-        lost=lost,
-        released=released,
-        started_at=instant_or_none(started_at),
-        finished_at=instant_or_none(finished_at),
-        cancel_reason=cancel_reason,
-        result=None if result is None else msgspec.Raw(result.encode()),
-        error=error,
-        progress=None if progress is None else PROGRESS.decode(progress),
-        cursor=None if cursor is None else msgspec.Raw(cursor.encode()),
-        suspicion=None if suspicion is None else SUSPICION.decode(suspicion),
-    )
+    return build_job(fields_of(row), row, row[CLAIMED_COUNT:])
+
+
+def fields_of(row: Sequence[Any]) -> dict[str, Any]:
+    lane, created_at, text = row[SPEC_AT:CLAIMED_COUNT]
+    fields = read_spec(text, lane)
+    fields["created_at"] = instant(created_at)
+    return fields
 
 
 def read_jobs(rows: Sequence[Sequence[Any]]) -> list[Job]:

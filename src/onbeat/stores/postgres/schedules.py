@@ -1,13 +1,11 @@
 """Schedules and their updates."""
 
-import msgspec
-
 from onbeat.model.ids import JobId, ScheduleId
-from onbeat.model.job import Job
 from onbeat.model.plan import Plan
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.target import lane_of
 from onbeat.ports.store import Hint
+from onbeat.rules.plans import follow_schedule
 from onbeat.stores.postgres.dependents import cancel_waiting
 from onbeat.stores.postgres.overlap import ask_to_stop
 from onbeat.stores.postgres.plans import store_plans
@@ -84,18 +82,8 @@ async def follow(transaction: Transaction, edited: Schedule) -> None:
             edited.priority,
             lane_of(edited.target),
             overlap_text(edited.overlap),
-            [spec_of(following(job, edited)) for job in waiting],
+            [spec_of(follow_schedule(job, edited)) for job in waiting],
         )
-
-
-def following(job: Job, edited: Schedule) -> Job:
-    return msgspec.structs.replace(
-        job,
-        target=edited.target,
-        retry=edited.retry,
-        timeout=edited.timeout,
-        labels=edited.labels,
-    )
 
 
 async def forget_after(transaction: Transaction, id: ScheduleId, now: int) -> None:

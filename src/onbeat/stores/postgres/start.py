@@ -12,6 +12,7 @@ from onbeat.stores.postgres.overlap import OtherJobs
 from onbeat.stores.postgres.ready_lists import IN_TIME, READY
 from onbeat.stores.postgres.rows import (
     CLAIMED_COLUMNS,
+    CLAIMED_COUNT,
     LIVE_COLUMNS,
     read_claimed,
     read_jobs,
@@ -21,7 +22,6 @@ from onbeat.stores.sql.overlap import admit
 from onbeat.stores.sql.values import micros
 
 LAPSED_MAX = 20_000  # flagged by one claim; more would delay the others
-CLAIMED_COUNT = 22  # columns of CLAIMED_COLUMNS
 
 BOUNDED = "start_by IS NOT NULL AND NOT running"
 # `lapsed IS TRUE`, as a plain `lapsed` would also match the index of stuck jobs.

@@ -1,19 +1,15 @@
 """Conversion between records and rows."""
 
-from datetime import datetime, timedelta
-
 import msgspec
 
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.event import Transition
-from onbeat.model.ids import JobId, ScheduleId
-from onbeat.model.job import Job, JobState
-from onbeat.model.recurrence import RecurrenceSpec
-from onbeat.model.retry import RetryPolicy
-from onbeat.model.schedule import CatchUp, Overlap, Schedule
-from onbeat.model.target import Target, lane_of
+from onbeat.model.job import Job, JobSpec, JobState
+from onbeat.model.schedule import Schedule, ScheduleSpec
+from onbeat.model.target import lane_of
 from onbeat.stores.sql.dialect import Row
 from onbeat.stores.sql.forms import ATTEMPT_RECORDS, BY_FIRST, Form, Forms, JobForm, JobTable
+from onbeat.stores.sql.specs import SpecForm
 from onbeat.stores.sql.values import micros, micros_or_none, to_json
 
 JOBS = msgspec.json.Decoder(list[Job])
@@ -30,44 +26,12 @@ class RawFields(msgspec.Struct, frozen=True):
 RAW_FIELDS = msgspec.json.Decoder(list[RawFields])
 
 
-class Spec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """The definition of a job, stored in `spec`; its progress is in columns."""
-
-    target: Target
-    created_at: datetime
-    queue: str = "default"
-    priority: int = 0
-    unique: str | None = None
-    retry: RetryPolicy = RetryPolicy()
-    timeout: timedelta | None = None
-    expires_at: datetime | None = None
-    after: tuple[JobId, ...] = ()
-    labels: dict[str, str] = {}
-    schedule_id: ScheduleId | None = None
-    occurrence: datetime | None = None
-    overlap: Overlap = Overlap.ALLOW
-    group: str | None = None
+SPEC = SpecForm(JobSpec, ("id", "due_at", "start_by"))
+"""The definition of a job but for what changes of it, which is in columns only."""
 
 
 def spec_of(job: Job) -> str:
-    return to_json(
-        Spec(
-            target=job.target,
-            created_at=job.created_at,
-            queue=job.queue,
-            priority=job.priority,
-            unique=job.unique,
-            retry=job.retry,
-            timeout=job.timeout,
-            expires_at=job.expires_at,
-            after=job.after,
-            labels=job.labels,
-            schedule_id=job.schedule_id,
-            occurrence=job.occurrence,
-            overlap=job.overlap,
-            group=job.group,
-        )
-    )
+    return to_json(SPEC.pack(job))
 
 
 def job_row(job: Job) -> Row:
@@ -128,34 +92,11 @@ def transition_row(step: Transition) -> Row:
     return step.job_id, to_json(step)
 
 
-class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What no query needs of a schedule, and what `record` takes of it."""
-
-    id: ScheduleId
-    name: str
-    recurrence: RecurrenceSpec
-    target: Target
-    created_at: datetime
-    updated_at: datetime
-    key: str | None = None
-    starts_at: datetime | None = None
-    ends_at: datetime | None = None
-    catch_up: CatchUp = CatchUp.LATEST
-    grace: timedelta | None = None
-    overlap: Overlap = Overlap.ALLOW
-    jitter: timedelta = timedelta()
-    queue: str = "default"
-    priority: int = 0
-    retry: RetryPolicy = RetryPolicy()
-    timeout: timedelta | None = None
-    expires_after: timedelta | None = None
-    labels: dict[str, str] = {}
-    zone_data: str = ""
+SCHEDULE_SPEC = SpecForm(ScheduleSpec, ())
 
 
 def schedule_spec(schedule: Schedule) -> str:
-    names = ScheduleSpec.__struct_fields__
-    return to_json(ScheduleSpec(**{name: getattr(schedule, name) for name in names}))
+    return to_json(SCHEDULE_SPEC.pack(schedule))
 
 
 def job_table(name: str, view: str) -> JobTable:

@@ -1,12 +1,10 @@
 """Schedules and their updates."""
 
-import msgspec
-
 from onbeat.model.ids import JobId, ScheduleId
-from onbeat.model.job import Job
 from onbeat.model.plan import Plan
 from onbeat.model.schedule import Schedule
 from onbeat.ports.store import Hint
+from onbeat.rules.plans import follow_schedule
 from onbeat.stores.sql.verbs.dispositions import forget_dispositions_after
 from onbeat.stores.sql.verbs.schedules import insert_schedules, refuse_taken_key, rewrite_schedule
 from onbeat.stores.sqlite.coroutines import finish
@@ -64,7 +62,8 @@ def follow(transaction: Transaction, edited: Schedule) -> None:
         WHERE schedule_id = ? AND state = 'waiting'
     """
     rows: list[Row] = [
-        job_row(following(job, edited)) for job in read_jobs(transaction.value(sql, (edited.id,)))
+        job_row(follow_schedule(job, edited))
+        for job in read_jobs(transaction.value(sql, (edited.id,)))
     ]
     if rows:
         transaction.run_rows(
@@ -77,19 +76,6 @@ def follow(transaction: Transaction, edited: Schedule) -> None:
             """,
             rows,
         )
-
-
-def following(job: Job, edited: Schedule) -> Job:
-    return msgspec.structs.replace(
-        job,
-        target=edited.target,
-        queue=edited.queue,
-        priority=edited.priority,
-        retry=edited.retry,
-        timeout=edited.timeout,
-        overlap=edited.overlap,
-        labels=edited.labels,
-    )
 
 
 def forget_after(transaction: Transaction, id: ScheduleId, now: int) -> None:
