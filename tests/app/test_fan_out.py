@@ -794,8 +794,8 @@ def test_a_group_is_a_short_text() -> None:
     @beat.task(group="acme")
     def work() -> None: ...
 
-    assert work.call().options.group == "acme"
-    assert work.options(group="b" * 200).call().options.group == "b" * 200
+    assert work.call().options.job.group == "acme"
+    assert work.options(group="b" * 200).call().options.job.group == "b" * 200
     with pytest.raises(Invalid, match="group"):
         work.options(group="b" * 201)
     with pytest.raises(Invalid, match="group"):

@@ -10,7 +10,7 @@ from msgspec.structs import fields
 
 import onbeat
 from docs.pages import ROOT
-from onbeat.app.call import options
+from onbeat.app.call import READERS, CallOptions
 from onbeat.app.jobs import Jobs
 from onbeat.app.queues import Queues
 from onbeat.app.schedules import Policies, Schedules
@@ -78,8 +78,8 @@ def test_the_policies_of_a_schedule_are_named() -> None:
 
 
 def test_the_options_of_a_job_are_named() -> None:
-    named = set(inspect.signature(options).parameters) - {"base"}
-    assert named <= words("docs/guides/send-jobs.md")
+    assert {*CallOptions.__annotations__} == {*READERS}
+    assert {*READERS} <= words("docs/guides/send-jobs.md")
 
 
 def test_every_error_has_its_code_and_status() -> None:

@@ -210,14 +210,21 @@ def test_a_full_schedule_becomes_a_draft() -> None:
         target={"task": "t", "args": [1, {"a": 2}], "kwargs": {"b": None}},
     )
     assert draft.recurrence.kind == "every"
-    assert draft.starts_at == datetime(2026, 1, 1, tzinfo=UTC)
     assert draft.status is ScheduleStatus.PAUSED
-    assert (draft.catch_up, draft.overlap) == (CatchUp.ALL, Overlap.SKIP)
-    assert (draft.grace, draft.jitter) == (timedelta(hours=1), timedelta(seconds=5))
-    assert draft.retry == RetryPolicy(
-        attempts_max=5, backoff=Backoff.LINEAR, delay=timedelta(seconds=2)
-    )
-    assert (draft.timeout, draft.queue, draft.priority) == (timedelta(seconds=30), "mail", -3)
+    assert draft.options == {
+        "starts_at": datetime(2026, 1, 1, tzinfo=UTC),
+        "catch_up": CatchUp.ALL,
+        "grace": timedelta(hours=1),
+        "overlap": Overlap.SKIP,
+        "jitter": timedelta(seconds=5),
+        "retry": RetryPolicy(attempts_max=5, backoff=Backoff.LINEAR, delay=timedelta(seconds=2)),
+        "timeout": timedelta(seconds=30),
+        "queue": "mail",
+        "priority": -3,
+        "expires_after": timedelta(days=1),
+        "key": "k",
+        "labels": {"team": "a"},
+    }
     assert draft.target == HandlerTarget(
         "t", msgspec.Raw(b'[1,{"a":2}]'), msgspec.Raw(b'{"b":null}')
     )

@@ -1,11 +1,12 @@
 """Unsent calls: a target with the options of its job."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 
 import msgspec
+from msgspec.structs import replace
 
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
@@ -42,20 +43,48 @@ Span = timedelta | float | str
 """A timedelta, seconds, or text such as "90s", "1h30m" or "PT15M"."""
 
 
-class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a job in addition to its target; an option not given is None or the default."""
+class InheritedOptions(TypedDict, total=False):
+    """Options that a schedule passes on to its jobs. None stands for an option not given."""
 
-    queue: str = "default"
-    priority: int = 0
+    queue: str | None
+    priority: int | None
+    retry: RetryPolicy | None
+    timeout: Span | None
+    labels: Mapping[str, str] | None
+
+
+class TaskOptions(InheritedOptions, total=False):
+    """Options of a task, for all of its jobs."""
+
+    group: str | None
+
+
+class CallOptions(TaskOptions, total=False):
+    """Options of a call, for its one job."""
+
+    delay: Span | None
+    run_at: datetime | None
+    unique: str | None
+    expires_in: Span | None
+    after: tuple[JobId, ...] | None
+
+
+NEVER: Final = datetime.min.replace(tzinfo=UTC)
+TEMPLATE: Final = Job(id=JobId(""), target=HandlerTarget(""), created_at=NEVER, due_at=NEVER)
+
+
+class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of a job in addition to its target, as they were checked.
+
+    `job` is a copy of `TEMPLATE` with the options that are fields of a job. Copying it is faster
+    than making a job of all fields.
+    """
+
+    job: Job = TEMPLATE
     retry: RetryPolicy | None = None
-    timeout: timedelta | None = None
     delay: timedelta | None = None
     run_at: datetime | None = None
-    unique: str | None = None
     expires_in: timedelta | None = None
-    after: tuple[JobId, ...] = ()
-    labels: dict[str, str] = {}
-    group: str | None = None
 
 
 class Call(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
@@ -75,21 +104,15 @@ class Call(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
         options = self.options
         due_at = options.run_at or (now + options.delay if options.delay else now)
         expires_at = due_at + options.expires_in if options.expires_in is not None else None
-        return Job(
+        return replace(
+            options.job,
             id=JobId(id),
             target=target,
             created_at=now,
             due_at=due_at,
-            queue=options.queue,
-            priority=options.priority,
-            unique=options.unique,
             retry=options.retry or retry,
-            timeout=options.timeout,
             expires_at=expires_at,
             start_by=expires_at,
-            after=options.after,
-            labels=options.labels,
-            group=options.group,
         )
 
 
@@ -101,44 +124,35 @@ def check_call(call: object) -> None:
         )
 
 
-def options(
-    base: JobOptions | None = None,
-    *,
-    queue: str | None = None,
-    priority: int | None = None,
-    retry: RetryPolicy | None = None,
-    timeout: Span | None = None,
-    delay: Span | None = None,
-    run_at: datetime | None = None,
-    unique: str | None = None,
-    expires_in: Span | None = None,
-    after: tuple[JobId, ...] | None = None,
-    labels: Mapping[str, str] | None = None,
-    group: str | None = None,
-) -> JobOptions:
+def options(base: JobOptions | None = None, **given: Unpack[CallOptions]) -> JobOptions:
     """`base` with the options given here. Raises `Invalid` naming the invalid option."""
-    if run_at is not None and delay is not None:
+    if given.get("run_at") is not None and given.get("delay") is not None:
         raise Invalid("give run_at or delay, not both", field="run_at")
-    fields = {
-        "queue": None if queue is None else queue_name_of("queue", queue),
-        "priority": None if priority is None else checked_priority(priority),
-        "retry": None if retry is None else require_kind("retry", retry, RetryPolicy, "Retry(...)"),
-        "timeout": span("timeout", timeout),
-        "delay": span("delay", delay),
-        "run_at": instant("run_at", run_at),
-        "unique": None if unique is None else name_of("unique", unique, chars_max=KEY_CHARS_MAX),
-        "expires_in": span("expires_in", expires_in),
-        "after": None if after is None else job_ids(after),
-        "labels": None if labels is None else checked_labels(labels),
-        "group": None if group is None else name_of("group", group),
-    }
-    given: dict[str, object] = {name: value for name, value in fields.items() if value is not None}
+    fields = read_options(given)
     # The later option wins: a task with a default delay can still be sent for a fixed time.
-    if run_at is not None:
-        given["delay"] = None
-    if delay is not None:
-        given["run_at"] = None
-    return msgspec.structs.replace(base or JobOptions(), **given)
+    if "run_at" in fields:
+        fields["delay"] = None
+    elif "delay" in fields:
+        fields["run_at"] = None
+    chosen = base or JobOptions()
+    own = {name: fields.pop(name) for name in JobOptions.__struct_fields__ if name in fields}
+    return replace(chosen, job=replace(chosen.job, **fields), **own)
+
+
+def read_options(given: Mapping[str, object]) -> dict[str, Any]:
+    """The options that are not None, checked in the order of `READERS`."""
+    return {
+        name: read(name, given[name])
+        for name, read in READERS.items()
+        if given.get(name) is not None
+    }
+
+
+def check_keywords(function: str, given: Iterable[str], known: Container[str]) -> None:
+    """Raises TypeError for an unknown one, as Python does where keywords are written out."""
+    for name in given:
+        if name not in known:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
 def require_kind(
@@ -150,11 +164,19 @@ def require_kind(
     return value
 
 
-def checked_priority(value: int) -> int:
-    require_kind("priority", value, int, "a whole number")
+def priority_of(field: str, value: int) -> int:
+    require_kind(field, value, int, "a whole number")
     if not PRIORITY_MIN <= value <= PRIORITY_MAX:
-        raise Invalid(f"priority must be from {PRIORITY_MIN} to {PRIORITY_MAX}", field="priority")
+        raise Invalid(f"{field} must be from {PRIORITY_MIN} to {PRIORITY_MAX}", field)
     return value
+
+
+def policy_of(field: str, value: RetryPolicy) -> RetryPolicy:
+    return require_kind(field, value, RetryPolicy, "Retry(...)")
+
+
+def key_of(field: str, value: str) -> str:
+    return name_of(field, value, chars_max=KEY_CHARS_MAX)
 
 
 def name_of(field: str, value: str, *, chars_max: int = NAME_CHARS_MAX) -> str:
@@ -172,13 +194,14 @@ def queue_name_of(field: str, value: str) -> str:
     return read_queue_name(name_of(field, value), field)
 
 
-def checked_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    require_kind("labels", labels, Mapping, "a mapping of text to text")
-    for text in (*labels.keys(), *labels.values()):
-        require_kind("labels", text, str, "a mapping of text to text")
-    if not all(map(is_storable, (*labels.keys(), *labels.values()))):
-        raise Invalid("labels hold half a character, which no store can keep", "labels")
-    return read_labels(dict(labels))
+def labels_of(field: str, value: Mapping[str, str]) -> dict[str, str]:
+    require_kind(field, value, Mapping, "a mapping of text to text")
+    texts = (*value.keys(), *value.values())
+    for text in texts:
+        require_kind(field, text, str, "a mapping of text to text")
+    if not all(map(is_storable, texts)):
+        raise Invalid(f"{field} hold half a character, which no store can keep", field)
+    return read_labels(dict(value), field)
 
 
 def is_storable(text: str) -> bool:
@@ -190,13 +213,13 @@ def is_storable(text: str) -> bool:
     return True
 
 
-def job_ids(ids: Iterable[JobId]) -> tuple[JobId, ...]:
+def job_ids(field: str, ids: Iterable[JobId]) -> tuple[JobId, ...]:
     # A single id would be taken character by character.
-    require_kind("after", ids, (tuple, list, set, frozenset), "a tuple of ids of jobs")
-    texts = (require_kind("after", id, str, "a tuple of ids of jobs") for id in ids)
-    result = tuple(dict.fromkeys(job_id(text, "after") for text in texts))
+    require_kind(field, ids, (tuple, list, set, frozenset), "a tuple of ids of jobs")
+    texts = (require_kind(field, id, str, "a tuple of ids of jobs") for id in ids)
+    result = tuple(dict.fromkeys(job_id(text, field) for text in texts))
     if len(result) > AFTER_MAX:
-        raise Invalid(f"a job can wait for at most {AFTER_MAX} others", field="after")
+        raise Invalid(f"a job can wait for at most {AFTER_MAX} others", field)
     return result
 
 
@@ -217,6 +240,21 @@ def span(name: str, value: Span | None) -> timedelta | None:
         name, value, (timedelta, int, float, str), "a timedelta, seconds or text such as 90s"
     )
     return read_span(value.total_seconds() if isinstance(value, timedelta) else value, name)
+
+
+READERS: Final[Mapping[str, Callable[[str, Any], object]]] = {
+    "queue": queue_name_of,
+    "priority": priority_of,
+    "retry": policy_of,
+    "timeout": span,
+    "delay": span,
+    "run_at": instant,
+    "unique": key_of,
+    "expires_in": span,
+    "after": job_ids,
+    "labels": labels_of,
+    "group": name_of,
+}
 
 
 def isolation_of(isolation: str, memory: int | str | None) -> Isolation | None:

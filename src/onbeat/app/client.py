@@ -11,7 +11,6 @@ from collections.abc import (
     Coroutine,
     Generator,
     Iterator,
-    Mapping,
     Sequence,
 )
 from datetime import datetime
@@ -21,7 +20,16 @@ from typing import Any, Concatenate, Literal, Self, TypeVar, Unpack, cast, overl
 from onbeat.app import event_loop, shutdown
 from onbeat.app.audit import Audit
 from onbeat.app.backend import Backend, LocalBackend
-from onbeat.app.call import Call, JobOptions, Span, check_call, isolation_of, options, task_name_of
+from onbeat.app.call import (
+    Call,
+    JobOptions,
+    TaskOptions,
+    check_call,
+    check_keywords,
+    isolation_of,
+    options,
+    task_name_of,
+)
 from onbeat.app.composition import (
     Dependencies,
     Options,
@@ -49,7 +57,6 @@ from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.renamed import warn_renamed
-from onbeat.model.retry import RetryPolicy
 from onbeat.operations.context import OperationContext, TaskDefaults
 from onbeat.operations.encryption import encrypted_job
 from onbeat.ports.clock import Clock
@@ -144,30 +151,20 @@ class Onbeat:
         self,
         name: str | None = None,
         *,
-        queue: str | None = None,
-        priority: int | None = None,
-        retry: RetryPolicy | None = None,
-        timeout: Span | None = None,
-        labels: Mapping[str, str] | None = None,
-        group: str | None = None,
         isolation: Literal["none", "process"] = "none",
         memory: int | str | None = None,
         encrypted: bool = False,
+        **given: Unpack[TaskOptions],
     ) -> "Registrar": ...
 
     def task(
         self,
         name: Any = None,
         *,
-        queue: str | None = None,
-        priority: int | None = None,
-        retry: RetryPolicy | None = None,
-        timeout: Span | None = None,
-        labels: Mapping[str, str] | None = None,
-        group: str | None = None,
         isolation: Literal["none", "process"] = "none",
         memory: int | str | None = None,
         encrypted: bool = False,
+        **given: Unpack[TaskOptions],
     ) -> Any:
         """Register a function as a task; its name is `name`, or `module.function` by default.
 
@@ -178,14 +175,8 @@ class Onbeat:
         `encrypted` task are encrypted at rest, with a key of `Options.encryption_keys`. Raises
         `Invalid` for an invalid option, ValueError when another function has the name.
         """
-        job_options = options(
-            queue=queue,
-            priority=priority,
-            retry=retry,
-            timeout=timeout,
-            labels=labels,
-            group=group,
-        )
+        check_keywords("Onbeat.task", given, TaskOptions.__annotations__)
+        job_options = options(**given)
         own = isolation_of(isolation, memory)
         registrar = Registrar(
             self, name if isinstance(name, str) else None, job_options, own, encrypted
@@ -358,10 +349,10 @@ class Onbeat:
             return TaskDefaults()
         given: dict[str, Any] = {
             "encrypted": self.registry.handlers[task].encrypted,
-            "queue": fields.queue,
-            "group": fields.group,
-            "priority": fields.priority,
-            "timeout": fields.timeout,
+            "queue": fields.job.queue,
+            "group": fields.job.group,
+            "priority": fields.job.priority,
+            "timeout": fields.job.timeout,
         }
         if fields.retry is not None:
             given["retry"] = fields.retry

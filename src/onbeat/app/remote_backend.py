@@ -3,7 +3,8 @@
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar, cast
+from datetime import timedelta
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
@@ -12,8 +13,9 @@ from onbeat.app.backend import Changes, unknown_key
 from onbeat.app.service_client import RetryPermission, ServiceClient, fresh_key, path_of
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
-from onbeat.model.job import FINAL_STATES, Job
+from onbeat.model.job import FINAL_STATES, Job, JobSpec
 from onbeat.model.limits import BULK_JOBS_MAX, PAGE_LIMIT_MAX
+from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, Target
 from onbeat.operations.table import (
     JOB_ENQUEUE,
@@ -134,19 +136,25 @@ def text_of(value: object) -> str:
 
 
 def job_body(job: Job) -> JobBody:
-    return JobBody(
-        target=target_body(job.target),
-        run_at=job.due_at,
-        queue=job.queue,
-        priority=job.priority,
-        unique=job.unique or UNSET,
-        retry=RetryBody(**msgspec.structs.asdict(job.retry)),
-        timeout=job.timeout.total_seconds() if job.timeout else UNSET,
-        expires_at=job.expires_at or UNSET,
-        after=job.after,
-        labels=job.labels,
-        group=job.group or UNSET,
-    )
+    fields = {
+        name: wire_form(getattr(job, name))
+        for name in JobBody.__struct_fields__
+        if name in JobSpec.__struct_fields__ and name != "target"
+    }
+    return JobBody(target=target_body(job.target), run_at=job.due_at, **fields)
+
+
+def wire_form(value: object) -> Any:
+    """The value in a request body; UNSET for none, and for a span of no length."""
+    match value:
+        case None:
+            return UNSET
+        case timedelta():
+            return value.total_seconds() or UNSET
+        case RetryPolicy():
+            return RetryBody(**msgspec.structs.asdict(value))
+        case _:
+            return value
 
 
 def target_body(target: Target) -> TargetBody:
@@ -176,20 +184,13 @@ def schedule_body(draft: ScheduleDraft) -> ScheduleBody:
         raise Invalid(
             f"a {rule.kind} cannot be sent to a service; write it as an RRULE or cron", "recurrence"
         )
-    fields = draft.given_fields()
-    fields.update(
-        {
-            form: rule.text,
-            "timezone": rule.tz or UNSET,
-            "dst_gap": rule.dst_gap,
-            "dst_fold": rule.dst_fold,
-            "target": target_body(draft.target) if draft.target is not UNSET else UNSET,
-        }
-    )
+    fields: dict[str, Any] = {
+        **{name: wire_form(value) for name, value in draft.given_fields().items()},
+        form: rule.text,
+        "timezone": rule.tz or UNSET,
+        "dst_gap": rule.dst_gap,
+        "dst_fold": rule.dst_fold,
+        "target": target_body(draft.target) if draft.target is not UNSET else UNSET,
+    }
     del fields["recurrence"]
-    if draft.retry is not UNSET:
-        fields["retry"] = RetryBody(**msgspec.structs.asdict(draft.retry))
-    for span in ("grace", "jitter", "timeout", "expires_after"):
-        value = getattr(draft, span)
-        fields[span] = value.total_seconds() if value else UNSET
-    return ScheduleBody(**fields)  # type: ignore[arg-type]
+    return ScheduleBody(**fields)

@@ -2,16 +2,25 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, Final, TypeVar, Unpack
 
 from msgspec import UNSET
 
-from onbeat.app.call import Call, Span, check_call, instant, name_of, options, span
+from onbeat.app.call import (
+    Call,
+    InheritedOptions,
+    JobOptions,
+    Span,
+    check_call,
+    instant,
+    name_of,
+    options,
+    span,
+)
 from onbeat.app.facade_host import FacadeHost
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.recurrence import RecurrenceSpec
-from onbeat.model.retry import RetryPolicy
 from onbeat.model.schedule import CatchUp, Overlap, ScheduleStatus
 from onbeat.model.target import HttpTarget, Target
 from onbeat.operations.table import (
@@ -34,7 +43,7 @@ Choice = TypeVar("Choice", CatchUp, Overlap)
 Rule = Recurrence | Callable[[datetime], datetime | None]
 
 
-class Policies(TypedDict, total=False):
+class Policies(InheritedOptions, total=False):
     """Policies of a schedule; each has a default."""
 
     name: str
@@ -45,12 +54,11 @@ class Policies(TypedDict, total=False):
     grace: Span | None
     overlap: str
     jitter: Span
-    retry: RetryPolicy
-    timeout: Span | None
-    queue: str
-    priority: int
     expires_after: Span | None
-    labels: dict[str, str]
+
+
+SHARED: Final = InheritedOptions.__annotations__.keys() - {"retry", "timeout"}
+"""Options that are read alike for a call and for a schedule."""
 
 
 class Schedules:
@@ -135,32 +143,14 @@ class Schedules:
         self, key: str, recurrence: Rule, call: Call[Any], policies: Policies
     ) -> ScheduleDraft:
         check_call(call)
-        job_options = options(
-            call.options,
-            queue=policies.get("queue"),
-            priority=policies.get("priority"),
-            labels=policies.get("labels"),
-        )
+        shared: dict[str, Any] = {name: policies.get(name) for name in SHARED}
+        job_options = options(call.options, **shared)
         return ScheduleDraft(
             name=name_of("name", policies.get("name", key)),
-            key=key,
             recurrence=self.spec_of(key, recurrence),
             target=self.check_target(call.target),
-            starts_at=instant("starts_at", policies.get("starts_at")),
-            ends_at=instant("ends_at", policies.get("ends_at")),
             status=ScheduleStatus.PAUSED if policies.get("paused") else UNSET,
-            catch_up=choice("catch_up", policies.get("catch_up"), CatchUp.LATEST),
-            grace=span("grace", policies.get("grace")),
-            overlap=choice("overlap", policies.get("overlap"), Overlap.ALLOW),
-            jitter=span("jitter", policies.get("jitter")) or UNSET,
-            retry=policies.get("retry", job_options.retry) or UNSET,
-            timeout=span("timeout", policies.get("timeout", job_options.timeout)),
-            queue=job_options.queue,
-            priority=job_options.priority,
-            expires_after=span(
-                "expires_after", policies.get("expires_after", job_options.expires_in)
-            ),
-            labels=job_options.labels,
+            options={"key": key} | read_policies(policies, job_options),
         )
 
     def check_target(self, target: Target) -> Target:
@@ -179,6 +169,25 @@ class Schedules:
         value = recurrence if isinstance(recurrence, Recurrence) else function_of_time(recurrence)
         self.host.functions[key] = value
         return RecurrenceSpec("function", key)
+
+
+def read_policies(policies: Policies, base: JobOptions) -> dict[str, Any]:
+    """The fields of the schedule; `base` has the options of its call."""
+    retry = policies.get("retry", base.retry)
+    timeout = policies.get("timeout", base.job.timeout)
+    expires_after = policies.get("expires_after", base.expires_in)
+    fields = {name: getattr(base.job, name) for name in SHARED} | {
+        "starts_at": instant("starts_at", policies.get("starts_at")),
+        "ends_at": instant("ends_at", policies.get("ends_at")),
+        "catch_up": choice("catch_up", policies.get("catch_up"), CatchUp.LATEST),
+        "grace": span("grace", policies.get("grace")),
+        "overlap": choice("overlap", policies.get("overlap"), Overlap.ALLOW),
+        "jitter": span("jitter", policies.get("jitter")) or UNSET,
+        "retry": retry or UNSET,
+        "timeout": span("timeout", timeout),
+        "expires_after": span("expires_after", expires_after),
+    }
+    return {name: value for name, value in fields.items() if value is not UNSET}
 
 
 def check_rule(rule: object) -> None:

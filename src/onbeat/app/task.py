@@ -1,15 +1,12 @@
 """A function as a task: callable as before, with methods to send calls of it."""
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, cast
 
-from onbeat.app.call import Call, JobOptions, Span, options
+from onbeat.app.call import READERS, Call, CallOptions, JobOptions, check_keywords, options
 from onbeat.app.handle import JobHandle
-from onbeat.model.ids import JobId
 from onbeat.model.renamed import warn_renamed
-from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HandlerTarget
 from onbeat.targets.context import CURRENT, Context
 from onbeat.targets.fan_out import FanOut
@@ -93,39 +90,13 @@ class Task(Generic[Params, Returned, Result]):
         warn_renamed("task.within", "task.in_transaction")
         return self.in_transaction(connection)
 
-    def options(
-        self,
-        *,
-        queue: str | None = None,
-        priority: int | None = None,
-        retry: RetryPolicy | None = None,
-        timeout: Span | None = None,
-        delay: Span | None = None,
-        run_at: datetime | None = None,
-        unique: str | None = None,
-        expires_in: Span | None = None,
-        after: tuple[JobId, ...] | None = None,
-        labels: Mapping[str, str] | None = None,
-        group: str | None = None,
-    ) -> Self:
+    def options(self, **given: Unpack[CallOptions]) -> Self:
         """The same task with these options for the jobs sent through it.
 
         Raises `Invalid` naming the invalid option.
         """
-        job_options = options(
-            self.defaults,
-            queue=queue,
-            priority=priority,
-            retry=retry,
-            timeout=timeout,
-            delay=delay,
-            run_at=run_at,
-            unique=unique,
-            expires_in=expires_in,
-            after=after,
-            labels=labels,
-            group=group,
-        )
+        check_keywords("Task.options", given, READERS)
+        job_options = options(self.defaults, **given)
         return type(self)(self.sender, self.handler, self.function, job_options)
 
 

@@ -1,17 +1,19 @@
 """Builds stored records from drafts: defaults, anchor, and validation."""
 
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from onbeat.model.errors import BadRecurrence, Invalid, TooCostly
 from onbeat.model.ids import JobId, ScheduleId
-from onbeat.model.job import Job
+from onbeat.model.job import Job, JobSpec
 from onbeat.model.recurrence import RecurrenceSpec
-from onbeat.model.schedule import Schedule, ScheduleStatus
+from onbeat.model.schedule import Schedule, ScheduleSpec, ScheduleStatus
 from onbeat.model.target import HandlerTarget, HttpTarget, Target
-from onbeat.operations.context import OperationContext, checked_target
+from onbeat.operations.context import OperationContext, TaskDefaults, checked_target
 from onbeat.operations.encryption import encrypted_target
 from onbeat.recurrence import Budget, anchor, needs_anchor, tzdata_version
 from onbeat.rules.origins import Fields, fields_under, with_credentials_of
@@ -37,6 +39,13 @@ PLANNED_BY = (
 )
 """Fields that decide which jobs a schedule has, and until when they may start."""
 
+
+OPTIONS = tuple(
+    name for name in TaskDefaults.__struct_fields__ if name not in {"retry", "encrypted"}
+)
+JOB_DEFAULTS = tuple(name for name in OPTIONS if name in JobSpec.__struct_fields__)
+SCHEDULE_DEFAULTS = tuple(name for name in OPTIONS if name in ScheduleSpec.__struct_fields__)
+"""Fields of jobs and schedules that have the task's default where the caller gives none."""
 
 FLAT_FIELDS = Fields("callback_url", "headers", "target.http.secret")
 """The credential fields of a callback in its flat form, which has no secret."""
@@ -107,7 +116,6 @@ def build_schedule(
     """A new schedule; fields missing in the draft come from its task, else from the service."""
     if draft.name is UNSET or draft.recurrence is UNSET or draft.target is UNSET:
         raise Invalid("A schedule needs a name, a recurrence and a target")
-    defaults = context.defaults_of(draft.target)
     bare = Schedule(
         id=id or ScheduleId(context.fresh_id()),
         name=draft.name,
@@ -117,13 +125,11 @@ def build_schedule(
         updated_at=now,
         planned_through=now,
         plan_at=None,
-        queue=defaults.queue or "default",
-        priority=defaults.priority or 0,
         retry=context.retry_of(draft.target),
-        timeout=defaults.timeout or None,
         zone_data=tzdata_version(),
     )
-    schedule = anchored(replace(bare, **draft.given_fields()), now, context.budget)
+    given = task_options(context, draft.target, SCHEDULE_DEFAULTS) | draft.given_fields()
+    schedule = anchored(replace(bare, **given), now, context.budget)
     check_bounds(schedule)
     return replace(schedule, planned_through=first_watermark(now, schedule.starts_at))
 
@@ -223,26 +229,26 @@ def job_from(
     kind = "http" if isinstance(target, HttpTarget) else "message"
     target = with_credentials_of(None, target, fields_under(f"{prefix}target.{kind}."))
     target = encrypted_target(context.cipher, target, field=f"{prefix}target")
-    defaults = context.defaults_of(target)
     due_at = draft.run_at or (now + draft.delay if draft.delay else now)
-    if draft.expires_at is not None and draft.expires_at <= max(due_at, now):
+    expires_at = draft.options.get("expires_at")
+    if expires_at is not None and expires_at <= max(due_at, now):
         raise Invalid(
             f"{prefix}expires_at must be later than the job is due", f"{prefix}expires_at"
         )
     policy = context.retry_of(target)
+    given = task_options(context, target, JOB_DEFAULTS) | draft.options
     return Job(
         id=JobId(id),
         target=target,
         created_at=now,
         due_at=due_at,
-        queue=draft.queue or defaults.queue or "default",
-        priority=defaults.priority or 0 if draft.priority is UNSET else draft.priority,
-        unique=draft.unique,
         retry=policy if draft.retry is UNSET else read_retry(draft.retry, policy, f"{prefix}retry"),
-        timeout=defaults.timeout or None if draft.timeout is UNSET else draft.timeout,
-        expires_at=draft.expires_at,
-        start_by=draft.expires_at,
-        after=tuple(dict.fromkeys(draft.after)),
-        labels=draft.labels,
-        group=draft.group or defaults.group or None,
+        start_by=expires_at,
+        **given,
     )
+
+
+def task_options(context: OperationContext, target: Target, names: Iterable[str]) -> dict[str, Any]:
+    """The defaults that the target's task declares for the fields."""
+    defaults = context.defaults_of(target)
+    return {name: value for name in names if (value := getattr(defaults, name))}

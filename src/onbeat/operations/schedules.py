@@ -32,6 +32,7 @@ from onbeat.operations.drafts import (
 from onbeat.recurrence import Budget
 from onbeat.rules import plans
 from onbeat.rules.origins import PLAIN_FIELDS, Fields
+from onbeat.wire.options import read_key
 from onbeat.wire.recurrences import form_of, too_costly
 from onbeat.wire.requests import (
     Backfill,
@@ -50,7 +51,6 @@ from onbeat.wire.requests import (
 from onbeat.wire.schedules import (
     ScheduleAnswer,
     ScheduleDraft,
-    read_key,
     schedule_answer,
 )
 from onbeat.wire.values import read_instant, schedule_id
@@ -117,7 +117,7 @@ async def declare(
     context: OperationContext, key: str, draft: ScheduleDraft, fields: Fields = PLAIN_FIELDS
 ) -> PutResult:
     """The same from a draft; `fields` are the names of its credential fields."""
-    given = replace(draft, key=read_key(key))
+    given = replace(draft, options=draft.options | {"key": read_key(key, "key")})
     for _ in range(RACES_MAX):
         before = await context.store.schedule_by_key(key)
         draft = with_stored(context, before, given, fields)

@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
 from onbeat.model.attempt import Attempt, OutcomeName
 from onbeat.model.errors import Invalid
 from onbeat.model.event import Transition
-from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
-from onbeat.model.limits import AFTER_MAX, BULK_JOBS_MAX, KEY_CHARS_MAX, REASON_CHARS_MAX
+from onbeat.model.limits import AFTER_MAX, BULK_JOBS_MAX, REASON_CHARS_MAX
 from onbeat.model.target import Target
+from onbeat.wire.options import read_given, read_moment, read_wait, readers_of
 from onbeat.wire.targets import (
     ArgsForm,
     KwargsForm,
@@ -24,21 +25,7 @@ from onbeat.wire.targets import (
     read_target,
     target_answer,
 )
-from onbeat.wire.values import (
-    MOMENT,
-    InstantForm,
-    PriorityForm,
-    SpanForm,
-    job_id,
-    optional_instant,
-    optional_span,
-    or_default,
-    or_empty,
-    read_labels,
-    read_name,
-    read_queue,
-    value_or_unset,
-)
+from onbeat.wire.values import InstantForm, PriorityForm, SpanForm, value_or_unset
 
 GroupForm = Annotated[
     str, Meta(description="Shares its queue's limits for groups with the jobs of the same name")
@@ -66,24 +53,9 @@ class JobBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     group: GroupForm | UnsetType | None = UNSET
 
 
-class EnqueueBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EnqueueBody(JobBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One job, or many as `jobs`; not both."""
 
-    task: str | UnsetType = UNSET
-    args: ArgsForm = UNSET
-    kwargs: KwargsForm = UNSET
-    target: TargetBody | UnsetType = UNSET
-    run_at: InstantForm | UnsetType | None = UNSET
-    delay: SpanForm | UnsetType | None = UNSET
-    queue: str | UnsetType | None = UNSET
-    priority: PriorityForm | UnsetType | None = UNSET
-    unique: str | UnsetType | None = UNSET
-    retry: RetryBody | UnsetType | None = UNSET
-    timeout: SpanForm | UnsetType | None = UNSET
-    expires_at: InstantForm | UnsetType | None = UNSET
-    after: Annotated[tuple[str, ...], Meta(max_length=AFTER_MAX)] | UnsetType = UNSET
-    labels: dict[str, str] | UnsetType | None = UNSET
-    group: GroupForm | UnsetType | None = UNSET
     jobs: (
         Annotated[tuple[JobBody, ...], Meta(min_length=1, max_length=BULK_JOBS_MAX)] | UnsetType
     ) = UNSET
@@ -96,20 +68,17 @@ class ReasonBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """A validated job of a caller. UNSET where the defaults of its task apply."""
+    """A validated job of a caller.
+
+    `options` has the other fields of the job that were given; the defaults of its task apply to the
+    rest, and to a `retry` that is UNSET.
+    """
 
     target: Target
     run_at: datetime | None = None
     delay: timedelta | None = None
-    queue: str | UnsetType = UNSET
-    priority: int | UnsetType = UNSET
-    unique: str | None = None
     retry: RetryBody | UnsetType = UNSET
-    timeout: timedelta | UnsetType | None = UNSET
-    expires_at: datetime | None = None
-    after: tuple[JobId, ...] = ()
-    labels: dict[str, str] = {}
-    group: str | None = None
+    options: dict[str, Any] = {}
 
 
 class AttemptAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,6 +137,9 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     history: tuple[HistoryEntry, ...] | UnsetType = UNSET
 
 
+JOB_READERS: Final = readers_of(JobBody)
+
+
 def read_jobs(body: EnqueueBody) -> tuple[JobDraft, ...]:
     """One draft, or one for each of `jobs`; errors name the job by its index."""
     if body.jobs is UNSET:
@@ -182,33 +154,25 @@ def read_jobs(body: EnqueueBody) -> tuple[JobDraft, ...]:
     return tuple(read_job(job, f"jobs[{place}].") for place, job in enumerate(body.jobs))
 
 
-def read_job(body: JobBody | EnqueueBody, prefix: str = "") -> JobDraft:
+def read_job(body: JobBody, prefix: str = "") -> JobDraft:
     return read_draft(body, read_job_target(body, prefix), prefix)
 
 
-def read_draft(body: JobBody | EnqueueBody, target: Target, prefix: str = "") -> JobDraft:
+def read_draft(body: JobBody, target: Target, prefix: str = "") -> JobDraft:
     """The job for `target`, with the other fields of `body`."""
-    run_at = optional_instant(body.run_at, f"{prefix}run_at")
-    delay = optional_span(body.delay, f"{prefix}delay")
-    if run_at and delay:
-        raise Invalid("Give run_at or delay, not both", f"{prefix}delay")
-    return JobDraft(
+    delay = None if body.delay is UNSET else body.delay
+    draft = JobDraft(
         target=target,
-        run_at=run_at or None,
-        delay=delay or None,
-        queue=read_queue(body.queue, f"{prefix}queue"),
-        priority=or_default(body.priority, 0),
-        unique=read_unique(body.unique, f"{prefix}unique"),
+        run_at=read_moment(body.run_at or None, f"{prefix}run_at"),
+        delay=read_wait(delay, f"{prefix}delay") or None,
         retry=body.retry or UNSET,
-        timeout=optional_span(body.timeout, f"{prefix}timeout", least=MOMENT),
-        expires_at=optional_instant(body.expires_at, f"{prefix}expires_at") or None,
-        after=tuple(job_id(id, f"{prefix}after") for id in body.after or ()),
-        labels=read_labels(or_empty(body.labels), f"{prefix}labels"),
-        group=read_name(body.group, f"{prefix}group") if body.group else None,
     )
+    if draft.run_at and draft.delay:
+        raise Invalid("Give run_at or delay, not both", f"{prefix}delay")
+    return replace(draft, options=read_given(body, JOB_READERS, prefix))
 
 
-def read_job_target(body: JobBody | EnqueueBody, prefix: str) -> Target:
+def read_job_target(body: JobBody, prefix: str) -> Target:
     if body.task is not UNSET:
         if body.target is not UNSET:
             raise Invalid("Give task or target, not both", f"{prefix}target")
@@ -218,12 +182,6 @@ def read_job_target(body: JobBody | EnqueueBody, prefix: str) -> Target:
     if body.args is not UNSET or body.kwargs is not UNSET:
         raise Invalid("args and kwargs go with task, or inside target", f"{prefix}args")
     return read_target(body.target, f"{prefix}target")
-
-
-def read_unique(value: str | UnsetType | None, field: str) -> str | None:
-    if value is None or value is UNSET:
-        return None
-    return read_name(value, field, chars_max=KEY_CHARS_MAX)
 
 
 def read_reason(body: ReasonBody, default: str) -> str:
@@ -260,7 +218,7 @@ def job_answer(job: Job) -> JobInfo:
 
 def job_detail(job: Job, attempts: Sequence[Attempt], transitions: Sequence[Transition]) -> JobInfo:
     """The job with its attempts and history."""
-    return msgspec.structs.replace(
+    return replace(
         job_answer(job),
         attempts=(*map(attempt_answer, attempts), *running_attempt(job)),
         history=job_history(job, attempts, transitions),

@@ -1,7 +1,7 @@
 """Wire records of schedules: bodies to create and change one, and the answer."""
 
 from datetime import datetime, timedelta
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from onbeat.model.credentials import masked
 from onbeat.model.errors import Invalid
-from onbeat.model.limits import KEY_CHARS_MAX
 from onbeat.model.recurrence import DstFold, DstGap, RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.schedule import CatchUp, Overlap, Schedule, ScheduleStatus
 from onbeat.model.target import HttpTarget, Target
 from onbeat.recurrence import Budget
 from onbeat.recurrence.describe import describe
+from onbeat.wire.options import read_given, readers_of
 from onbeat.wire.recurrences import (
     AtForm,
     CronForm,
@@ -38,20 +38,11 @@ from onbeat.wire.targets import (
     target_answer,
 )
 from onbeat.wire.values import (
-    MOMENT,
     InstantForm,
     PriorityForm,
     ReadOnly,
     SpanForm,
-    optional_instant,
-    optional_span,
-    or_default,
-    or_empty,
-    read_labels,
     read_name,
-    read_queue,
-    read_span,
-    span_or_unset,
     span_text,
     value_or_unset,
 )
@@ -60,7 +51,6 @@ StatusForm = Literal["active", "paused", "finished"]
 
 NO_NAME: Final = "Schedule name cannot be empty"
 BAD_URL: Final = "Invalid callback URL format"
-JITTER_MAX: Final = timedelta(days=1)
 
 
 class ScheduleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -106,30 +96,22 @@ class ScheduleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ScheduleDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """A validated schedule of a caller; UNSET for missing fields."""
+    """A validated schedule of a caller; UNSET for missing fields.
+
+    `options` has the other fields of the schedule that were given.
+    """
 
     name: str | UnsetType = UNSET
     recurrence: RecurrenceSpec | UnsetType = UNSET
     target: Target | UnsetType = UNSET
-    starts_at: datetime | UnsetType | None = UNSET
-    ends_at: datetime | UnsetType | None = UNSET
     status: ScheduleStatus | UnsetType = UNSET
-    catch_up: CatchUp | UnsetType = UNSET
-    grace: timedelta | UnsetType | None = UNSET
-    overlap: Overlap | UnsetType = UNSET
-    jitter: timedelta | UnsetType = UNSET
-    retry: RetryPolicy | UnsetType = UNSET
-    timeout: timedelta | UnsetType | None = UNSET
-    queue: str | UnsetType = UNSET
-    priority: int | UnsetType = UNSET
-    expires_after: timedelta | UnsetType | None = UNSET
-    key: str | UnsetType | None = UNSET
-    labels: dict[str, str] | UnsetType = UNSET
+    options: dict[str, Any] = {}
 
-    def given_fields(self) -> dict[str, object]:
+    def given_fields(self) -> dict[str, Any]:
         """The given fields, as keywords for a `Schedule`."""
-        fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
-        return {name: value for name, value in fields if value is not UNSET}
+        own = ("name", "recurrence", "target", "status")
+        fields = {name: getattr(self, name) for name in own}
+        return self.options | {name: value for name, value in fields.items() if value is not UNSET}
 
 
 class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,25 +166,15 @@ def read_schedule(
     name = read_schedule_name(body, before)
     rule = read_rule(body, rule_key(body, name), before, budget)
     target = read_schedule_target(body, masked(before.target) if before else None)
-    return ScheduleDraft(
-        name=name,
-        recurrence=rule,
-        target=target,
-        starts_at=optional_instant(body.starts_at, "starts_at"),
-        ends_at=optional_instant(body.ends_at, "ends_at"),
-        status=read_status(body.status, before),
-        catch_up=or_default(body.catch_up, CatchUp.LATEST),
-        grace=optional_span(body.grace, "grace"),
-        overlap=or_default(body.overlap, Overlap.ALLOW),
-        jitter=read_jitter(body.jitter),
-        retry=read_policy(body.retry, retry, before.retry if before else retry),
-        timeout=optional_span(body.timeout, "timeout", least=MOMENT),
-        queue=read_queue(body.queue),
-        priority=or_default(body.priority, 0),
-        expires_after=optional_span(body.expires_after, "expires_after", least=MOMENT),
-        key=read_key(body.key),
-        labels=read_labels(or_empty(body.labels)) if body.labels is not UNSET else UNSET,
+    old = before.retry if before else retry
+    readers = readers_of(
+        ScheduleBody,
+        status=lambda value, _field: read_status(value, before),
+        retry=lambda value, _field: read_policy(value, retry, old),
     )
+    options = read_given(body, readers)
+    status = options.pop("status", UNSET)
+    return ScheduleDraft(name=name, recurrence=rule, target=target, status=status, options=options)
 
 
 def read_schedule_name(body: ScheduleBody, before: Schedule | None) -> str | UnsetType:
@@ -276,12 +248,8 @@ def flat_target(body: ScheduleBody, before: Target | None) -> HttpTarget | Unset
     )
 
 
-def read_status(
-    status: StatusForm | UnsetType | None, before: Schedule | None
-) -> ScheduleStatus | UnsetType:
+def read_status(status: StatusForm | None, before: Schedule | None) -> ScheduleStatus | UnsetType:
     """Active or paused; `finished` only if it is, for answers that are sent back unchanged."""
-    if status is UNSET:
-        return UNSET
     wanted = ScheduleStatus(status or "active")
     if wanted is ScheduleStatus.FINISHED:
         if before is not None and before.status is ScheduleStatus.FINISHED:
@@ -290,25 +258,17 @@ def read_status(
     return wanted
 
 
-def read_jitter(value: SpanForm | UnsetType | None) -> timedelta | UnsetType:
-    if value is UNSET:
-        return UNSET
-    return read_span(value, "jitter", most=JITTER_MAX) if value is not None else timedelta()
-
-
-def read_policy(
-    value: RetryBody | UnsetType | None, defaults: RetryPolicy, old: RetryPolicy
-) -> RetryPolicy | UnsetType:
+def read_policy(value: RetryBody | None, defaults: RetryPolicy, old: RetryPolicy) -> RetryPolicy:
     """The given fields over the old policy; null is the default policy."""
-    if value is UNSET:
-        return UNSET
-    return read_retry(value, old) if value is not None else defaults
+    return defaults if value is None else read_retry(value, old)
 
 
-def read_key(value: str | UnsetType | None) -> str | UnsetType | None:
-    if value is UNSET or value is None:
-        return value
-    return read_name(value, "key", chars_max=KEY_CHARS_MAX)
+IN_OTHER_FORM: Final = {"recurrence", "target", "status"}
+SHOWN: Final = tuple(
+    name
+    for name in ScheduleAnswer.__struct_fields__
+    if name in Schedule.__struct_fields__ and name not in IN_OTHER_FORM
+)
 
 
 def schedule_answer(schedule: Schedule, next_at: datetime | None) -> ScheduleAnswer:
@@ -316,8 +276,6 @@ def schedule_answer(schedule: Schedule, next_at: datetime | None) -> ScheduleAns
     shown = masked(schedule.target)
     http = shown if isinstance(shown, HttpTarget) else None
     return ScheduleAnswer(
-        id=schedule.id,
-        name=schedule.name,
         rrule=rule_as(rule, "rrule"),
         cron=rule_as(rule, "cron"),
         every=rule_as(rule, "every"),
@@ -334,19 +292,17 @@ def schedule_answer(schedule: Schedule, next_at: datetime | None) -> ScheduleAns
         target=target_answer(schedule.target),
         status=schedule.status.value,
         next_at=next_at,
-        starts_at=value_or_unset(schedule.starts_at),
-        ends_at=value_or_unset(schedule.ends_at),
-        catch_up=schedule.catch_up,
-        grace=span_or_unset(schedule.grace),
-        overlap=schedule.overlap,
-        jitter=span_text(schedule.jitter),
-        retry=retry_answer(schedule.retry),
-        timeout=span_or_unset(schedule.timeout),
-        queue=schedule.queue,
-        priority=schedule.priority,
-        expires_after=span_or_unset(schedule.expires_after),
-        key=value_or_unset(schedule.key),
-        labels=schedule.labels,
-        created_at=schedule.created_at,
-        updated_at=schedule.updated_at,
+        **{name: answer_form(getattr(schedule, name)) for name in SHOWN},
     )
+
+
+def answer_form(value: object) -> Any:
+    match value:
+        case None:
+            return UNSET
+        case timedelta():
+            return span_text(value)
+        case RetryPolicy():
+            return retry_answer(value)
+        case _:
+            return value

@@ -189,34 +189,3 @@ def hyphenated(digits: str) -> str:
 def value_or_unset(value: Value | None) -> Value | UnsetType:
     """UNSET, which answers omit, for None."""
     return UNSET if value is None else value
-
-
-def read_queue(value: str | UnsetType | None, field: str = "queue") -> str | UnsetType:
-    if value is UNSET:
-        return UNSET
-    return read_queue_name(value, field) if value is not None else "default"
-
-
-def optional_instant(value: datetime | UnsetType | None, field: str) -> datetime | UnsetType | None:
-    return read_instant(value, field) if isinstance(value, datetime) else value
-
-
-def optional_span(
-    value: SpanForm | UnsetType | None, field: str, *, least: timedelta = timedelta()
-) -> timedelta | UnsetType | None:
-    if value is None or value is UNSET:
-        return value
-    return read_span(value, field, least=least)
-
-
-def or_default(value: Value | UnsetType | None, default: Value) -> Value | UnsetType:
-    """Null means the default."""
-    return default if value is None else value
-
-
-def or_empty(value: dict[str, str] | UnsetType | None) -> dict[str, str]:
-    return value if isinstance(value, dict) else {}
-
-
-def span_or_unset(span: timedelta | None) -> str | UnsetType:
-    return span_text(span) if span is not None else UNSET

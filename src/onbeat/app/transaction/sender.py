@@ -107,7 +107,7 @@ class TransactionalSender:
         return self.handles(calls, enqueued)
 
     def jobs(self, calls: Sequence[Call[Any]]) -> Sequence[Job]:
-        if any(call.options.after for call in calls):
+        if any(call.options.job.after for call in calls):
             raise Invalid(
                 "a job sent within a transaction cannot wait for others; send it after the commit",
                 field="after",
