@@ -139,5 +139,5 @@ def test_a_bad_name_names_its_field(text: str) -> None:
 )
 def test_bad_labels_name_their_field(labels: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as caught:
-        read_labels(labels)
+        read_labels(labels, "labels")
     assert caught.value.field == field

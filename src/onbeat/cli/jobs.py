@@ -13,12 +13,12 @@ import msgspec
 from onbeat.cli.client import Client, ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
 from onbeat.cli.options import (
-    common_body,
     field,
     given_options,
     instants,
     job_options,
     retry_options,
+    spec_body,
     target_body,
     target_options,
 )
@@ -35,6 +35,7 @@ from onbeat.cli.output import (
 )
 from onbeat.cli.times import in_full, in_short, local_now
 from onbeat.model.errors import Invalid, OnbeatError
+from onbeat.model.job import JobSpec
 
 CHUNK: Final = 1_000
 SHORT_FIELDS: Final = (
@@ -96,13 +97,11 @@ def add(connection: ConnectionOptions, *, file: str | None, as_json: bool, **val
 
 
 def job_body(values: Mapping[str, Any]) -> dict[str, Any]:
-    after = {"after": list(values["after"])} if values["after"] else {}
     return {
         **target_body(values),
-        **given_options(values, "delay", "unique", "group"),
+        **given_options(values, "delay"),
         **instants(values, "run_at", "expires_at"),
-        **common_body(values),
-        **after,
+        **spec_body(values, JobSpec),
     }
 
 

@@ -2,7 +2,7 @@
 
 import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -10,6 +10,8 @@ import click
 import msgspec
 
 from onbeat.cli.times import read_instant, utc_text, zone_of
+from onbeat.model.job import JobSpec
+from onbeat.model.schedule import ScheduleSpec
 
 Value = TypeVar("Value")
 Decorator = Callable[[Callable[..., Value]], Callable[..., Value]]
@@ -82,14 +84,25 @@ def retry_body(values: Mapping[str, Any]) -> dict[str, Any]:
     return {"retry": fields} if fields else {}
 
 
-def common_body(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Queue, priority, timeout, labels and retry: the same for schedules and jobs."""
-    body = given_options(values, "queue", "priority", "timeout") | retry_body(values)
-    if values.get("labels"):
-        body["labels"] = dict(
-            pair_of(text, "=", "--label", "KEY=VALUE") for text in values["labels"]
-        )
-    return body
+def labels_of(texts: Sequence[str]) -> dict[str, str]:
+    return dict(pair_of(text, "=", "--label", "KEY=VALUE") for text in texts)
+
+
+FORMS: Final[Mapping[str, Callable[[Any], Any]]] = {"after": list, "labels": labels_of}
+"""How options that may be repeated stand in a body."""
+
+
+def spec_body(values: Mapping[str, Any], spec: type[JobSpec | ScheduleSpec]) -> dict[str, Any]:
+    """The options that are fields of the record, and `retry`; instants are read with their zone."""
+    given = {
+        name: values[name]
+        for name in spec.__struct_fields__
+        if values.get(name) not in {None, ()} and not name.endswith("_at")
+    }
+    for name, form in FORMS.items():
+        if name in given:
+            given[name] = form(given[name])
+    return given | retry_body(values)
 
 
 def target_body(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import click
 from onbeat.cli.client import Client, ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
 from onbeat.cli.options import (
-    common_body,
     field,
     given_options,
     instants,
@@ -18,6 +17,7 @@ from onbeat.cli.options import (
     retry_options,
     rule_body,
     rule_options,
+    spec_body,
     target_body,
     target_options,
 )
@@ -32,6 +32,7 @@ from onbeat.cli.output import (
     styled_state,
 )
 from onbeat.cli.times import from_wire, in_full, in_short, local_now, read_instant, utc_text
+from onbeat.model.schedule import ScheduleSpec
 
 BACKFILL_STEP: Final = 1_000
 
@@ -48,16 +49,6 @@ policy_options = options(
     field("--jitter", metavar="SPAN", help="Start at random within this span."),
     field("--expires-after", metavar="SPAN", help="Give a job up that has not started by then."),
     field("--status", metavar="STATUS", help="active or paused."),
-)
-
-PLAIN_FIELDS: Final = (
-    "catch_up",
-    "grace",
-    "overlap",
-    "jitter",
-    "expires_after",
-    "status",
-    "key",
 )
 
 CLEARABLE: Final = (
@@ -148,11 +139,11 @@ def update(
 
 def schedule_body(values: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        **given_options(values, "name", *PLAIN_FIELDS),
+        **given_options(values, "status"),
         **rule_body(values),
         **instants(values, "starts_at", "ends_at"),
         **target_body(values),
-        **common_body(values),
+        **spec_body(values, ScheduleSpec),
     }
 
 

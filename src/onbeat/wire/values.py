@@ -146,7 +146,7 @@ def read_queue_name(value: str, field: str) -> str:
     return value
 
 
-def read_labels(value: dict[str, str], field: str = "labels") -> dict[str, str]:
+def read_labels(value: dict[str, str], field: str) -> dict[str, str]:
     if len(value) > LABELS_MAX:
         raise Invalid(f"{field} may have at most {LABELS_MAX} entries", field)
     for name, text in value.items():
