@@ -429,3 +429,12 @@ def test_a_call_of_an_endpoint_is_checked_when_it_is_made() -> None:
     call = http("post", "https://example.com/", json={"n": 1})
     assert (call.target.method, call.target.body) == ("POST", '{"n":1}')
     assert call.target.headers["Content-Type"] == "application/json"
+
+
+def test_an_unknown_option_is_refused_as_an_unknown_keyword() -> None:
+    beat = Onbeat("memory://")
+    work = beat.task("work")(lambda: None)
+    with pytest.raises(TypeError, match=r"Task.options\(\) got an unexpected .* 'colour'"):
+        work.options(colour="red")
+    with pytest.raises(TypeError, match=r"Onbeat.task\(\) got an unexpected .* 'unique'"):
+        beat.task("other", unique="k")

@@ -20,7 +20,8 @@ VARIABLE = re.compile(r"ONBEAT_[A-Z_]+")
 OF_BENCHMARKS = set(VARIABLE.findall((ROOT / "benchmarks" / "servers.py").read_text("utf-8")))
 OPERATION_NAMES = {operation.name for operation in OPERATIONS}
 LOG_EVENTS = {"worker.resources_exhausted", "log.lines_dropped"}
-FLAGS_OF_OTHERS = {"--build-arg", "--offline"}  # of docker and systemd-analyze
+# Of docker, of systemd-analyze, and of the example of a new option in CONTRIBUTING.
+FLAGS_OF_OTHERS = {"--build-arg", "--offline", "--tenant"}
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 METRIC = re.compile(r"`(onbeat_[a-z_]+)")
 PATH = re.compile(r"(?:GET|POST|PUT|DELETE) (/api/[\w/{}.-]+)")
