@@ -1,6 +1,6 @@
 """Jobs from rows of PostgreSQL and MySQL, which keep them in the same columns.
 
-A field is set only where its column has a value: a record is made faster of fewer fields.
+A field is set only where its column has a value: fewer keywords make a record faster.
 """
 
 from collections.abc import Sequence
@@ -25,6 +25,7 @@ DEFINITION: Final = (
 )
 HISTORY_AT: Final = 9
 HISTORY_END: Final = 19
+"""Where the columns of `add_history` begin and end in a row."""
 
 Fields = dict[str, Any]
 

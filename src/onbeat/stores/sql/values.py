@@ -39,10 +39,6 @@ def instant_or_none(value: int | None) -> datetime | None:
     return None if value is None else instant(value)
 
 
-def raw_or_none(text: str | None) -> msgspec.Raw | None:
-    return None if text is None else msgspec.Raw(text.encode())
-
-
 def text_or_none(raw: msgspec.Raw | None) -> str | None:
     return None if raw is None else bytes(raw).decode()
 
