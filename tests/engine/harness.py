@@ -18,12 +18,12 @@ from onbeat.model.job import Job, JobState
 from onbeat.model.outcome import Outcome
 from onbeat.model.target import HandlerTarget, HttpTarget
 from onbeat.model.worker import WorkerRecord
+from onbeat.ports.store import ClaimRequest
 from onbeat.recurrence import compile_spec
 from onbeat.stores.memory import MemoryStore
 from onbeat.targets.handler import Handler, Registry
 from onbeat.targets.runner import HandlerRunner
 from onbeat.testing.build import MINUTE, NOW, a_job, a_worker, an_id
-from onbeat.transports.direct import DirectTransport
 
 
 class FixedRandomness:
@@ -167,9 +167,8 @@ class EngineHarness:
             concurrency=concurrency,
             prefetch=prefetch,
         )
-        self.transport = DirectTransport(self.worker.capacity)
         self.dispatcher = Dispatcher(
-            self.store, self.transport, self.clock, self.row.id, registry.tasks, queues
+            self.store, self.worker, self.clock, self.row.id, registry.tasks, queues
         )
         self.planner = Planner(
             self.store, self.clock, self.chance, self.told, 10 * MINUTE, compile_spec
@@ -200,9 +199,17 @@ class EngineHarness:
 
     async def begin_due(self) -> int:
         count, _ = await self.dispatcher.dispatch_due()
-        if count:
-            self.worker.accept(await self.transport.receive())
         return count
+
+    async def claim(self, worker: WorkerId | None = None) -> Sequence[Job]:
+        """Claim as a dispatcher does, for another worker or before this one has the answer."""
+        request = ClaimRequest(
+            worker=worker or self.row.id,
+            now=self.clock.now(),
+            limit=self.worker.concurrency,
+            lanes=self.dispatcher.lanes(),
+        )
+        return (await self.store.claim(request)).jobs
 
     async def run(self, job: Job | None = None) -> Job:
         """Run this job, or one of the task `work`, to the end of its attempt."""

@@ -88,9 +88,6 @@ class FallbackFleet:
 
     async def fall_back(self) -> None:
         await self.fallback.step()
-        # The worker is handed what was claimed, as the process does.
-        if self.bench.transport.in_flight:
-            self.bench.worker.accept(await self.bench.transport.receive())
         await self.bench.worker.idle.wait()
 
 

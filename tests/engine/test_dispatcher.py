@@ -12,13 +12,13 @@ from onbeat.testing.build import HOUR, NOW, SECOND, TICK, a_job
 async def work() -> None: ...
 
 
-async def test_due_jobs_are_claimed_and_sent() -> None:
+async def test_due_jobs_are_claimed_and_begun() -> None:
     async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.store.enqueue([job])
         assert await bench.dispatcher.dispatch_due() == (1, None)
-        (sent,) = await bench.transport.receive()
-        assert (sent.id, sent.state, sent.attempt, sent.token) == (
+        (begun,) = [running.job for running in bench.worker.running.values()]
+        assert (begun.id, begun.state, begun.attempt, begun.token) == (
             job.id,
             JobState.RUNNING,
             1,
@@ -31,7 +31,6 @@ async def test_no_more_is_claimed_than_there_is_room_for() -> None:
         await bench.store.enqueue([a_job() for _ in range(5)])
         assert (await bench.dispatcher.dispatch_due())[0] == 2
         assert await bench.dispatcher.dispatch_due() == (0, None)
-        bench.worker.accept(await bench.transport.receive())
         await bench.worker.idle.wait()
         assert (await bench.dispatcher.dispatch_due())[0] == 2
 

@@ -32,8 +32,7 @@ LEASE = 15.0
 async def claimed_by(bench: EngineHarness, worker: WorkerRecord, *jobs: Job) -> None:
     await bench.store.heartbeat(worker)
     await bench.store.enqueue(jobs)
-    bench.dispatcher.worker = worker.id
-    await bench.dispatcher.dispatch_due()
+    await bench.claim(worker.id)
 
 
 async def silence(bench: EngineHarness, seconds: int) -> int:
@@ -205,8 +204,7 @@ async def test_the_jobs_of_a_worker_without_a_row_are_taken_back_at_once() -> No
     async with EngineHarness(work=lambda: None) as bench:
         job = a_job()
         await bench.store.enqueue([job])
-        bench.dispatcher.worker = WorkerId("never registered")
-        await bench.dispatcher.dispatch_due()
+        await bench.claim(WorkerId("never registered"))
         assert await bench.rescuer.rescue_expired() == 1
         assert (await bench.job(job)).state is JobState.WAITING
 
@@ -218,9 +216,8 @@ async def test_a_job_that_takes_three_workers_with_it_is_put_aside_as_poison() -
         bench.rescuer.liveness = OthersGone(bench.row.id)
         for _ in range(LOST_MAX):
             bench.clock.set(bench.clock.now() + 60 * SECOND)
-            bench.dispatcher.worker = WorkerId("dies")
             await bench.store.heartbeat(a_worker(id=WorkerId("dies")))
-            assert (await bench.dispatcher.dispatch_due())[0] == 1
+            assert len(await bench.claim(WorkerId("dies"))) == 1
             await bench.rescuer.rescue_expired()
         ended = await bench.job(job)
         assert ended.state is JobState.FAILED
@@ -233,8 +230,7 @@ async def test_a_lost_job_that_was_to_be_cancelled_ends_cancelled() -> None:
     async with EngineHarness(work=lambda: None) as bench:
         job = a_job()
         await bench.store.enqueue([job])
-        bench.dispatcher.worker = WorkerId("dies")
-        await bench.dispatcher.dispatch_due()
+        await bench.claim(WorkerId("dies"))
         await bench.store.cancel([job.id], "stop", NOW)
         await bench.rescuer.rescue_expired()
         ended = await bench.job(job)
@@ -245,8 +241,7 @@ async def test_two_rescuers_settle_a_job_once() -> None:
     async with EngineHarness(work=lambda: None) as bench:
         job = a_job()
         await bench.store.enqueue([job])
-        bench.dispatcher.worker = WorkerId("dies")
-        await bench.dispatcher.dispatch_due()
+        await bench.claim(WorkerId("dies"))
         running = await bench.job(job)
         await bench.rescuer.settle_abandoned([running], {})
         bench.clock.set(NOW + SECOND)

@@ -22,7 +22,6 @@ from onbeat.stores.memory import MemoryStore
 from onbeat.targets.handler import Handler, Registry
 from onbeat.targets.runner import HandlerRunner
 from onbeat.testing.build import a_job, a_plan, a_schedule
-from onbeat.transports.direct import DirectTransport
 
 GRACE = timedelta(seconds=5)
 
@@ -55,7 +54,6 @@ class Process:
             lanes=registry.tasks,
             identity=identity(chance.ids(1)[0], now()),
             compile=compile_spec,
-            transport=DirectTransport,
         )
         self.runtime = Runtime(world, RuntimeOptions(**options))
 

@@ -452,10 +452,10 @@ async def test_a_job_that_arrives_late_is_not_handed_back_while_it_runs() -> Non
     async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.store.enqueue([job])
-        await bench.dispatcher.dispatch_due()
+        claimed = await bench.claim()
         await bench.beat()
         await bench.beat()
-        bench.worker.accept(await bench.transport.receive())
+        bench.worker.accept(claimed)
         await asyncio.gather(*bench.worker.handing_back)
         assert (await bench.job(job)).state is JobState.RUNNING
         go.set()
@@ -643,9 +643,9 @@ async def test_jobs_that_arrive_during_a_drain_go_back_at_once() -> None:
     async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.store.enqueue([job])
-        await bench.dispatcher.dispatch_due()
+        claimed = await bench.claim()
         bench.worker.is_draining = True
-        bench.worker.accept(await bench.transport.receive())
+        bench.worker.accept(claimed)
         await bench.worker.drain(FOREVER)
         assert (await bench.job(job)).released == 1
 

@@ -39,7 +39,6 @@ from onbeat.targets.handler import Registry
 from onbeat.targets.lazy import LazyRunner
 from onbeat.targets.message import MessageRunner
 from onbeat.targets.runner import HandlerRunner
-from onbeat.transports.direct import DirectTransport
 
 KEY_SETS_KEPT: Final = 16  # a program has one set; tests have more
 SQLITE = "sqlite:///"
@@ -256,7 +255,6 @@ def runtime_dependencies(dependencies: Dependencies, running: RunningApp) -> Run
         lanes=lambda: dependencies.registry.tasks() | others,
         identity=identity(short_name(dependencies.randomness.ids(1)[0]), dependencies.clock.now()),
         compile=dependencies.compile,
-        transport=DirectTransport,
         broker_setup=running.broker_setup,
         sidecar=running.sidecar,
     )

@@ -191,7 +191,6 @@ class VirtualRun:
             planned += await runtime.planner.continue_cascades()
             count, due_at = await runtime.dispatcher.dispatch_due()
             if count:
-                runtime.worker.accept(await runtime.transport.receive())
                 await runtime.worker.idle.wait()
             elif not planned:
                 return await self.next_event(due_at)

@@ -1,14 +1,14 @@
-"""Claims due jobs for this process, as many as its transport has room for, and sends them on."""
+"""Claims due jobs for this process, as many as its worker has room for, and starts them."""
 
 import asyncio
 from datetime import datetime
 
+from onbeat.engine.worker import JobRunner
 from onbeat.model.ids import WorkerId
 from onbeat.model.limits import CLAIM_MAX
 from onbeat.ports.clock import Clock
 from onbeat.ports.store import ClaimRequest, DispatcherStore
 from onbeat.ports.target import Lanes
-from onbeat.ports.transport import Transport
 
 # A long sleep is split, so that a clock step or a suspended machine is noticed within one piece.
 LOOK_AGAIN_MAX = 1.0
@@ -18,32 +18,32 @@ class Dispatcher:
     def __init__(
         self,
         store: DispatcherStore,
-        transport: Transport,
+        worker: JobRunner,
         clock: Clock,
-        worker: WorkerId,
+        id: WorkerId,
         lanes: Lanes,
         queues: tuple[str, ...] | None,
     ) -> None:
         self.store = store
-        self.transport = transport
-        self.clock = clock
         self.worker = worker
+        self.clock = clock
+        self.id = id
         self.lanes = lanes
         self.queues = queues
         self.claiming = asyncio.Lock()
 
     async def dispatch_due(self) -> tuple[int, datetime | None]:
-        """Claim and send. Returns how many, and when the next job could be due."""
+        """Claim and start. Returns how many, and when the next job could be due."""
         async with self.claiming:
             return await self.claim_and_start()
 
     async def claim_and_start(self) -> tuple[int, datetime | None]:
-        room = min(self.transport.free_slots(), CLAIM_MAX)
+        room = min(self.worker.capacity(), CLAIM_MAX)
         if room == 0:
             return 0, None
         claimed = await self.store.claim(
             ClaimRequest(
-                worker=self.worker,
+                worker=self.id,
                 now=self.clock.now(),
                 limit=room,
                 lanes=self.lanes(),
@@ -51,13 +51,13 @@ class Dispatcher:
             )
         )
         if claimed.jobs:
-            await self.transport.send(claimed.jobs)
+            self.worker.accept(claimed.jobs)
         return len(claimed.jobs), claimed.next_due_at
 
     async def step(self) -> float:
         """One round; returns the seconds until a job may be due."""
         count, next_due_at = await self.dispatch_due()
-        if count > 0 and self.transport.free_slots() > 0:
+        if count > 0 and self.worker.capacity() > 0:
             return 0.0
         return seconds_until(next_due_at, self.clock)
 

@@ -27,7 +27,6 @@ from onbeat.ports.sidecar import NO_SIDECAR, Sidecar
 from onbeat.ports.store import Hint, Store
 from onbeat.ports.target import Lanes
 from onbeat.ports.telemetry import Telemetry
-from onbeat.ports.transport import Transport
 from onbeat.rules.liveness import GAP_SHARE
 from onbeat.rules.plans import Compile
 
@@ -56,7 +55,7 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
 class RuntimeDependencies(msgspec.Struct, frozen=True, kw_only=True):
     """Dependencies of the loops.
 
-    With a `broker_setup` jobs go over its broker to workers anywhere, else over `transport`.
+    With a `broker_setup` jobs go over its broker to workers anywhere, else to the worker here.
     """
 
     store: Store
@@ -68,7 +67,6 @@ class RuntimeDependencies(msgspec.Struct, frozen=True, kw_only=True):
     lanes: Lanes
     identity: WorkerRecord
     compile: Compile
-    transport: Callable[[Callable[[], int]], Transport]
     broker_setup: BrokerSetup | None = None
     sidecar: Sidecar = NO_SIDECAR
 
@@ -106,10 +104,9 @@ class Runtime:
             concurrency=options.concurrency,
             prefetch=options.prefetch,
         )
-        self.transport = dependencies.transport(self.worker.capacity)
         self.dispatcher = Dispatcher(
             dependencies.store,
-            self.transport,
+            self.worker,
             dependencies.clock,
             dependencies.identity.id,
             dependencies.lanes,
@@ -206,7 +203,6 @@ class Runtime:
         if self.broker_runtime is not None:
             if Role.WORKER in roles:
                 await self.register()
-                self.tasks.append(asyncio.create_task(self.consume()))
             await self.broker_runtime.start()
         elif {Role.DISPATCHER, Role.WORKER} <= roles:
             await self.register()
@@ -231,7 +227,6 @@ class Runtime:
     def start_work(self) -> None:
         self.worker.on_slot_free = self.claim_wakeup.wake
         self.claiming = self.start_loop("dispatcher", self.dispatcher.step, self.claim_wakeup)
-        self.tasks.append(asyncio.create_task(self.consume()))
 
     def start_loop(
         self, name: str, step: Step, wakeup: Wakeup, pause_max: float = PAUSE_MAX
@@ -249,10 +244,6 @@ class Runtime:
         )
         self.tasks.append(task)
         return task
-
-    async def consume(self) -> None:
-        while True:
-            self.worker.accept(await self.transport.receive())
 
     def on_hint(self, hint: Hint) -> None:
         """Handle a hint from the store, in any thread."""

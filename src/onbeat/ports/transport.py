@@ -1,29 +1,10 @@
-"""Transports and brokers, which carry claimed jobs from dispatcher to worker."""
+"""Message brokers, which carry claimed jobs from dispatchers to workers."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import msgspec
-
-from onbeat.model.job import Job
-
-
-class Transport(Protocol):
-    """The channel of one process: jobs are passed as objects.
-
-    A claimed job that is lost in transit is rescued when its worker counts as dead.
-    """
-
-    def free_slots(self) -> int:
-        """How many more jobs can be sent now; 0 when full."""
-        ...
-
-    async def send(self, jobs: Sequence[Job]) -> None: ...
-
-    async def receive(self) -> Sequence[Job]:
-        """The next jobs, at least one; waits for them."""
-        ...
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, gc=False):

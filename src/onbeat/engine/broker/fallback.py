@@ -218,7 +218,7 @@ class Fallback:
         if leases:
             async with self.dispatcher.claiming:
                 now = self.clock.now()
-                jobs = await self.store.start(self.dispatcher.worker, leases, now)
+                jobs = await self.store.start(self.dispatcher.id, leases, now)
                 accept_started(self.worker, [job for job in jobs if job is not None])
 
     def can_run(self, job: Job) -> bool:
