@@ -25,7 +25,8 @@ from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, Progress
 from onbeat.model.outcome import Succeeded
 from onbeat.model.target import HttpTarget
-from onbeat.targets.http import HttpOptions, HttpRunner
+from onbeat.targets.http import HttpRunner
+from onbeat.targets.http_options import HttpOptions
 
 BODY = '{"report": "daily", "rows": [1, 2, 3]}'
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -29,11 +29,11 @@ from pathlib import Path
 import apsw
 
 from onbeat import Onbeat, Options, cron, http
-from onbeat.app.composition import HttpPolicy
 from onbeat.engine.runtime import RuntimeOptions
 from onbeat.model.ids import ScheduleId
 from onbeat.operations.drafts import build_schedule
 from onbeat.rules.plans import plan
+from onbeat.targets.http_options import HttpOptions
 from onbeat.telemetry.composite import NullTelemetry
 from onbeat.wire.schedules import ScheduleDraft
 
@@ -50,7 +50,7 @@ def a_program(folder: Path, **options: object) -> Onbeat:
     runtime = RuntimeOptions(concurrency=CONCURRENCY, prefetch=CONCURRENCY, **options)  # type: ignore[arg-type]
     return Onbeat(
         f"sqlite:///{folder / 'onbeat.db'}",
-        options=Options(runtime=runtime, http=HttpPolicy(private_allowed=True)),
+        options=Options(runtime=runtime, http=HttpOptions(private_allowed=True)),
     )
 
 

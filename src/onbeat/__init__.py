@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from onbeat.app.call import Call, http, message
     from onbeat.app.client import Onbeat
-    from onbeat.app.composition import Options
     from onbeat.app.handle import Job, JobFailed
+    from onbeat.app.options import Options
     from onbeat.app.retry import Retry
     from onbeat.app.task import CURRENT, Context, FanOut, Task
     from onbeat.model.errors import (
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 PLACES: Final = {
     "onbeat.app.call": "Call http message",
     "onbeat.app.client": "Onbeat",
-    "onbeat.app.composition": "Options",
+    "onbeat.app.options": "Options",
     "onbeat.app.handle": "Job JobFailed",
     "onbeat.app.retry": "Retry",
     "onbeat.app.task": "CURRENT Context FanOut Task",

@@ -16,18 +16,17 @@ from onbeat.api.connections import Connections
 from onbeat.api.options import ApiOptions, Readiness
 from onbeat.api.protocol import BoundedProtocol
 from onbeat.app.client import Onbeat
-from onbeat.app.composition import HttpPolicy, Options, open_store
+from onbeat.app.composition import open_store
+from onbeat.app.configure import options_from
 from onbeat.app.descriptors import connections_here
 from onbeat.app.disk_guard import disk_guard_of
 from onbeat.app.process_supervisor import ProcessSupervisor
 from onbeat.app.signals import SIGNALS, wait_for_either
-from onbeat.engine.runtime import RuntimeOptions
 from onbeat.model.errors import Misconfigured
 from onbeat.model.limits import KEEP_ALIVE_SECONDS_MAX
 from onbeat.model.role import Role
 from onbeat.operations.context import OperationContext
 from onbeat.rules.access import KEY_CHARS_ADVISED, clear_key, read_configured_keys
-from onbeat.rules.ip_policy import parse_allowed
 from onbeat.settings import Settings
 from onbeat.telemetry.composite import CompositeTelemetry
 from onbeat.telemetry.metrics import CONTENT_TYPE, Metrics
@@ -298,39 +297,8 @@ def apply_settings(app: Onbeat, settings: Settings) -> Onbeat:
     """
     if settings.store not in {app.url, Settings().store}:
         app.store, app.url = open_store(settings.store), settings.store
-    app.options = Options(
-        runtime=runtime_options(settings),
-        retry=settings.retry.policy,
-        http=HttpPolicy(
-            timeout=settings.http.timeout,
-            private_allowed=settings.allows_private,
-            allowed=parse_allowed(settings.http.allow),
-        ),
-        drain_timeout=settings.worker.drain_timeout,
-        transport=settings.transport,
-        connections=settings.connections,
-        remote_tasks=frozenset(settings.remote.tasks),
-        remote_lease=settings.remote.lease,
-        sidecar=settings.worker.sidecar,
-        encryption_keys=settings.secrets.keys,
-    )
+    app.options = options_from(settings)
     return app
-
-
-def runtime_options(settings: Settings) -> RuntimeOptions:
-    return RuntimeOptions(
-        roles=frozenset(settings.roles),
-        concurrency=settings.worker.concurrency,
-        prefetch=settings.worker.prefetch_count,
-        queues=settings.worker.queues,
-        lease=settings.worker.lease,
-        planner_interval=settings.planner.interval,
-        horizon=settings.planner.horizon,
-        keep=settings.prune.after,
-        keep_failed=settings.prune.failed_after,
-        keep_audit=settings.prune.audit_after,
-        keep_keys=settings.prune.keys_after,
-    )
 
 
 @contextlib.contextmanager

@@ -14,8 +14,8 @@ from app.test_lost_answers import served
 from conditions import eventually
 from onbeat import Invalid, Misconfigured, Onbeat, Options, every, http
 from onbeat.api.asgi import build_api
-from onbeat.app.composition import HttpPolicy
 from onbeat.model.job import JobState
+from onbeat.targets.http_options import HttpOptions
 
 CANARY = "CANARY"
 URL = f"http://127.0.0.1:1/?token={CANARY}Q"
@@ -38,7 +38,7 @@ class Program:
         self.beat = Onbeat(
             f"sqlite:///{folder}/onbeat.db",
             options=Options(
-                encryption_keys=keys, http=HttpPolicy(timeout=timedelta(seconds=2)), **options
+                encryption_keys=keys, http=HttpOptions(timeout=timedelta(seconds=2)), **options
             ),
         )
 

@@ -14,7 +14,7 @@ import pytest
 from conditions import eventually
 from engine.harness import RecordingTelemetry
 from onbeat import Context, Onbeat, cron
-from onbeat.app.composition import Options
+from onbeat.app.options import Options
 from onbeat.engine import clocks, dispatcher, runtime
 from onbeat.engine.runtime import RuntimeOptions
 from onbeat.model.job import JobState

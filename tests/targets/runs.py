@@ -10,7 +10,8 @@ from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, Progress
 from onbeat.model.outcome import Outcome
 from onbeat.model.target import HttpTarget
-from onbeat.targets.http import HttpOptions, HttpRunner
+from onbeat.targets.http import HttpRunner
+from onbeat.targets.http_options import HttpOptions
 from onbeat.targets.ssrf_guard import Lookup
 
 JOB_ID = JobId("01936f5c-7a00-7000-8000-000000000001")

@@ -20,7 +20,8 @@ from onbeat.model.job import JobState
 from onbeat.model.outcome import Cancelled, Failed, Lost, Released, Snoozed, Succeeded
 from onbeat.rules.circuit_breaker import CALLS_MIN, HOLD_SECONDS_MIN
 from onbeat.targets.breaker import ENDPOINTS_MAX, Breakers, chance_of
-from onbeat.targets.http import HttpOptions, HttpRunner, endpoint_of
+from onbeat.targets.http import HttpRunner, endpoint_of
+from onbeat.targets.http_options import HttpOptions
 from targets.runs import CLOCK, LONG, a_run
 from targets.scripted_http_server import (
     Received,

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from onbeat.targets.http import HttpRunner
+from onbeat.targets.http_options import HttpOptions
 from onbeat.targets.lazy import LazyRunner
 from targets.runs import CLOCK, a_run, a_runner
 from targets.scripted_http_server import ScriptedServer
@@ -54,7 +55,7 @@ async def test_one_that_was_never_needed_is_closed_all_the_same() -> None:
     def make() -> HttpRunner:
         nonlocal made
         made = True
-        return HttpRunner(CLOCK)
+        return HttpRunner(CLOCK, HttpOptions())
 
     late = LazyRunner(make)
     await late.open()

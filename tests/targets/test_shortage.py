@@ -24,6 +24,7 @@ from onbeat.rules.ip_policy import NOTHING_MORE
 from onbeat.rules.shortage import shortage_in
 from onbeat.targets.breaker import Breakers
 from onbeat.targets.http import HttpRunner
+from onbeat.targets.http_options import HttpOptions
 from onbeat.targets.lazy import LazyRunner
 from onbeat.targets.message import MessageRunner
 from onbeat.targets.ssrf_guard import AddressGuard
@@ -85,7 +86,7 @@ async def test_a_name_that_seems_not_to_exist_for_want_of_a_descriptor_is_no_fai
 
 
 async def test_what_is_loaded_late_is_not_loaded_by_halves() -> None:
-    late = LazyRunner(lambda: HttpRunner(CLOCK))
+    late = LazyRunner(lambda: HttpRunner(CLOCK, HttpOptions()))
     assert await means_short(late.run(a_run("http://127.0.0.1:9/"))) == "open files"
     assert late.runner is None
     assert isinstance(await late.run(a_run("http://127.0.0.1:9/")), Failed)

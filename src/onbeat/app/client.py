@@ -32,7 +32,6 @@ from onbeat.app.call import (
 )
 from onbeat.app.composition import (
     Dependencies,
-    Options,
     RunningApp,
     cipher_for,
     open_store,
@@ -42,6 +41,7 @@ from onbeat.app.composition import (
 )
 from onbeat.app.handle import JobHandle, decode_json
 from onbeat.app.jobs import Jobs
+from onbeat.app.options import Options
 from onbeat.app.portal import Portal
 from onbeat.app.queues import Queues
 from onbeat.app.schedules import Policies, Rule, Schedules

@@ -3,7 +3,6 @@
 import contextlib
 from base64 import b32encode
 from collections.abc import Generator
-from datetime import timedelta
 from functools import lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
@@ -12,13 +11,13 @@ from typing import Final
 import msgspec
 
 from onbeat.app.backend import Backend
+from onbeat.app.options import IN_PROCESS, Options
 from onbeat.app.sidecar import sidecar_for
 from onbeat.app.system import KernelLiveness, SystemClock, SystemRandomness, identity
 from onbeat.engine.broker.remote import RemoteTasks
 from onbeat.engine.broker.runtime import BrokerSetup
-from onbeat.engine.runtime import Runtime, RuntimeDependencies, RuntimeOptions
+from onbeat.engine.runtime import Runtime, RuntimeDependencies
 from onbeat.model.errors import Invalid, Misconfigured
-from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, Target, message_lane
 from onbeat.operations.context import OperationContext
 from onbeat.ports.clock import Clock
@@ -30,12 +29,11 @@ from onbeat.ports.target import TargetRunner
 from onbeat.ports.telemetry import Telemetry
 from onbeat.ports.transport import Broker
 from onbeat.rules.encryption import read_keys
-from onbeat.rules.ip_policy import NOTHING_MORE, Allowed
 from onbeat.rules.plans import Compile
-from onbeat.rules.urls import refusal_at_creation
 from onbeat.targets.breaker import Breakers
 from onbeat.targets.decryption import DecryptingRunner
 from onbeat.targets.handler import Registry
+from onbeat.targets.http_options import HttpOptions
 from onbeat.targets.lazy import LazyRunner
 from onbeat.targets.message import MessageRunner
 from onbeat.targets.runner import HandlerRunner
@@ -43,41 +41,6 @@ from onbeat.targets.runner import HandlerRunner
 KEY_SETS_KEPT: Final = 16  # a program has one set; tests have more
 SQLITE = "sqlite:///"
 SERVERS = frozenset({"postgresql", "postgres", "mysql", "mariadb"})
-IN_PROCESS = "memory://"
-
-
-class HttpPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of callbacks: timeouts, and the addresses that they may call."""
-
-    timeout: timedelta = timedelta(seconds=30)
-    private_allowed: bool = True
-    allowed: Allowed = NOTHING_MORE
-
-    def refusal_of(self, url: str) -> str | None:
-        """Why a callback to `url` is not allowed, judging by the URL alone."""
-        return refusal_at_creation(url, private_allowed=self.private_allowed, allowed=self.allowed)
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of one Onbeat, without its store and its tasks.
-
-    `transport` carries claimed jobs to workers. `connections` are brokers that messages may go to,
-    by name. `remote_tasks` are run by workers in other languages, under leases of `remote_lease`.
-    `encryption_keys`, each as `ID:BASE64`, encrypt credentials and marked arguments at rest: the
-    first encrypts, all decrypt. With `sidecar` a process beside the worker sends its heartbeats
-    while its interpreter is held.
-    """
-
-    runtime: RuntimeOptions = RuntimeOptions()
-    retry: RetryPolicy = RetryPolicy()
-    http: HttpPolicy = HttpPolicy()
-    drain_timeout: timedelta = timedelta(seconds=30)
-    transport: str = IN_PROCESS
-    connections: dict[str, str] = {}
-    remote_tasks: frozenset[str] = frozenset()
-    remote_lease: timedelta = timedelta(minutes=2)
-    sidecar: bool = True
-    encryption_keys: tuple[str, ...] = ()
 
 
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
@@ -215,25 +178,17 @@ class RunningApp:
         await self.close()
 
 
-def callback_runner(dependencies: Dependencies, policy: HttpPolicy) -> TargetRunner | None:
+def callback_runner(dependencies: Dependencies, options: HttpOptions) -> TargetRunner | None:
     """None without the `http` extra: other workers then run the callbacks."""
     if find_spec("aiohttp") is None:
         return None
-    return LazyRunner(lambda: http_runner(dependencies, policy))
+    return LazyRunner(lambda: http_runner(dependencies, options))
 
 
-def http_runner(dependencies: Dependencies, policy: HttpPolicy) -> TargetRunner:
-    from onbeat.targets.http import HttpOptions, HttpRunner  # noqa: PLC0415  slow to load
+def http_runner(dependencies: Dependencies, options: HttpOptions) -> TargetRunner:
+    from onbeat.targets.http import HttpRunner  # noqa: PLC0415  slow to load
 
-    return HttpRunner(
-        dependencies.clock,
-        HttpOptions(
-            timeout=policy.timeout,
-            private_allowed=policy.private_allowed,
-            allowed=policy.allowed,
-        ),
-        telemetry=dependencies.telemetry,
-    )
+    return HttpRunner(dependencies.clock, options, telemetry=dependencies.telemetry)
 
 
 def runtime_dependencies(dependencies: Dependencies, running: RunningApp) -> RuntimeDependencies:

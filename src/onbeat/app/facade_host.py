@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
 from onbeat.app.backend import Backend
-from onbeat.app.composition import Options
+from onbeat.app.options import Options
 from onbeat.recurrence import Recurrence
 
 Value = TypeVar("Value")

@@ -11,7 +11,8 @@ from typing import Final
 import click
 import msgspec
 
-from onbeat.app.composition import IN_PROCESS, broker_for
+from onbeat.app.composition import broker_for
+from onbeat.app.options import IN_PROCESS
 from onbeat.cli.client import ConnectionOptions, config_option, json_option
 from onbeat.cli.exit_codes import FAILED, OK
 from onbeat.cli.migrate import inspect_store, store_option

@@ -7,11 +7,10 @@ from typing import Any
 import msgspec
 
 from onbeat.app.client import Onbeat
-from onbeat.app.composition import HttpPolicy, Options
+from onbeat.app.configure import options_from
 from onbeat.operations.context import OperationContext
 from onbeat.operations.invoke import call, request_from
 from onbeat.operations.table import OPERATIONS_BY_NAME, Operation
-from onbeat.rules.ip_policy import parse_allowed
 from onbeat.settings import Settings
 
 
@@ -42,16 +41,4 @@ async def local_client(settings: Settings) -> AsyncGenerator[LocalClient]:
 
 
 def onbeat_for(settings: Settings) -> Onbeat:
-    http = HttpPolicy(
-        timeout=settings.http.timeout,
-        private_allowed=settings.allows_private,
-        allowed=parse_allowed(settings.http.allow),
-    )
-    options = Options(
-        retry=settings.retry.policy,
-        http=http,
-        connections=dict(settings.connections),
-        remote_tasks=frozenset(settings.remote.tasks),
-        encryption_keys=settings.secrets.keys,
-    )
-    return Onbeat(settings.store, options=options)
+    return Onbeat(settings.store, options=options_from(settings))

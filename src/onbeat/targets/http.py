@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Final
 
 import aiohttp
-import msgspec
 from yarl import URL
 
 from onbeat.model.errors import Invalid
@@ -20,10 +19,10 @@ from onbeat.model.target import HttpTarget
 from onbeat.ports.clock import Clock
 from onbeat.ports.target import Run
 from onbeat.ports.telemetry import Telemetry
-from onbeat.rules.ip_policy import NOTHING_MORE, Allowed
 from onbeat.rules.shortage import shortage_in
 from onbeat.targets.breaker import Breakers, GuardedCall
 from onbeat.targets.descriptors import check_descriptors
+from onbeat.targets.http_options import HttpOptions
 from onbeat.targets.http_protocol import BoundedConnector
 from onbeat.targets.http_request import Request, request_for
 from onbeat.targets.http_response import (
@@ -40,28 +39,14 @@ from onbeat.targets.http_response import (
 )
 from onbeat.targets.ssrf_guard import AddressGuard, GuardedResolver, Lookup, SystemLookup
 
+USER_AGENT: Final = f"Onbeat/{version('onbeat')}"
+
 # One deadline covers the whole attempt; aiohttp's separate timeouts are disabled.
 NO_TIMEOUT: Final = aiohttp.ClientTimeout()
 
 # Both are well below a minute, so that a host name that moves to a new address is followed.
 IDLE_SECONDS_MAX: Final = 15  # of an idle connection to one host and port
 LOOKUP_SECONDS_MAX: Final = 10  # of a host's checked addresses in the cache
-
-
-class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of callbacks.
-
-    `timeout` limits a whole attempt, from the name lookup to the last byte of the response, unless
-    the job sets a limit itself. With `connections_max` 0 the worker limits how many are in flight.
-    `ca_file` replaces the system's certificate authorities.
-    """
-
-    timeout: timedelta = timedelta(seconds=30)
-    private_allowed: bool = False
-    allowed: Allowed = NOTHING_MORE
-    ca_file: str | None = None
-    connections_max: int = 0
-    user_agent: str = f"Onbeat/{version('onbeat')}"
 
 
 class NoResponse(Exception):
@@ -78,13 +63,13 @@ class HttpRunner:
     def __init__(
         self,
         clock: Clock,
-        options: HttpOptions | None = None,
+        options: HttpOptions,
         *,
         lookup: Lookup | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
         self.clock = clock
-        self.options = options or HttpOptions()
+        self.options = options
         self.lookup = lookup
         self.system_lookup: SystemLookup | None = None
         self.sessions: dict[bool, aiohttp.ClientSession] = {}
@@ -113,7 +98,7 @@ class HttpRunner:
         target = run.job.target
         assert isinstance(target, HttpTarget)
         try:
-            request = request_for(run.job, target, self.clock.now(), self.options.user_agent)
+            request = request_for(run.job, target, self.clock.now(), USER_AGENT)
         except Invalid as error:
             return Failed(f"the callback was not sent: {error}", retryable=False)
         time = self.timeout_of(run)

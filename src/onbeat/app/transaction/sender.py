@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Generator, Sequence
 from typing import Any, Final, Protocol, TypeVar, overload
 
 from onbeat.app.call import Call
-from onbeat.app.composition import Options
 from onbeat.app.handle import HandleHost, JobHandle
+from onbeat.app.options import Options
 from onbeat.app.transaction.connections import (
     AsyncConnection,
     SqlAlchemyAsync,
