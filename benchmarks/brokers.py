@@ -48,7 +48,7 @@ from benchmarks.queue_postgres import (
     ratios,
 )
 from onbeat import Onbeat, Options
-from onbeat.engine.runtime import RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
 from onbeat.model.role import Role
 from onbeat.telemetry.composite import NullTelemetry
 
@@ -96,7 +96,7 @@ class OnbeatPeer:
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         self.beat = self.program(lambda _: None)
-        await self.beat.open()
+        await self.beat.backend.open()
         try:
             yield
         finally:
@@ -132,7 +132,7 @@ class OnbeatPeer:
 
     async def take_part(self, role: Role, ran: Ran, begin: Begin) -> None:
         beat = self.program(ran, role)
-        await beat.open()
+        await beat.backend.open()
         if role is Role.WORKER:
             begin()
             await beat.start()

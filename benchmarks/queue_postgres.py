@@ -41,7 +41,7 @@ from benchmarks.peers_postgres import (
     until_empty,
 )
 from onbeat import Onbeat, Options, every, once
-from onbeat.engine.runtime import RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
 from onbeat.model.ids import ScheduleId, WorkerId
 from onbeat.model.role import Role
 from onbeat.operations.drafts import build_schedule
@@ -80,7 +80,7 @@ class OnbeatPeer:
             self.told()
 
         self.work = work
-        await self.beat.open()
+        await self.beat.backend.open()
         try:
             yield
         finally:
@@ -206,14 +206,14 @@ async def fill_with_schedules(
     beat: Onbeat, count: int, rule: Recurrence, made_at: datetime, target: object
 ) -> None:
     """Stored directly, each as if it had been created at that instant."""
-    operator = beat.context
+    operator = beat.backend.context
     for start in range(0, count, 1_000):
         added = []
         for n in range(start, min(count, start + 1_000)):
             draft = ScheduleDraft(name=f"no. {n}", recurrence=rule.spec(), target=target)  # type: ignore[arg-type]
             schedule = build_schedule(operator, draft, made_at, ScheduleId(operator.fresh_id()))
             made = plan(schedule, made_at, operator.horizon, operator.randomness.ids)
-            added.append(beat.store.add_schedule(schedule, made))
+            added.append(beat.backend.store.add_schedule(schedule, made))
         await asyncio.gather(*added)
 
 
@@ -383,7 +383,7 @@ async def claim_times(peer: OnbeatPeer) -> list[float]:
             now=datetime.now(UTC),
         )
         began = time.perf_counter()
-        claimed = await peer.beat.store.claim(request)
+        claimed = await peer.beat.backend.store.claim(request)
         times.append((time.perf_counter() - began) * 1_000)
         assert len(claimed.jobs) == CLAIMED
     return sorted(times[10:])

@@ -29,7 +29,7 @@ from pathlib import Path
 import apsw
 
 from onbeat import Onbeat, Options, cron, http
-from onbeat.engine.runtime import RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
 from onbeat.model.ids import ScheduleId
 from onbeat.operations.drafts import build_schedule
 from onbeat.rules.plans import plan
@@ -58,7 +58,7 @@ async def enqueue_by_one(folder: Path, count: int) -> float:
     beat = a_program(folder)
     work = beat.task("work")(nothing)
     count //= 10
-    await beat.open()
+    await beat.backend.open()
     began = time.perf_counter()
     for _ in range(count):
         await work.asend(7)
@@ -70,7 +70,7 @@ async def enqueue_by_one(folder: Path, count: int) -> float:
 async def enqueue_by_callers(folder: Path, count: int) -> float:
     beat = a_program(folder)
     work = beat.task("work")(nothing)
-    await beat.open()
+    await beat.backend.open()
 
     async def caller() -> None:
         for _ in range(count // CALLERS):
@@ -86,7 +86,7 @@ async def enqueue_by_callers(folder: Path, count: int) -> float:
 async def enqueue_in_bulk(folder: Path, count: int) -> float:
     beat = a_program(folder)
     work = beat.task("work")(nothing)
-    await beat.open()
+    await beat.backend.open()
     began = time.perf_counter()
     for _ in range(0, count, 5_000):
         await beat.asend([work.call(7) for _ in range(5_000)])
@@ -99,7 +99,7 @@ async def enqueue_in_bulk_by_four(folder: Path, count: int) -> float:
     """While one caller's batch is written, the others are prepared."""
     beat = a_program(folder)
     work = beat.task("work")(nothing)
-    await beat.open()
+    await beat.backend.open()
     parts = iter(range(0, count, 1_000))
 
     async def caller() -> None:
@@ -121,7 +121,7 @@ async def drain(folder: Path, count: int) -> float:
     began = time.perf_counter()
     async with beat:
         while True:
-            stats = await beat.store.stats(datetime.now(UTC))
+            stats = await beat.backend.store.stats(datetime.now(UTC))
             if stats.jobs.get("succeeded", 0) == count:
                 break
             await asyncio.sleep(0.02)
@@ -138,7 +138,7 @@ async def callbacks(folder: Path, count: int) -> float:
         began = time.perf_counter()
         async with beat:
             while True:
-                stats = await beat.store.stats(datetime.now(UTC))
+                stats = await beat.backend.store.stats(datetime.now(UTC))
                 if stats.jobs.get("succeeded", 0) == count:
                     break
                 await asyncio.sleep(0.02)
@@ -234,10 +234,10 @@ async def idle_use(folder: Path, _count: int) -> float:
     """Part of one core, in percent, that a program with 100,000 daily schedules uses at rest."""
     beat = a_program(folder)
     work = beat.task("work")(nothing)
-    await beat.open()
+    await beat.backend.open()
     await fill_with_schedules(beat, work.call(7).target)
     settled = FirstRounds()
-    beat.telemetry = settled
+    beat.backend.telemetry = settled
     async with beat:
         await asyncio.wait_for(settled.done.wait(), 60)
         before = resource.getrusage(resource.RUSAGE_SELF)
@@ -264,7 +264,7 @@ async def fill_with_schedules(beat: Onbeat, target: object) -> None:
     """Stored directly, each at a different minute, none in the next hours."""
     now = datetime.now(UTC)
     quiet = now + timedelta(hours=12)
-    operator = beat.context
+    operator = beat.backend.context
     for start in range(0, SCHEDULES, 1_000):
         added = []
         for n in range(start, start + 1_000):
@@ -273,7 +273,7 @@ async def fill_with_schedules(beat: Onbeat, target: object) -> None:
             draft = ScheduleDraft(name=f"daily {n}", recurrence=rule, target=target)  # type: ignore[arg-type]
             schedule = build_schedule(operator, draft, now, ScheduleId(operator.fresh_id()))
             made = plan(schedule, now, operator.horizon, operator.randomness.ids)
-            added.append(beat.store.add_schedule(schedule, made))
+            added.append(beat.backend.store.add_schedule(schedule, made))
         await asyncio.gather(*added)
 
 

@@ -111,7 +111,7 @@ class Fleet:
             await asyncio.sleep(0.01)
 
     async def workers(self) -> dict[str, int]:
-        return {row.id: row.pid for row in await self.beat.store.workers()}
+        return {row.id: row.pid for row in await self.beat.backend.store.workers()}
 
     async def load(self, each_second: float) -> None:
         while each_second:
@@ -141,7 +141,11 @@ class Fleet:
 
     async def until(self, ids: Sequence[str], holds: Callable[[Job], bool]) -> list[Job]:
         while True:
-            jobs = [job for id in ids if (job := await self.beat.store.job(JobId(id))) is not None]
+            jobs = [
+                job
+                for id in ids
+                if (job := await self.beat.backend.store.job(JobId(id))) is not None
+            ]
             if len(jobs) == len(ids) and all(map(holds, jobs)):
                 return jobs
             await asyncio.sleep(0.005)
@@ -151,7 +155,7 @@ async def measured(kind: str, rounds: int, load: float, *, apart: bool) -> list[
     with tempfile.TemporaryDirectory() as place:
         async with a_store(kind, Path(place)) as url:
             fleet = Fleet(url, Path(place), apart=apart)
-            await fleet.beat.open()
+            await fleet.beat.backend.open()
             loading = asyncio.create_task(fleet.load(load))
             taken: list[float] = []
             try:

@@ -15,13 +15,14 @@ from onbeat.api.asgi import build_api
 from onbeat.api.connections import Connections
 from onbeat.api.options import ApiOptions, Readiness
 from onbeat.api.protocol import BoundedProtocol
+from onbeat.app.backend import Backend
 from onbeat.app.client import Onbeat
-from onbeat.app.composition import open_store
 from onbeat.app.configure import options_from
 from onbeat.app.descriptors import connections_here
 from onbeat.app.disk_guard import disk_guard_of
 from onbeat.app.process_supervisor import ProcessSupervisor
 from onbeat.app.signals import SIGNALS, wait_for_either
+from onbeat.app.stores import open_store
 from onbeat.model.errors import Misconfigured
 from onbeat.model.limits import KEEP_ALIVE_SECONDS_MAX
 from onbeat.model.role import Role
@@ -117,9 +118,10 @@ class Service:
     def __init__(self, settings: Settings, app: Onbeat, arguments: Sequence[str] = ()) -> None:
         self.settings = settings
         self.process_supervisor = process_supervisor_for(settings, arguments)
-        self.app = apply_settings(app, settings)
+        self.app = app
+        self.backend = apply_settings(app.backend, settings)
         self.telemetry = CompositeTelemetry()
-        self.app.telemetry = self.telemetry
+        self.backend.telemetry = self.telemetry
         self.metrics = Metrics(self.telemetry.counters)
         self.drain_requested = asyncio.Event()
         self.stop_requested = asyncio.Event()
@@ -147,7 +149,7 @@ class Service:
 
     def where(self, listener: socket.socket | None) -> dict[str, object]:
         message: dict[str, object] = {
-            "store": self.app.store.url,
+            "store": self.backend.store.url,
             "roles": ",".join(sorted(self.settings.roles)),
         }
         if listener is not None:
@@ -215,8 +217,8 @@ class Service:
 
     def context(self) -> OperationContext:
         """A context that refuses requests while the disk is full; sends by the program pass."""
-        room = disk_guard_of(self.app.store, self.settings.api.disk_free_min)
-        return msgspec.structs.replace(self.app.context, check_capacity=room)
+        room = disk_guard_of(self.backend.store, self.settings.api.disk_free_min)
+        return msgspec.structs.replace(self.backend.context, check_capacity=room)
 
     def api_options(self) -> ApiOptions:
         api = self.settings.api
@@ -230,7 +232,7 @@ class Service:
         )
 
     async def readiness(self) -> Readiness:
-        await self.app.store.ping()
+        await self.backend.store.ping()
         return {
             "store": "ok",
             "service": "ok" if self.is_ready else "starting or draining",
@@ -246,7 +248,7 @@ class Service:
         }
 
     async def render_metrics(self) -> tuple[bytes, str]:
-        await self.metrics.refresh(self.app.store, self.app.clock.now())
+        await self.metrics.refresh(self.backend.store, self.backend.clock.now())
         return self.metrics.exposition(), CONTENT_TYPE
 
 
@@ -290,15 +292,15 @@ def process_supervisor_for(settings: Settings, arguments: Sequence[str]) -> Proc
     return ProcessSupervisor(arguments, worker.processes - 1, worker.drain_timeout.total_seconds())
 
 
-def apply_settings(app: Onbeat, settings: Settings) -> Onbeat:
-    """The program's Onbeat with the options of the settings and, if they name one, its store.
+def apply_settings(backend: Backend, settings: Settings) -> Backend:
+    """The program's backend with the options of the settings and, if they name one, its store.
 
     A program that names its own store keeps it unless the settings override it.
     """
-    if settings.store not in {app.url, Settings().store}:
-        app.store, app.url = open_store(settings.store), settings.store
-    app.options = options_from(settings)
-    return app
+    if settings.store not in {backend.url, Settings().store}:
+        backend.store, backend.url = open_store(settings.store), settings.store
+    backend.options = options_from(settings)
+    return backend
 
 
 @contextlib.contextmanager

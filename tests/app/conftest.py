@@ -18,7 +18,7 @@ async def beat(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     one = Onbeat(url)
     yield one
     await one.aclose()
-    one.portal.close()
+    one.backend.portal.close()
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ async def service() -> AsyncIterator[Any]:
     async def fail() -> None:
         raise ValueError("of its own")
 
-    api = build_api(beat.context)
+    api = build_api(beat.backend.context)
     server = Server(uvicorn.Config(api, port=0, lifespan="off", log_config=None))
     async with beat:
         serving = asyncio.create_task(server.serve())

@@ -30,7 +30,7 @@ async def beat(request: pytest.FixtureRequest, own: Onbeat) -> AsyncIterator[Onb
     if request.param == "store":
         yield own
         return
-    async with served(build_api(own.context)) as port:
+    async with served(build_api(own.backend.context)) as port:
         yield Onbeat(f"http://127.0.0.1:{port}")
 
 
@@ -41,7 +41,7 @@ async def test_a_program_is_shown_no_credentials_and_its_callback_has_them(
     shown = await beat.jobs.aget(sent.id)
     assert (shown.target.http.url, shown.target.http.headers) == (SHOWN_URL, SHOWN)
     assert shown.target.http.secret_set is True
-    kept = (await own.store.job(sent.id)).target
+    kept = (await own.backend.store.job(sent.id)).target
     assert (kept.url, kept.headers, kept.secret) == (URL, HEADERS, (NEW, OLD))
 
 
@@ -65,7 +65,7 @@ async def test_a_declared_schedule_keeps_what_is_hidden_at_its_origin(
     await beat.schedules.aput("k", every("1h"), http("POST", URL, headers=HEADERS, secret=OLD))
     again = http("POST", SHOWN_URL, headers=SHOWN, secret=[NEW, "***"])
     await beat.schedules.aput("k", every("1h"), again)
-    kept = (await own.store.schedule_by_key("k")).target
+    kept = (await own.backend.store.schedule_by_key("k")).target
     assert (kept.url, kept.headers, kept.secret) == (URL, HEADERS, (NEW, OLD))
     elsewhere = http("POST", "https://elsewhere.example.org/", headers=SHOWN)
     with pytest.raises(Invalid, match="another origin"):

@@ -50,7 +50,7 @@ class Program:
         self.pay = pay
 
     async def __aenter__(self) -> Any:
-        await self.beat.open()
+        await self.beat.backend.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -123,20 +123,20 @@ async def test_a_key_that_cannot_be_right_is_refused_by_its_setting(
 async def test_what_is_put_again_unchanged_is_no_edit(tmp_path: Path) -> None:
     async with Program(tmp_path, OLD) as program:
         await send_all(program)
-        before = await program.beat.store.schedule_by_key("call")
-        paid = await program.beat.store.schedule_by_key("pay")
+        before = await program.beat.backend.store.schedule_by_key("call")
+        paid = await program.beat.backend.store.schedule_by_key("pay")
         await send_all(program)
-        assert await program.beat.store.schedule_by_key("call") == before
-        assert await program.beat.store.schedule_by_key("pay") == paid
+        assert await program.beat.backend.store.schedule_by_key("call") == before
+        assert await program.beat.backend.store.schedule_by_key("pay") == paid
 
 
 async def test_a_key_set_later_encrypts_at_the_next_put(tmp_path: Path) -> None:
     async with Program(tmp_path) as program:
         await program.beat.schedules.aput("call", every("1h"), http("POST", URL))
-        before = await program.beat.store.schedule_by_key("call")
+        before = await program.beat.backend.store.schedule_by_key("call")
     async with Program(tmp_path, OLD) as program:
         await program.beat.schedules.aput("call", every("1h"), http("POST", URL))
-        after = await program.beat.store.schedule_by_key("call")
+        after = await program.beat.backend.store.schedule_by_key("call")
         assert CANARY in before.target.url
         assert CANARY not in after.target.url
         assert after.version == before.version + 1
@@ -179,7 +179,7 @@ async def test_rotation_leaves_nothing_under_the_former_key(tmp_path: Path) -> N
         assert await program.rotate() == (0, 0)
     async with Program(tmp_path, NEW) as program:
         assert await program.rotate() == (0, 0)
-        for export_job in await program.beat.store.export_jobs(None, 100):
+        for export_job in await program.beat.backend.store.export_jobs(None, 100):
             assert "encrypted.v1.old" not in str(export_job.job.target) + repr(
                 bytes(args_of(export_job.job))
             )
@@ -199,7 +199,7 @@ async def test_rotation_encrypts_what_was_stored_without_a_key(tmp_path: Path) -
         changed, unreadable = await program.rotate()
         assert unreadable == 0
         assert changed >= 2
-        stored = await program.beat.store.job(sent.id)
+        stored = await program.beat.backend.store.job(sent.id)
         assert CANARY not in stored.target.url
         assert (await program.beat.jobs.aget(sent.id)).target.http.url.endswith("token=***")
 
@@ -255,7 +255,7 @@ async def test_under_a_virtual_clock_tasks_are_given_their_arguments(tmp_path: P
 
 async def test_a_service_encrypts_what_a_program_elsewhere_sends(tmp_path: Path) -> None:
     async with Program(tmp_path, OLD) as program:
-        async with served(build_api(program.beat.context)) as port:
+        async with served(build_api(program.beat.backend.context)) as port:
             elsewhere = Onbeat(f"http://127.0.0.1:{port}")
 
             @elsewhere.task("pay", encrypted=True)

@@ -118,8 +118,8 @@ def test_the_death_of_the_worker_ends_all_of_it(tmp_path: Path, journal: Path, t
 def send(sender: Onbeat, task: str, journal: Path) -> None:
     stub = sender.task(task)(lambda journal: None)
     stub.send(str(journal))
-    sender.wait_for(sender.aclose())
-    sender.portal.close()
+    sender.backend.wait_for(sender.aclose())
+    sender.backend.portal.close()
 
 
 def test_a_keeper_that_was_killed_is_started_again_with_what_it_knew() -> None:

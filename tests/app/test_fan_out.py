@@ -50,7 +50,7 @@ async def jobs_of(beat: Onbeat, task: str = "mail") -> list[Job]:
     """All jobs of a task, oldest first."""
     result, before = [], None
     while True:
-        page = await beat.store.jobs(JobFilter(task=task, limit=1000, before=before))
+        page = await beat.backend.store.jobs(JobFilter(task=task, limit=1000, before=before))
         result += page.items
         if len(page.items) < 1000:
             return result[::-1]
@@ -213,14 +213,14 @@ async def test_a_generator_is_held_back_while_the_store_takes_its_time(
 
     async with beat:
         await park(beat)
-        send_from, batches = beat.store.enqueue_from, []
+        send_from, batches = beat.backend.store.enqueue_from, []
 
         async def slow_send_from(sent: Any) -> Any:
             batches.append(len(sent[0].jobs))
             await gate.wait()
             return await send_from(sent)
 
-        beat.store.enqueue_from = slow_send_from
+        beat.backend.store.enqueue_from = slow_send_from
         job = await {"async": mail_all, "plain": mail_all_plainly}[kind].asend()
         await eventually(
             lambda: batches and len(yielded) == batches[0] + BATCH_MAX,
@@ -244,13 +244,13 @@ async def test_large_calls_make_smaller_batches(beat: Onbeat) -> None:
 
     async with beat:
         await park(beat)
-        send_from, batches = beat.store.enqueue_from, []
+        send_from, batches = beat.backend.store.enqueue_from, []
 
         async def counted(sent: Any) -> Any:
             batches.append(len(sent[0].jobs))
             return await send_from(sent)
 
-        beat.store.enqueue_from = counted
+        beat.backend.store.enqueue_from = counted
         await (await write_all.asend()).aresult(PATIENCE)
     assert sum(batches) == 100
     assert max(batches) <= 22, "about four megabytes"
@@ -336,7 +336,7 @@ async def test_a_cursor_is_stored_with_the_jobs_before_it_and_not_before(
         job = await stepwise.asend()
 
         async def cursor() -> Raw | None:
-            return (await beat.store.job(job.id)).cursor
+            return (await beat.backend.store.job(job.id)).cursor
 
         steps.put_nowait("yield")
         await stored(beat, 1)
@@ -355,7 +355,7 @@ async def test_a_cursor_is_stored_with_the_jobs_before_it_and_not_before(
         assert bytes(await cursor()) == b'[3,{"user":3}]'
         steps.put_nowait(None)
         assert await job.aresult(PATIENCE) == FanOut(sent=3)
-        assert (await beat.store.job(job.id)).cursor is None
+        assert (await beat.backend.store.job(job.id)).cursor is None
 
 
 async def changed(read: Callable[..., Any], before: Raw) -> bool:
@@ -380,7 +380,7 @@ async def test_what_a_handler_says_of_its_progress_counts(
         job = await mail_all.asend()
 
         async def progress() -> bool:
-            return (await beat.store.job(job.id)).progress == Progress(400, 400)
+            return (await beat.backend.store.job(job.id)).progress == Progress(400, 400)
 
         await eventually(progress, "its own progress is stored")
         go_on.set()
@@ -448,7 +448,7 @@ async def test_while_the_store_is_away_the_batch_is_tried_again(
 
     async with beat:
         await park(beat)
-        send_from, tries = beat.store.enqueue_from, []
+        send_from, tries = beat.backend.store.enqueue_from, []
 
         async def send_from_with_outages(sent: Any) -> Any:
             """The first goes through and its answer is lost; the second does not get there."""
@@ -459,7 +459,7 @@ async def test_while_the_store_is_away_the_batch_is_tried_again(
                 raise Unavailable
             return await send_from(sent)
 
-        beat.store.enqueue_from = send_from_with_outages
+        beat.backend.store.enqueue_from = send_from_with_outages
         assert await (await mail_all.asend()).aresult(PATIENCE) == FanOut(sent=1500)
         assert await users_of(beat) == [*range(1500)]
         assert len(tries) == 5
@@ -532,10 +532,10 @@ async def give_up(beat: Onbeat, id: JobId) -> None:
 
     A loss in company would make the next attempt wait until no other runs in its worker.
     """
-    job, now = await beat.store.job(id), beat.clock.now()
+    job, now = await beat.backend.store.job(id), beat.backend.clock.now()
     lost = Lost("taken for dead", company=0)
     settlement = Settlement(job=settle(job, lost, now, 0.0), attempt=attempt_of(job, lost, now))
-    assert list(await beat.store.settle([settlement])) == [True]
+    assert list(await beat.backend.store.settle([settlement])) == [True]
 
 
 def three_and_no_end(mail: Task[..., Any, Any], closed: Event) -> dict[str, Any]:
@@ -618,7 +618,9 @@ async def test_a_run_that_is_shut_down_goes_on_elsewhere(tmp_path: Path) -> None
 
     def a_program() -> tuple[Onbeat, ContextTask]:
         one = Onbeat(f"sqlite:///{tmp_path}/onbeat.db")
-        one.options = structs.replace(one.options, drain_timeout=timedelta(seconds=0.05))
+        one.backend.options = structs.replace(
+            one.backend.options, drain_timeout=timedelta(seconds=0.05)
+        )
 
         @one.task("mail", queue="mail")
         async def mail(user: int) -> None: ...
@@ -647,11 +649,11 @@ async def test_a_run_that_is_shut_down_goes_on_elsewhere(tmp_path: Path) -> None
         assert [attempt.outcome for attempt in attempts] == ["released", "succeeded"]
     assert begun == [None, 3]
     for one in (first, second):
-        one.portal.close()
+        one.backend.portal.close()
 
 
 async def ended(beat: Onbeat, id: JobId) -> Job | None:
-    job = await beat.store.job(id)
+    job = await beat.backend.store.job(id)
     return job if job.is_final else None
 
 
@@ -748,7 +750,7 @@ def test_a_process_of_its_own_is_refused() -> None:
     for function in (asynchronous, plain):
         with pytest.raises(Invalid, match="yields calls, which a process of its own cannot send"):
             beat.task(isolation="process")(function)
-    assert not beat.registry.tasks()
+    assert not beat.backend.registry.tasks()
 
 
 async def test_calling_the_task_gives_the_generator(

@@ -74,7 +74,7 @@ class Bank:
 
     async def close(self) -> None:
         await self.beat.aclose()
-        self.beat.portal.close()
+        self.beat.backend.portal.close()
 
 
 @pytest.fixture
@@ -264,9 +264,9 @@ async def test_jobs_that_wait_for_it_are_freed_from_a_coroutine(async_bank: Bank
 
 async def test_a_handler_that_goes_on_after_the_commit_is_not_stopped(bank: Bank) -> None:
     """The store has no lease of it any more, and that is no loss."""
-    options = bank.beat.options
+    options = bank.beat.backend.options
     quick = structs.replace(options.runtime, lease=timedelta(seconds=0.6))
-    bank.beat.options = structs.replace(options, runtime=quick)
+    bank.beat.backend.options = structs.replace(options, runtime=quick)
     ended = threading.Event()
 
     def ending(context: Context, commit: Callable[..., Any], rollback: Callable[..., Any]) -> None:
@@ -293,10 +293,10 @@ async def give_up(beat: Onbeat, id: JobId) -> None:
 
     A loss in company would make the next attempt wait until no other runs in its worker.
     """
-    job, now = await beat.store.job(id), beat.clock.now()
+    job, now = await beat.backend.store.job(id), beat.backend.clock.now()
     lost = Lost("taken for dead", company=0)
     settlement = Settlement(job=settle(job, lost, now, 0.0), attempt=attempt_of(job, lost, now))
-    assert list(await beat.store.settle([settlement])) == [True]
+    assert list(await beat.backend.store.settle([settlement])) == [True]
 
 
 async def test_a_lost_lease_is_refused(bank: Bank) -> None:
@@ -428,7 +428,7 @@ async def test_a_store_without_transactions_to_share_is_refused(tmp_path: Path) 
             context.finish_in_transaction(db)
 
     assert "not on memory://" in await failure_of(beat, book)
-    beat.portal.close()
+    beat.backend.portal.close()
 
 
 async def test_what_is_no_connection_is_refused(lite: Bank) -> None:

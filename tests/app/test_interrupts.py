@@ -113,7 +113,7 @@ def test_whatever_is_raised_is_a_failed_attempt_and_the_loop_goes_on(
         with pytest.raises(JobFailed, match=f"{error.__name__}|TaskGroup"):
             work.send().result(timeout=PATIENCE)
         assert after.send().result(timeout=PATIENCE) == 7
-    beat.portal.close()
+    beat.backend.portal.close()
 
 
 PROGRAM = """
@@ -149,8 +149,8 @@ def test_a_program_goes_on_after_a_handler_was_interrupted(tmp_path: Path, place
             try:
                 return [job for job in beat.jobs.list() if job.state is JobState.FAILED]
             finally:
-                beat.portal.call(beat.aclose())
-                beat.portal.close()
+                beat.backend.portal.call(beat.aclose())
+                beat.backend.portal.close()
 
         (failed,) = eventually_here(ended, "the interrupted attempt failed")
         assert "KeyboardInterrupt" in failed.error
@@ -183,13 +183,13 @@ def test_what_the_work_itself_raises_comes_out() -> None:
 def test_a_call_whose_thread_is_gone_says_so() -> None:
     beat = Onbeat("memory://")
     assert list(beat.jobs.list()) == []
-    beat.portal.loop.call_soon_threadsafe(beat.portal.loop.stop)
-    beat.portal.thread.join()
+    beat.backend.portal.loop.call_soon_threadsafe(beat.backend.portal.loop.stop)
+    beat.backend.portal.thread.join()
     with pytest.raises(RuntimeError, match="background thread has ended"):
         beat.jobs.list()
-    beat.portal.close()
+    beat.backend.portal.close()
     assert list(beat.jobs.list()) == []
-    beat.portal.close()
+    beat.backend.portal.close()
 
 
 def test_a_call_that_is_under_way_when_the_thread_ends_does_not_hang() -> None:
@@ -203,14 +203,14 @@ def test_a_call_that_is_under_way_when_the_thread_ends_does_not_hang() -> None:
 
     def call() -> None:
         try:
-            beat.portal.call(never())
+            beat.backend.portal.call(never())
         except RuntimeError as error:
             raised.append(str(error))
 
     thread = threading.Thread(target=call)
     thread.start()
     assert begun.wait(PATIENCE)
-    beat.portal.loop.call_soon_threadsafe(beat.portal.loop.stop)
+    beat.backend.portal.loop.call_soon_threadsafe(beat.backend.portal.loop.stop)
     thread.join(PATIENCE)
     assert raised == [GONE]
-    beat.portal.close()
+    beat.backend.portal.close()

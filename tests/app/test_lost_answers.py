@@ -16,10 +16,11 @@ from conditions import eventually
 from onbeat import Conflict, Onbeat, Unavailable, every
 from onbeat.api.asgi import build_api
 from onbeat.app import service_client
-from onbeat.cli.remote import remote_client
+from onbeat.cli.backend import BackendClient, open_backend
 from onbeat.model.page import JobFilter, ScheduleFilter
 from onbeat.rules.idempotency import HEADER
 from onbeat.service import Server
+from onbeat.settings import Settings
 
 JOBS = 128
 CALLERS = 16
@@ -52,12 +53,12 @@ async def beat(tmp_path: Path) -> AsyncIterator[Any]:
 
 @pytest.fixture
 async def port(beat: Onbeat) -> AsyncIterator[Any]:
-    async with served(build_api(beat.context)) as port:
+    async with served(build_api(beat.backend.context)) as port:
         yield port
 
 
 async def jobs_of(beat: Onbeat) -> Any:
-    return (await beat.store.jobs(JobFilter(limit=1_000))).items
+    return (await beat.backend.store.jobs(JobFilter(limit=1_000))).items
 
 
 def note_of(client: Any) -> Any:
@@ -109,7 +110,7 @@ async def test_a_schedule_is_put_and_triggered_once(beat: Onbeat, port: Any) -> 
         await client.schedules.aput("mine", every("1h"), note.call(1))
 
     await first_answer_lost(port, put)
-    page = await beat.store.schedules(ScheduleFilter())
+    page = await beat.backend.store.schedules(ScheduleFilter())
     assert page.total == 1
     before = len(await jobs_of(beat))
 
@@ -125,8 +126,9 @@ async def test_a_schedule_is_put_and_triggered_once(beat: Onbeat, port: Any) -> 
 async def test_a_command_is_sent_again_under_one_key(beat: Onbeat, port: Any) -> None:
     async with (
         LossyProxy(port, lambda number: number in {0, 2}) as proxy,
-        remote_client(f"http://{proxy.address}", None) as caller,
+        open_backend(f"http://{proxy.address}", None, Settings) as backend,
     ):
+        caller = BackendClient(backend)
         first = await caller.call("job.enqueue", {}, {"task": "note", "args": [1]})
         other = await caller.call("job.enqueue", {}, {"task": "note", "args": [2]})
         assert proxy.lost == 2

@@ -193,7 +193,7 @@ async def test_a_task_with_a_name_of_its_own_can_be_put_on_a_schedule() -> None:
         await eventually(lambda: runs, "it runs")
     schedule = await beat.schedules.aget("tidy.up")
     assert (schedule.queue, schedule.target.task) == ("slow", "tidy.up")
-    assert list(beat.registry.handlers) == ["tidy.up"]
+    assert list(beat.backend.registry.handlers) == ["tidy.up"]
 
 
 # Catching up.

@@ -60,7 +60,7 @@ def test_plain_code_sends_and_waits(tmp_path: Path) -> None:
     with beat.started():
         assert where.send().result(PATIENCE) == "done"
     assert threads == ["onbeat-handler"]
-    beat.portal.close()
+    beat.backend.portal.close()
 
 
 async def test_a_result_of_nothing_is_none(beat: Onbeat) -> None:
@@ -128,7 +128,7 @@ def test_plain_code_sends_many(tmp_path: Path) -> None:
         jobs = beat.send([note.call(n) for n in range(20)])
         assert [job.result(PATIENCE) for job in jobs] == list(range(20))
         assert beat.send(note.call(7)).result(PATIENCE) == 7
-    beat.portal.close()
+    beat.backend.portal.close()
 
 
 async def test_jobs_can_be_sent_from_inside_handlers_of_either_kind(beat: Onbeat) -> None:
@@ -167,7 +167,7 @@ def test_the_plain_form_inside_the_own_loop_says_what_to_use(tmp_path: Path) -> 
 
     with beat.started(), pytest.raises(JobFailed, match="use the asynchronous form"):
         wrong.send().result(PATIENCE)
-    beat.portal.close()
+    beat.backend.portal.close()
 
 
 # Options.
@@ -400,8 +400,8 @@ async def test_nothing_of_a_paused_queue_begins(beat: Onbeat) -> None:
 
 
 async def test_a_task_that_nobody_knows_waits_and_is_not_lost(beat: Onbeat) -> None:
-    shared = beat.store if beat.url == "memory://" else None
-    other = Onbeat(beat.url, store=shared)
+    shared = beat.backend.store if beat.backend.url == "memory://" else None
+    other = Onbeat(beat.backend.url, store=shared)
 
     @other.task("only.elsewhere")
     async def elsewhere() -> str:
@@ -415,7 +415,7 @@ async def test_a_task_that_nobody_knows_waits_and_is_not_lost(beat: Onbeat) -> N
         await (await here.asend()).aresult(PATIENCE)
         state = await job.ainfo()
         assert (state.state, state.attempt) == (JobState.WAITING, 0)
-        assert "only.elsewhere" in (await beat.store.stats(datetime.now(UTC))).unknown_tasks
+        assert "only.elsewhere" in (await beat.backend.store.stats(datetime.now(UTC))).unknown_tasks
         async with other:
             assert await job.aresult(PATIENCE) == "found"
 

@@ -110,7 +110,7 @@ def test_a_forked_process_leaves_what_it_has_not_opened(tmp_path: Path) -> None:
 def test_a_store_that_does_not_answer_keeps_no_program_from_ending(tmp_path: Path) -> None:
     ended = run(
         f"sqlite:///{tmp_path}/onbeat.db",
-        "async def never():\n    await asyncio.Event().wait()\nbeat.store.close = never\n",
+        "async def never():\n    await asyncio.Event().wait()\nbeat.backend.store.close = never\n",
     )
     assert (ended.returncode, ended.stderr) == (0, "")
 
@@ -127,9 +127,9 @@ def test_with_sends_and_closes(tmp_path: Path) -> None:
 
         job = add.send(1, 2)
         assert job.info().state == "waiting"
-        assert not beat.is_running
-    assert not beat.is_open
-    assert not beat.portal.is_alive
+        assert not beat.backend.is_running
+    assert not beat.backend.is_open
+    assert not beat.backend.portal.is_alive
     assert [file.name for file in tmp_path.iterdir()] == ["onbeat.db"]
     assert job.info().state == "waiting", "the next use opens it again"
     beat.close()

@@ -122,7 +122,7 @@ async def test_a_beat_that_it_could_not_send_is_told(tmp_path: Path) -> None:
 
 
 def sidecar_of(beat: Onbeat) -> Any:
-    return RunningApp(beat.dependencies(), beat.options).sidecar
+    return RunningApp(beat.backend).sidecar
 
 
 def test_a_store_that_others_can_open_has_one(tmp_path: Path) -> None:

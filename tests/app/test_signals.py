@@ -49,8 +49,8 @@ def job_of(tmp_path: Any) -> Any:
         (job,) = beat.jobs.list()
         return beat.jobs.get(job.id)
     finally:
-        beat.portal.call(beat.aclose())
-        beat.portal.close()
+        beat.backend.portal.call(beat.aclose())
+        beat.backend.portal.close()
 
 
 # A process of its own.
@@ -124,7 +124,7 @@ async def test_leaving_drains(beat: Onbeat) -> None:
         await begun.wait()
         asyncio.get_running_loop().call_later(0.05, go.set)
     assert await job.aresult(PATIENCE) == "done"
-    assert await beat.store.workers() in ((), [])
+    assert await beat.backend.store.workers() in ((), [])
 
 
 async def test_it_can_run_again_after_it_was_closed(beat: Onbeat) -> None:
@@ -145,23 +145,23 @@ async def test_starting_twice_is_refused_and_harms_nothing(beat: Onbeat) -> None
     async with beat:
         with pytest.raises(RuntimeError, match="running already"):
             await beat.start()
-        assert len(await beat.store.workers()) == 1
+        assert len(await beat.backend.store.workers()) == 1
         assert await (await work.asend()).aresult(PATIENCE) == 1
 
 
 async def test_a_start_that_fails_leaves_nothing_running() -> None:
     beat = Onbeat("memory://")
-    original = beat.store.heartbeat
+    original = beat.backend.store.heartbeat
 
     async def broken(worker: Any) -> None:
         raise Unavailable
 
-    beat.store.heartbeat = broken
+    beat.backend.store.heartbeat = broken
     with pytest.raises(Unavailable):
         await beat.start()
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
-    assert not beat.is_open
-    beat.store.heartbeat = original
+    assert not beat.backend.is_open
+    beat.backend.store.heartbeat = original
     async with beat:
         pass
 
@@ -178,7 +178,7 @@ def test_a_background_thread_runs_and_stops(tmp_path: Path) -> None:
         assert same is beat
         assert runs.wait(PATIENCE)
     runs.clear()
-    beat.portal.close()
+    beat.backend.portal.close()
     assert not [thread for thread in threading.enumerate() if "sqlite" in thread.name]
 
 

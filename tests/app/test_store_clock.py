@@ -16,7 +16,7 @@ from engine.harness import RecordingTelemetry
 from onbeat import Context, Onbeat, cron
 from onbeat.app.options import Options
 from onbeat.engine import clocks, dispatcher, runtime
-from onbeat.engine.runtime import RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
 from onbeat.model.job import JobState
 from stores.mysql import server as mysql
 from stores.postgres import server as postgres
@@ -72,7 +72,7 @@ async def a_program(url: str, queue: Any, ahead: Any) -> Any:
 
     @beat.task("note")
     async def note(context: Context) -> None:
-        began[context.job_id] = await beat.store.now()
+        began[context.job_id] = await beat.backend.store.now()
 
     await beat.start()
     return beat, note, began
@@ -86,7 +86,7 @@ async def test_programs_whose_clocks_differ_start_jobs_at_the_stores_time(
     wrong, also, began_wrong = await a_program(url, "wrong", ahead)
     try:
         for sender, task in ((right, note), (wrong, also)):
-            sent_at = await right.store.now()
+            sent_at = await right.backend.store.now()
             calls = [
                 task.options(queue=queue, delay=0.02 * n).call()
                 for queue in ("right", "wrong")
@@ -104,7 +104,7 @@ async def test_programs_whose_clocks_differ_start_jobs_at_the_stores_time(
 
 
 async def ended_of(beat: Onbeat, job: Any) -> Any:
-    stored = await beat.store.job(job.id)
+    stored = await beat.backend.store.job(job.id)
     return stored if stored.state is JobState.SUCCEEDED else None
 
 
@@ -116,8 +116,8 @@ async def test_a_program_without_loops_sends_by_the_stores_time(url: str) -> Non
 
     try:
         sent = await beat.asend(note.call())
-        job = await beat.store.job(sent.id)
-        assert abs(await beat.store.now() - job.due_at) < timedelta(minutes=1)
+        job = await beat.backend.store.job(sent.id)
+        assert abs(await beat.backend.store.now() - job.due_at) < timedelta(minutes=1)
     finally:
         await beat.aclose()
 
@@ -132,7 +132,7 @@ async def test_what_is_sent_in_a_transaction_of_the_callers_has_the_stores_time(
     database: Any,
 ) -> None:
     before = Onbeat(database)
-    await before.open()
+    await before.backend.open()
     await before.aclose()
     beat = Onbeat(database, clock=WrongClock(-24 * HOUR))
 
@@ -143,8 +143,8 @@ async def test_what_is_sent_in_a_transaction_of_the_callers_has_the_stores_time(
     try:
         async with own.transaction():
             sent = await beat.in_transaction(own).asend(note.call())
-        job = await beat.store.job(sent.id)
-        assert abs(await beat.store.now() - job.due_at) < timedelta(minutes=1)
+        job = await beat.backend.store.job(sent.id)
+        assert abs(await beat.backend.store.now() - job.due_at) < timedelta(minutes=1)
     finally:
         await own.close()
         await beat.aclose()
@@ -176,8 +176,8 @@ class Kept:
 
     async def occurrences(self) -> Any:
         """What became of the occurrences from 13:00 on: (first, last, whether there is a job)."""
-        schedule = await self.beat.store.schedule_by_key("hourly")
-        result = await self.beat.store.dispositions(schedule.id, START, START + 48 * HOUR)
+        schedule = await self.beat.backend.store.schedule_by_key("hourly")
+        result = await self.beat.backend.store.dispositions(schedule.id, START, START + 48 * HOUR)
         return [(each.first.hour, each.last.hour, each.job_id is not None) for each in result]
 
 

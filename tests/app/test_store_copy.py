@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from onbeat.app.composition import open_store
 from onbeat.app.copy import store_copy
 from onbeat.app.copy.store_copy import CopyResult, Difference
 from onbeat.app.copy.table_copy import BATCH, BATCH_BYTES, BATCH_FIRST, Kind, Tally
+from onbeat.app.stores import open_store
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import DeadLetterId, JobId, ScheduleId

@@ -63,8 +63,8 @@ class Shop:
         return True
 
     def close(self) -> None:
-        self.beat.wait_for(self.beat.aclose())
-        self.beat.portal.close()
+        self.beat.backend.wait_for(self.beat.aclose())
+        self.beat.backend.portal.close()
 
 
 def shop_on(kind: Any, tmp_path: Any, database: Any, name: str = "onbeat.db") -> Any:
@@ -75,8 +75,8 @@ def shop_on(kind: Any, tmp_path: Any, database: Any, name: str = "onbeat.db") ->
         place = database
         asyncio.run(server.empty(database, SCHEMA))
         beat = Onbeat(store=PostgresStore(server.with_schema(database, SCHEMA)))
-    beat.wait_for(beat.open())
-    beat.wait_for(beat.aclose())
+    beat.backend.wait_for(beat.backend.open())
+    beat.backend.wait_for(beat.aclose())
     return Shop(beat, place)
 
 
@@ -177,7 +177,9 @@ def test_what_is_stored_is_what_the_store_itself_stores(shop: Any) -> None:
         inside = options.in_transaction(db).send(7)
         commit()
     outside = options.options(unique="two").send(7)
-    one, other = (shop.beat.wait_for(shop.beat.store.job(job.id)) for job in (inside, outside))
+    one, other = (
+        shop.beat.backend.wait_for(shop.beat.backend.store.job(job.id)) for job in (inside, outside)
+    )
     assert one.expires_at - one.due_at == other.expires_at - other.due_at
     assert one.due_at - one.created_at == other.due_at - other.created_at
     own = ("id", "unique", "created_at", "due_at", "expires_at", "start_by")
@@ -213,7 +215,7 @@ def test_no_calls_are_no_jobs(shop: Any) -> None:
 
 def test_waiting_for_others_is_refused(shop: Any) -> None:
     first = shop.welcome.send(1)
-    shop.beat.wait_for(shop.beat.aclose())
+    shop.beat.backend.wait_for(shop.beat.aclose())
     with shop.connect() as (db, _, rollback):
         with pytest.raises(Invalid, match="after the commit"):
             shop.welcome.options(after=(first.id,)).in_transaction(db).send(2)

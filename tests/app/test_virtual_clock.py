@@ -172,7 +172,7 @@ def test_a_missing_run_is_told_with_what_did_run(beat: Onbeat) -> None:
 
 
 def test_a_trial_leaves_the_program_as_it_was(beat: Onbeat) -> None:
-    store, clock = beat.store, beat.clock
+    store, clock = beat.backend.store, beat.backend.clock
 
     @beat.task
     def work() -> None: ...
@@ -180,8 +180,8 @@ def test_a_trial_leaves_the_program_as_it_was(beat: Onbeat) -> None:
     with beat.testing(at=AT) as trial:
         work.send()
         trial.drain()
-        assert beat.store is not store
-    assert (beat.store, beat.clock) == (store, clock)
+        assert beat.backend.store is not store
+    assert (beat.backend.store, beat.backend.clock) == (store, clock)
     assert beat.jobs.list() == ()
     with beat.testing(at=AT) as trial:
         trial.assert_ran(work, 0)

@@ -16,7 +16,7 @@ from pathlib import Path
 from conditions import eventually_here
 from onbeat import Context, Onbeat, Options, every
 from onbeat.app.signals import wait_for_signal
-from onbeat.engine.runtime import RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
 from onbeat.model.errors import Unavailable
 from onbeat.model.role import Role
 

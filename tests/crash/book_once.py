@@ -9,7 +9,7 @@ import apsw
 import asyncpg
 
 from onbeat import Context, Onbeat, Options
-from onbeat.engine.runtime import RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
 
 PLACE = Path("store").read_text()
 beat = Onbeat(
@@ -58,7 +58,7 @@ def say(number: int) -> None:
 if sys.argv[1] == "send":
     task = book_in_sqlite if PLACE.startswith("sqlite:") else book_in_postgresql
     beat.send([task.call(number) for number in range(int(sys.argv[2]))])
-    beat.wait_for(beat.aclose())
-    beat.portal.close()
+    beat.backend.wait_for(beat.aclose())
+    beat.backend.portal.close()
 else:
     beat.run()

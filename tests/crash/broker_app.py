@@ -13,7 +13,7 @@ from pathlib import Path
 
 from onbeat import Context, Onbeat, Options, every
 from onbeat.cli.main import main
-from onbeat.engine.runtime import RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
 from onbeat.model.errors import Unavailable
 
 PACE = 0.02

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onbeat import Context, Onbeat, Options
-from onbeat.engine.runtime import RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
 
 rows, kind = int(sys.argv[1]), sys.argv[2]
 
@@ -78,7 +78,7 @@ if kind == "send":
     for task in (bill_with_cursor, bill_with_keys, bill_plainly):
         if task.name == sys.argv[3]:
             say("sent", task.send().id)
-    beat.wait_for(beat.aclose())
-    beat.portal.close()
+    beat.backend.wait_for(beat.aclose())
+    beat.backend.portal.close()
 else:
     beat.run()

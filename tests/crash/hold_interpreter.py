@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from onbeat import Context, Onbeat, Options
-from onbeat.engine.runtime import RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
 from onbeat.model.role import Role
 
 NAME, LEASE, ROLES = sys.argv[1:4] if len(sys.argv) > 3 else ("child", "15", "")

@@ -36,31 +36,33 @@ class Invariants:
 
     async def read(self) -> None:
         beat = Onbeat((self.place / "store").read_text())
-        await beat.open()
+        await beat.backend.open()
         try:
             before = None
             while True:
-                page = await beat.store.jobs(JobFilter(limit=1000, before=before))
+                page = await beat.backend.store.jobs(JobFilter(limit=1000, before=before))
                 self.jobs |= {job.id: job for job in page.items}
                 if len(page.items) < 1000:
                     break
                 before = page.items[-1].id
             if not self.whole:
                 return
-            answer = await asyncio.gather(*map(beat.store.attempts, self.jobs))
+            answer = await asyncio.gather(*map(beat.backend.store.attempts, self.jobs))
             self.attempts = dict(zip(self.jobs, map(list, answer), strict=True))
-            self.schedule = await beat.store.schedule_by_key("fire")
+            self.schedule = await beat.backend.store.schedule_by_key("fire")
             if self.schedule is not None:
                 far = timedelta(days=1)
                 self.dispositions = list(
-                    await beat.store.dispositions(
+                    await beat.backend.store.dispositions(
                         self.schedule.id,
                         self.schedule.created_at - far,
                         datetime.now(UTC) + far,
                     )
                 )
             assert all(
-                finding.ok for finding in await beat.store.doctor() if "integrity" in finding.name
+                finding.ok
+                for finding in await beat.backend.store.doctor()
+                if "integrity" in finding.name
             )
         finally:
             await beat.aclose()

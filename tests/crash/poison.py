@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from onbeat import Onbeat, Options, Retry
-from onbeat.engine.runtime import RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
 
 SOON = Retry(attempts_max=1, delay="10ms", delay_max="100ms")
 
@@ -70,8 +70,8 @@ if __name__ == "__main__":
         calls = [innocent.call(0.6) for _ in range(int(sys.argv[2]))]
         calls[10:10] = CULPRITS[sys.argv[3]]()
         beat.send(calls)
-        beat.wait_for(beat.aclose())
-        beat.portal.close()
+        beat.backend.wait_for(beat.aclose())
+        beat.backend.portal.close()
     else:
         sys.stdout.write("runs\n")
         sys.stdout.flush()

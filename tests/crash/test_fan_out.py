@@ -56,7 +56,7 @@ def run_to_the_end(place: Any, id: Any) -> None:
 async def in_store(place: Any, holds: Any) -> None:
     """Wait until something holds of the store, which is opened once for that."""
     beat = Onbeat((place / "store").read_text())
-    await beat.open()
+    await beat.backend.open()
     try:
         await eventually(lambda: holds(beat), "what is waited for holds", 90)
     finally:
@@ -65,14 +65,14 @@ async def in_store(place: Any, holds: Any) -> None:
 
 async def is_done(beat: Any, id: Any) -> Any:
     """Whether all has been sent, and half of it has run."""
-    if (await beat.store.job(id)).state is not JobState.SUCCEEDED:
+    if (await beat.backend.store.job(id)).state is not JobState.SUCCEEDED:
         return False
-    stats = (await beat.store.stats(beat.clock.now())).jobs
+    stats = (await beat.backend.store.stats(beat.backend.clock.now())).jobs
     return (stats["waiting"], stats["succeeded"]) == (ROWS // 2, ROWS // 2 + 1)
 
 
 async def is_put_aside(beat: Any, id: Any) -> Any:
-    job = await beat.store.job(id)
+    job = await beat.backend.store.job(id)
     return job.state is JobState.FAILED and is_poison(job)
 
 

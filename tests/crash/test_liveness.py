@@ -18,7 +18,7 @@ from app.programs import program
 from conditions import eventually
 from crash.invariants import lines
 from disks import filled, small_disk
-from onbeat.app.composition import open_store
+from onbeat.app.stores import open_store
 from onbeat.app.system import is_process_running
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.errors import Unavailable

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from conditions import eventually
 from engine.harness import FaultyStore, NullLiveness, RecordingTelemetry
 from onbeat.app.system import SystemClock, SystemRandomness, identity
-from onbeat.engine.runtime import Runtime, RuntimeDependencies, RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
+from onbeat.engine.runtime import Runtime, RuntimeDependencies
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import DEPENDENTS_MAX
 from onbeat.model.page import JobFilter

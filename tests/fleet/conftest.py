@@ -15,7 +15,7 @@ import pytest
 from conditions import PATIENCE, eventually
 from onbeat import Onbeat, Options, Retry
 from onbeat.app.brokers import open_broker
-from onbeat.engine.runtime import RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
 from onbeat.ports.transport import Broker, Delivery, Envelope
 from onbeat.wire.broker_messages import (
     DEAD,
@@ -136,7 +136,7 @@ class Fleet:
     async def jobs(self) -> list[Any]:
         from onbeat.model.page import JobFilter  # noqa: PLC0415
 
-        page = await self.beat.store.jobs(JobFilter(limit=100))
+        page = await self.beat.backend.store.jobs(JobFilter(limit=100))
         return list(page.items)
 
     async def the_job(self, condition: Callable[[Any], bool], what: str) -> Any:
@@ -147,7 +147,7 @@ class Fleet:
 
     async def dead_letters(self, count: int) -> list[Any]:
         async def look() -> Any:
-            result = await self.beat.store.dead_letters(None, 100)
+            result = await self.beat.backend.store.dead_letters(None, 100)
             return result if len(result) >= count else None
 
         return list(await eventually(look, f"{count} dead letters"))

@@ -96,8 +96,8 @@ async def test_two_schedulers_at_the_same_instant_make_each_job_once(
     ):
         assert one.beat is not other.beat
         await eventually(lambda: len(gateway.charges) >= 3 * ACCOUNTS, "three runs over all")
-        schedule = await one.beat.store.schedule_by_key("billing")
-        rows = await one.beat.store.dispositions(
+        schedule = await one.beat.backend.store.schedule_by_key("billing")
+        rows = await one.beat.backend.store.dispositions(
             schedule.id, schedule.created_at, schedule.planned_through
         )
     assert len({row.first for row in rows}) == len(rows)
@@ -138,7 +138,7 @@ async def test_an_announcement_delivered_five_times_has_one_effect(
         for _ in range(TIMES):
             await outside.say(RUN, again)
         await empty(outside, RUN)
-        (attempt,) = await fleet.beat.store.attempts(job.id)
+        (attempt,) = await fleet.beat.backend.store.attempts(job.id)
         assert (gateway.charges, attempt.outcome, job.token) == ({7: 1}, "succeeded", 1)
 
 
@@ -158,9 +158,9 @@ async def test_a_call_delivered_five_times_to_remote_workers_is_settled_once(
             await outside.say(RESULTS, result, **{"onbeat-token": delivery.headers["onbeat-token"]})
         job = await succeeded(fleet)
         await empty(outside, RESULTS)
-        (attempt,) = await fleet.beat.store.attempts(job.id)
+        (attempt,) = await fleet.beat.backend.store.attempts(job.id)
         assert (exported, attempt.outcome) == ({job.id: 1}, "succeeded")
-        assert not await fleet.beat.store.dead_letters(None, 10)
+        assert not await fleet.beat.backend.store.dead_letters(None, 10)
 
 
 # S1-A10.
@@ -175,7 +175,7 @@ async def test_a_final_failure_is_told_once_and_leaves_nothing_behind(
     """The one event is a line of the log, and the job stands among those that failed."""
 
     def register(beat: Onbeat) -> None:
-        beat.telemetry = CompositeTelemetry()
+        beat.backend.telemetry = CompositeTelemetry()
 
         @beat.task("charge")
         async def charge(account: int) -> None:
@@ -197,7 +197,7 @@ async def test_a_remote_worker_s_final_failure_is_told_once(
     make_fleet: Callable[..., Any], outside: Outside, caplog: pytest.LogCaptureFixture
 ) -> None:
     def register(beat: Onbeat) -> None:
-        beat.telemetry = CompositeTelemetry()
+        beat.backend.telemetry = CompositeTelemetry()
 
     with caplog.at_level(logging.INFO, "onbeat"):
         async with make_fleet(register=register) as fleet:
@@ -221,11 +221,11 @@ async def test_a_remote_worker_s_final_failure_is_told_once(
 async def check_final(fleet: Fleet, outside: Outside, job: Job, error: str) -> None:
     assert (job.state, job.reason, job.attempt) == (JobState.FAILED, "not retryable", 1)
     assert error in job.error
-    (attempt,) = await fleet.beat.store.attempts(job.id)
+    (attempt,) = await fleet.beat.backend.store.attempts(job.id)
     assert attempt.outcome == "failed"
     assert await outside.broker.depth(WORK) == 0
-    assert not await fleet.beat.store.dead_letters(None, 10)
-    stats = await fleet.beat.store.stats(fleet.beat.clock.now())
+    assert not await fleet.beat.backend.store.dead_letters(None, 10)
+    stats = await fleet.beat.backend.store.stats(fleet.beat.backend.clock.now())
     assert (stats.jobs["failed"], stats.jobs["waiting"], stats.jobs["running"]) == (1, 0, 0)
 
 
@@ -246,7 +246,7 @@ async def test_a_passing_failure_is_tried_again_and_completes(
     async with make_fleet(register=register) as fleet:
         await outside.say(SUBMIT, CHARGE)
         job = await succeeded(fleet)
-        first, second = await fleet.beat.store.attempts(job.id)
+        first, second = await fleet.beat.backend.store.attempts(job.id)
         assert (bytes(job.result), first.outcome, second.outcome) == (b"2", "failed", "succeeded")
         assert "the database is locked" in first.error
 
@@ -266,6 +266,6 @@ async def test_a_remote_worker_s_passing_failure_is_tried_again_and_completes(
             answer = {"jsonrpc": "2.0", "id": request["id"]} | fields
             await outside.say(RESULTS, answer, **{"onbeat-token": token})
         job = await succeeded(fleet)
-        first, second = await fleet.beat.store.attempts(job.id)
+        first, second = await fleet.beat.backend.store.attempts(job.id)
         assert (job.attempt, first.outcome, second.outcome) == (2, "failed", "succeeded")
         assert json.loads(bytes(job.result)) == {"rows": 3}

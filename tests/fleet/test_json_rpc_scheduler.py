@@ -68,7 +68,7 @@ async def test_an_error_is_tried_again_after_five_seconds(
         error = {"code": -1234, "message": "something bad happened", "attempt": 1}
         await outside.answer(delivery, error=error)
         job = await fleet.the_job(waiting, "the wait for its second attempt")
-        (attempt,) = await fleet.beat.store.attempts(job.id)
+        (attempt,) = await fleet.beat.backend.store.attempts(job.id)
         assert "something bad happened" in job.error
         assert job.due_at - attempt.finished_at == timedelta(seconds=5)
 
@@ -113,7 +113,7 @@ async def test_a_job_whose_worker_died_is_delivered_again(
         first = json.loads((await outside.next(WORK)).body)
         second = json.loads((await outside.next(WORK)).body)
         assert (first["params"]["attempt"], second["params"]["attempt"]) == (1, 2)
-        (attempt,) = await fleet.beat.store.attempts(first["id"])
+        (attempt,) = await fleet.beat.backend.store.attempts(first["id"])
         assert attempt.outcome == "lost"
 
 
@@ -171,11 +171,11 @@ async def test_ended_jobs_go_after_their_time_and_failed_ones_stay_longer(
             outcome = {"error": fields} if fields else {"result": {"attempt": 1}}
             await outside.answer(delivery, **outcome)
         await fleet.the_job(lambda job: job.state is JobState.FAILED, "the one that failed")
-        now = fleet.beat.clock.now() + timedelta(hours=1)
+        now = fleet.beat.backend.clock.now() + timedelta(hours=1)
         keep = {"finished_before": now, "failed_before": now - timedelta(days=1), "limit": 10}
 
         async def pruned() -> bool:
-            await fleet.beat.store.prune(**keep)
+            await fleet.beat.backend.store.prune(**keep)
             return [job.state for job in await fleet.jobs()] == [JobState.FAILED]
 
         await eventually(pruned, "the one that succeeded is gone")
@@ -277,10 +277,10 @@ async def test_nobody_else_claims_what_was_sent(
     async with make_fleet() as fleet:
         await outside.say(SUBMIT, SUBMITTED)
         await outside.next(WORK)
-        claimed = await fleet.beat.store.claim(
+        claimed = await fleet.beat.backend.store.claim(
             ClaimRequest(
                 worker="remote:me",
-                now=fleet.beat.clock.now(),
+                now=fleet.beat.backend.clock.now(),
                 limit=10,
                 lanes=frozenset({"export"}),
             )

@@ -42,7 +42,7 @@ async def beat(link: BrokerLine, tmp_path: Path) -> AsyncIterator[Onbeat]:
 
 async def ended(beat: Onbeat, job: JobHandle) -> Any:
     async def end() -> Any:
-        stored = await beat.store.job(job.id)
+        stored = await beat.backend.store.job(job.id)
         return stored if stored.is_final else None
 
     return await eventually(end, "its end")
@@ -73,10 +73,10 @@ async def test_a_message_of_a_schedule_says_of_which_occurrence_it_is(
 ) -> None:
     await beat.schedules.aput("tick", every("1s"), message("events", QUEUE, {"tick": True}))
     delivery = await outside.next(QUEUE)
-    schedule = await beat.store.schedule_by_key("tick")
+    schedule = await beat.backend.store.schedule_by_key("tick")
     assert delivery.headers["onbeat-schedule-id"] == schedule.id
     headers = datetime.fromisoformat(delivery.headers["onbeat-occurrence"])
-    job = await beat.store.job(delivery.id)
+    job = await beat.backend.store.job(delivery.id)
     assert (headers, headers.tzinfo) == (job.occurrence, UTC)
 
 
@@ -90,7 +90,7 @@ async def test_a_job_has_succeeded_when_its_message_is_confirmed_and_no_sooner(
     second = await beat.asend(message("events", QUEUE, 2))
 
     async def is_tried() -> bool:
-        return (await beat.store.job(second.id)).state is JobState.RUNNING
+        return (await beat.backend.store.job(second.id)).state is JobState.RUNNING
 
     await eventually(is_tried, "it is being sent")
     await link.proxy.reconnect()
@@ -107,12 +107,12 @@ async def test_while_the_broker_is_away_it_is_tried_again_by_the_policy(
     kept = await beat.asend(message("events", QUEUE, 1))
 
     async def has_failed() -> bool:
-        return len(await beat.store.attempts(kept.id)) == 1
+        return len(await beat.backend.store.attempts(kept.id)) == 1
 
     await eventually(has_failed, "the first attempt has failed")
     await link.proxy.reconnect()
     job = await ended(beat, kept)
-    first, *_ = await beat.store.attempts(kept.id)
+    first, *_ = await beat.backend.store.attempts(kept.id)
     assert (job.state, job.attempt > 1, first.outcome) == (JobState.SUCCEEDED, True, "failed")
     assert "not available" in first.error
     delivery = await outside.next(QUEUE)
@@ -138,7 +138,7 @@ async def test_a_message_sent_again_has_the_same_id(beat: Onbeat, outside: Outsi
     await ended(beat, job)
     first = await outside.next(QUEUE)
     # As a worker does whose word of the first was lost.
-    again = RunningAttempt(await beat.store.job(job.id), None, beat._running.runtime.guard)
+    again = RunningAttempt(await beat.backend.store.job(job.id), None, beat._running.runtime.guard)
     await beat._running.messages.run(again)
     second = await outside.next(QUEUE)
     assert first.id == second.id == job.id
@@ -153,11 +153,11 @@ async def test_many_messages_at_once_are_all_sent(beat: Onbeat, outside: Outside
 async def test_a_worker_without_the_connection_leaves_the_job_to_others(
     beat: Onbeat, outside: Outside
 ) -> None:
-    async with Onbeat(beat.url) as other:
+    async with Onbeat(beat.backend.url) as other:
         jobs = await beat.asend([message("events", QUEUE, n) for n in range(20)])
         for _ in jobs:
             await outside.next(QUEUE)
-        answer = [await other.store.attempts((await ended(beat, job)).id) for job in jobs]
+        answer = [await other.backend.store.attempts((await ended(beat, job)).id) for job in jobs]
     workers = {attempt.worker for attempts in answer for attempt in attempts}
     assert workers == {beat._running.runtime.dependencies.identity.id}
 
@@ -165,9 +165,9 @@ async def test_a_worker_without_the_connection_leaves_the_job_to_others(
 async def test_what_no_worker_has_a_connection_for_waits_and_is_reported(beat: Onbeat) -> None:
     """A program may send what others have the connection for; the service would refuse it."""
     job = await beat.asend(message("nowhere", QUEUE, 1))
-    stats = await beat.store.stats(beat.clock.now())
+    stats = await beat.backend.store.stats(beat.backend.clock.now())
     assert stats.unknown_tasks == {"@message:nowhere": 1}
-    assert (await beat.store.job(job.id)).state is JobState.WAITING
+    assert (await beat.backend.store.job(job.id)).state is JobState.WAITING
 
 
 async def test_messages_go_where_jobs_go_over_a_broker_too(
@@ -190,7 +190,7 @@ def asked(**fields: Any) -> dict[str, Any]:
 
 
 async def test_over_http_it_is_asked_for_and_shown_alike(beat: Onbeat, outside: Outside) -> None:
-    client = RestClient(build_api(beat.context, ApiOptions()))
+    client = RestClient(build_api(beat.backend.context, ApiOptions()))
     body = asked(body={"order": 7}, headers={"shop": "north"})
     created = await client.post("/api/jobs", body)
     assert created.status == 201, created.body
@@ -217,8 +217,8 @@ async def test_what_cannot_be_is_refused_with_the_reason(
 ) -> None:
     nowhere = "redis://127.0.0.1:1/0"
     beat = Onbeat("memory://", options=Options(connections={"events": nowhere, "other": nowhere}))
-    await beat.open()
-    client = RestClient(build_api(beat.context, ApiOptions()))
+    await beat.backend.open()
+    client = RestClient(build_api(beat.backend.context, ApiOptions()))
     refused = await client.post("/api/jobs", asked(**fields))
     await beat.aclose()
     assert refused.status == status, refused.body

@@ -50,7 +50,7 @@ def make_working(make_fleet: Callable[..., Any], ran: Counter[Any]) -> Callable[
     tasks = {}
 
     def register(beat: Onbeat) -> None:
-        beat.telemetry = CompositeTelemetry()
+        beat.backend.telemetry = CompositeTelemetry()
 
         @beat.task("work")
         async def work(n: int) -> None:
@@ -105,14 +105,14 @@ async def all_ran(ran: Counter[Any], count: int, within: float = AWAY_WITHIN) ->
 async def check_once(fleet: Fleet, ran: Counter[Any]) -> None:
     """Every job has ended by one attempt that ran."""
     assert set(ran.values()) == {1}
-    stats = await fleet.beat.store.stats(fleet.beat.clock.now())
+    stats = await fleet.beat.backend.store.stats(fleet.beat.backend.clock.now())
     assert stats.jobs["succeeded"] == len(ran)
     assert stats.jobs["waiting"] == stats.jobs["running"] == stats.jobs["failed"] == 0
 
 
 async def settled(fleet: Fleet, count: int) -> None:
     async def all_settled() -> bool:
-        stats = await fleet.beat.store.stats(fleet.beat.clock.now())
+        stats = await fleet.beat.backend.store.stats(fleet.beat.backend.clock.now())
         return stats.jobs["succeeded"] == count
 
     await eventually(all_settled, f"{count} have ended")
@@ -189,7 +189,7 @@ async def test_of_all_loops_only_the_broker_s_own_falls_silent(
     """So a process that nobody can reach over the broker is alive, and its readiness says why."""
     async with make_working() as fleet:
         watch = watch_of(fleet)
-        counts = fleet.beat.telemetry.counters
+        counts = fleet.beat.backend.telemetry.counters
         failures = counts.loop_failures
         await link.proxy.disconnect()
         await eventually(lambda: watch.is_away, "it is seen to be away")
@@ -327,7 +327,7 @@ async def test_forged_messages_are_put_aside_and_hold_nothing_up(
         await make_working.send(fleet, range(20))
         await all_ran(ran, 20, BACK_WITHIN)
         await fleet.dead_letters(5)
-        letters = await fleet.beat.store.dead_letters(None, 100)
+        letters = await fleet.beat.backend.store.dead_letters(None, 100)
         assert {letter.source for letter in letters} == {queue}
         assert all(len(letter.body) <= 1_048_576 for letter in letters)
         for _ in letters:
@@ -354,7 +354,7 @@ async def test_forged_results_and_announcements_of_real_jobs_change_nothing(
             await outside.say(RUN, call)
         await make_working.send(fleet, range(5))
         await all_ran(ran, 5)
-        job = await fleet.beat.store.job(request["id"])
+        job = await fleet.beat.backend.store.job(request["id"])
         assert (job.state, job.token, job.attempt) == (JobState.RUNNING, Token(1), 1)
         real = {"jsonrpc": "2.0", "result": {"attempt": 1}, "id": request["id"]}
         await outside.say(RESULTS, real, **{"onbeat-token": delivery.headers["onbeat-token"]})

@@ -44,11 +44,8 @@ def sync_stay(context: Context) -> None:
 async def only() -> str:
     return name
 
-async def main():
-    print("ready", flush=True)
-    await beat.run_until_signalled()
-
-asyncio.run(main())
+print("ready", flush=True)
+beat.run()
 """
 
 
@@ -79,8 +76,8 @@ class Client:
 def client(tmp_path: Path) -> Iterator[Client]:
     one = Client(tmp_path)
     yield one
-    one.beat.portal.call(one.beat.aclose())
-    one.beat.portal.close()
+    one.beat.backend.portal.call(one.beat.aclose())
+    one.beat.backend.portal.close()
 
 
 def worker(tmp_path: Path, name: str) -> Any:
@@ -89,10 +86,12 @@ def worker(tmp_path: Path, name: str) -> Any:
 
 def alive(client: Client, count: int) -> None:
     async def workers() -> int:
-        await client.beat.open()
-        return len(await client.beat.store.workers())
+        await client.beat.backend.open()
+        return len(await client.beat.backend.store.workers())
 
-    eventually_here(lambda: client.beat.portal.call(workers()) == count, f"{count} workers beat")
+    eventually_here(
+        lambda: client.beat.backend.portal.call(workers()) == count, f"{count} workers beat"
+    )
 
 
 def test_workers_share_the_work_and_run_nothing_twice(tmp_path: Path, client: Client) -> None:

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from conditions import eventually_here
 from interfaces.test_cli_process import on_terminal
-from onbeat.app.composition import open_store
+from onbeat.app.stores import open_store
 from onbeat.cli.main import root
 from onbeat.model.job import Job, JobState
 from onbeat.ports.store import JobExport

@@ -10,8 +10,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from aiohttp.web_response import Response
 
+from onbeat.cli.backend import BackendClient, open_backend
 from onbeat.cli.exit_codes import exit_status_of
-from onbeat.cli.remote import remote_client
 from onbeat.model.errors import (
     Conflict,
     Invalid,
@@ -23,6 +23,7 @@ from onbeat.model.errors import (
 )
 from onbeat.operations.table import OPERATIONS, Operation
 from onbeat.rules.ip_policy import is_this_machine
+from onbeat.settings import Settings
 
 
 @pytest.fixture
@@ -53,8 +54,8 @@ async def service() -> AsyncIterator[Any]:
 
 
 async def call(service: Any, *args: Any, key: Any = None, url: Any = None) -> Any:
-    async with remote_client(url or service.url, key) as caller:
-        return await caller.call(*args)
+    async with open_backend(url or service.url, key, Settings) as backend:
+        return await BackendClient(backend).call(*args)
 
 
 async def test_fields_go_into_path_query_and_body(service: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from onbeat.app.composition import open_store
+from onbeat.app.stores import open_store
 from onbeat.app.system import SystemClock, SystemRandomness
 from onbeat.cli.main import root
 from onbeat.model.dead_letter import DeadLetter

@@ -19,9 +19,9 @@ from onbeat.settings import Settings
 @pytest.fixture
 async def app() -> AsyncIterator[Any]:
     service = Service(Settings(store="memory://"), Onbeat("memory://"))
-    await service.app.store.open()
+    await service.backend.store.open()
     yield build_api(service.context())
-    await service.app.store.close()
+    await service.backend.store.close()
 
 
 async def test_a_search_ends_when_its_caller_hangs_up(

@@ -52,9 +52,9 @@ def the_service(url: str, **api: Any) -> Any:
 async def service(url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
     monkeypatch.setattr(disk_guard, "LOOK_SECONDS", 0.0)
     service = the_service(url)
-    await service.app.store.open()
+    await service.backend.store.open()
     yield service
-    await service.app.store.close()
+    await service.backend.store.close()
 
 
 @pytest.fixture
@@ -139,23 +139,23 @@ async def test_what_reads_ends_or_makes_room_goes_on(rest: RestClient, disk: Any
 
 async def test_the_bound_is_a_setting(url: str, disk: Any) -> None:
     careless = the_service(url, disk_free_min=0)
-    await careless.app.store.open()
+    await careless.backend.store.open()
     taken(disk, left=LEFT)
     rest = RestClient(build_api(careless.context()))
     assert (await rest.post("/api/jobs", {"task": "work"})).status == 201
-    await careless.app.store.close()
+    await careless.backend.store.close()
 
 
 def test_a_store_that_is_no_file_is_not_asked() -> None:
     service = the_service("memory://")
-    assert service.context() == service.app.context
+    assert service.context() == service.backend.context
 
 
 async def test_what_was_pruned_makes_room(rest: RestClient, service: Any, disk: Any) -> None:
     """The file does not shrink, but what is empty in it is written anew."""
     body = {"jobs": [{"task": "work", "labels": {"filler": "x" * 200}}] * 2_000}
     ids = (await rest.post("/api/jobs", body)).json["ids"]
-    store, now = service.app.store, service.app.clock.now()
+    store, now = service.backend.store, service.backend.clock.now()
     await store.cancel(ids, "by hand", now)
     later = {"finished_before": now + DAY, "failed_before": now + DAY, "limit": len(ids)}
     assert await store.prune(**later) == len(ids)

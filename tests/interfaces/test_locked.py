@@ -23,7 +23,7 @@ JOB = {"task": "work"}
 @pytest.fixture
 async def beat(tmp_path: Path) -> AsyncIterator[Any]:
     one = Onbeat(f"sqlite:///{tmp_path}/onbeat.db")
-    await one.open()
+    await one.backend.open()
     yield one
     await one.aclose()
 
@@ -31,7 +31,7 @@ async def beat(tmp_path: Path) -> AsyncIterator[Any]:
 async def test_writes_are_503_with_retry_after_and_reads_go_on(
     beat: Onbeat, tmp_path: Path
 ) -> None:
-    rest = RestClient(build_api(beat.context))
+    rest = RestClient(build_api(beat.backend.context))
     (job,) = (await rest.post("/api/jobs", {"jobs": [JOB]})).json["ids"]
     with closing(apsw.Connection(str(tmp_path / "onbeat.db"))) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -47,7 +47,7 @@ async def test_writes_are_503_with_retry_after_and_reads_go_on(
                 ),
             )
         ]
-        waits = beat.store._writer.lock_wait
+        waits = beat.backend.store._writer.lock_wait
         await eventually(lambda: waits._began, "a write waits for the lock")
         for path in ("/api/jobs", f"/api/jobs/{job}", f"/api/jobs/{job}/why", "/api/stats"):
             assert (await rest.get(path)).status == 200
@@ -100,9 +100,9 @@ def served(request: pytest.FixtureRequest) -> Iterator[Any]:
 async def test_a_request_that_waits_for_a_row_is_503_within_three_seconds(served: Any) -> None:
     url, locked = served
     beat = Onbeat(url)
-    await beat.open()
+    await beat.backend.open()
     try:
-        rest = RestClient(build_api(beat.context))
+        rest = RestClient(build_api(beat.backend.context))
         (job,) = (await rest.post("/api/jobs", {"jobs": [JOB]})).json["ids"]
         await rest.post("/api/queues/mail/pause")
         async with locked(url, f"jobs WHERE id = '{job}'", "queues"):

@@ -1,6 +1,7 @@
 """The public names: where they come from, and what the first of them costs."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,21 @@ def test_every_name_is_there(name: str) -> None:
 def test_other_names_are_not_and_say_so_as_everywhere() -> None:
     with pytest.raises(AttributeError, match="module 'onbeat' has no attribute 'nonsense'"):
         onbeat.nonsense  # noqa: B018
+
+
+def documented_members() -> set[str]:
+    """The names in the first column of the table of `Onbeat`."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "python.md").read_text()
+    section = page.split("## Onbeat\n")[1].split("\n## ")[0]
+    cells = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"\w+", cell)}
+
+
+def test_every_public_member_of_an_onbeat_is_documented_or_the_asynchronous_form_of_one() -> None:
+    members = {name for name in dir(onbeat.Onbeat("memory://")) if not name.startswith("_")}
+    documented = documented_members()
+    unknown = {name for name in members if not {name, name.removeprefix("a")} & documented}
+    assert unknown == {"within"}, "the former name of in_transaction"
 
 
 def loaded_by(statement: str) -> set[str]:

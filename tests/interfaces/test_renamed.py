@@ -45,8 +45,8 @@ def test_within_is_in_transaction(beat: Onbeat, tmp_path: Path) -> None:
     @beat.task
     def work(number: int) -> None: ...
 
-    beat.wait_for(beat.open())
-    beat.wait_for(beat.aclose())
+    beat.backend.wait_for(beat.backend.open())
+    beat.backend.wait_for(beat.aclose())
     with sqlite3.connect(tmp_path / "onbeat.db") as db:
         with pytest.warns(FutureWarning, match=r"task\.within is called task\.in_transaction now"):
             first: Job[None] = work.within(db).send(1)

@@ -298,7 +298,7 @@ async def test_an_outage_costs_its_jobs_few_attempts_and_its_target_few_calls() 
         assert attempts[Succeeded] == len(ended) == len(first_tries) == JOBS
         assert all(job.state is JobState.SUCCEEDED for job in ended.values())
         assert all(job.attempt <= 3 for job in ended.values())
-        concurrency = beat.options.runtime.concurrency
+        concurrency = beat.backend.options.runtime.concurrency
         assert attempts[Failed] <= concurrency + OUTAGE_SECONDS / (HOLD_SECONDS_MIN / 2)
         assert len(sink.received) <= 1.2 * len(first_tries)
         assert attempts[Snoozed] <= 8 * JOBS

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypedDict, Unpack
 
-from onbeat.app.facade_host import FacadeHost
+from onbeat.app.backend import Backend
 from onbeat.operations.table import (
     AUDIT_LIST,
 )
@@ -24,14 +24,14 @@ class AuditFilters(TypedDict, total=False):
 class Audit:
     """The audit log of changes."""
 
-    def __init__(self, host: FacadeHost) -> None:
-        self.host = host
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
 
     def list(self, *, limit: int = 100, **filters: Unpack[AuditFilters]) -> Sequence[AuditAnswer]:
         """Changes, newest first."""
-        return self.host.wait_for(self.alist(limit=limit, **filters))
+        return self.backend.wait_for(self.alist(limit=limit, **filters))
 
     async def alist(
         self, *, limit: int = 100, **filters: Unpack[AuditFilters]
     ) -> Sequence[AuditAnswer]:
-        return (await self.host.backend.call(AUDIT_LIST, ListAudit(limit=limit, **filters))).records
+        return (await self.backend.call(AUDIT_LIST, ListAudit(limit=limit, **filters))).records

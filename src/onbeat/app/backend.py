@@ -1,28 +1,42 @@
-"""Where an `Onbeat` sends requests: to its own store, or to a remote service."""
+"""What the parts of an `Onbeat` share, and where its requests go: a store, or a service."""
 
-from collections.abc import Sequence
-from typing import Protocol, TypeVar
+import asyncio
+import contextlib
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from onbeat.app.signals import StoreChanges
-from onbeat.model.errors import NotFound
+from onbeat.app import shutdown
+from onbeat.app.options import Options
+from onbeat.app.portal import Portal
+from onbeat.app.registry import TaskRegistry
+from onbeat.app.stores import cipher_for
+from onbeat.app.system import SystemClock, SystemRandomness
+from onbeat.engine.broker.dead_letters import DeadLetterPublisher
+from onbeat.engine.clocks import ClockKeeper, StoreClock
+from onbeat.model.dead_letter import DeadLetter
+from onbeat.model.errors import Misconfigured, NotFound
 from onbeat.model.ids import JobId
-from onbeat.model.job import Job, JobState
-from onbeat.operations import schedules as schedule_verbs
-from onbeat.operations.audit import note_change
+from onbeat.model.job import Job
 from onbeat.operations.context import OperationContext
-from onbeat.operations.encryption import encrypted_jobs
-from onbeat.operations.invoke import call
-from onbeat.operations.table import JOB_SHOW, Operation
+from onbeat.operations.table import Operation
+from onbeat.ports.clock import Clock
 from onbeat.ports.encryption import Cipher
+from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import Enqueued, Store
+from onbeat.ports.telemetry import Telemetry
+from onbeat.telemetry.log_events import LogEvents
 from onbeat.wire.jobs import JobInfo
-from onbeat.wire.requests import JobById, PutResult
+from onbeat.wire.requests import PutResult
 from onbeat.wire.schedules import ScheduleDraft
 
 Request = TypeVar("Request", bound=msgspec.Struct)
 Answer = TypeVar("Answer")
+Value = TypeVar("Value")
 
 
 class Changes(Protocol):
@@ -33,86 +47,178 @@ class Changes(Protocol):
     def close(self) -> None: ...
 
 
-class Backend(Protocol):
+class BackendParts(TypedDict, total=False):
+    """Parts of a backend that a caller may replace; None is the default."""
+
+    options: Options | None
+    store: Store | None
+    clock: Clock | None
+    randomness: Randomness | None
+    telemetry: Telemetry | None
+
+
+class Backend(ABC):
+    """The store, the clock and the options of one program, and where its requests go.
+
+    Tasks, handles, facades and the loops of an `Onbeat` have the same one. `url` names the store or
+    the service, with its secrets. A service replaces store, options and telemetry before it starts,
+    a virtual run store, clock and telemetry while it lasts.
+    """
+
+    def __init__(
+        self, url: str, registry: TaskRegistry | None = None, **parts: Unpack[BackendParts]
+    ) -> None:
+        self.url = url
+        self.registry = registry or TaskRegistry()
+        self.options = parts.get("options") or Options()
+        self.clock: Clock = StoreClock(parts.get("clock") or SystemClock())
+        self.randomness = parts.get("randomness") or SystemRandomness()
+        self.telemetry = parts.get("telemetry") or LogEvents()
+        self.portal = Portal()
+        self.is_open = False
+        self._own_store = parts.get("store")
+        self._opening = threading.Lock()
+        self._jobs_loop: asyncio.AbstractEventLoop | None = None
+        self._publisher: DeadLetterPublisher | None = None
+
+    # Requests
+
+    @abstractmethod
     async def call(self, operation: Operation[Request, Answer], request: Request) -> Answer:
         """The answer of the operation. Raises an `OnbeatError`."""
-        ...
 
+    @abstractmethod
+    async def call_json(
+        self, operation: Operation[Any, Any], named: Mapping[str, str], body: bytes | None
+    ) -> Any:
+        """The same with a request in the form of HTTP, answered in plain JSON values.
+
+        `named` are the texts of path and query, `body` is JSON.
+        """
+
+    @abstractmethod
     async def enqueue(self, jobs: Sequence[Job]) -> Sequence[Enqueued]: ...
 
+    @abstractmethod
     async def put_schedule(self, key: str, draft: ScheduleDraft) -> PutResult: ...
 
+    @abstractmethod
     async def schedule_id(self, key: str) -> str:
         """Raises `NotFound`."""
-        ...
 
+    @abstractmethod
     async def finished_job(self, id: JobId) -> JobInfo | None:
         """The job if it has ended. Raises `NotFound`."""
-        ...
 
+    @abstractmethod
     def changes(self) -> Changes: ...
 
-
-class LocalHost(Protocol):
-    """The `Onbeat` behind a local backend."""
+    # The program's own store
 
     @property
-    def context(self) -> OperationContext: ...
+    def store(self) -> Store:
+        """Raises `Misconfigured` where a remote service has the store."""
+        if self._own_store is None:
+            raise Misconfigured(
+                f"the service at {self.url} keeps and runs everything; "
+                "to run tasks here, name its store instead",
+                "store",
+            )
+        return self._own_store
+
+    @store.setter
+    def store(self, store: Store) -> None:
+        self._own_store = store
+
+    async def open(self) -> None:
+        """Open the store once and synchronize with its clock; every use calls this."""
+        if not self.is_open:
+            await self._open_once()
+        if isinstance(self.clock, StoreClock) and self.clock.is_stale:
+            await ClockKeeper(self.clock, self.store, self.telemetry).refresh()
+
+    async def _open_once(self) -> None:
+        if not self._opening.acquire(blocking=False):
+            await asyncio.to_thread(self._opening.acquire)
+        try:
+            if not self.is_open:
+                await self.store.open()
+                self.is_open = True
+                shutdown.register(self)
+        finally:
+            self._opening.release()
+
+    async def aclose(self) -> None:
+        """Close the store. The next use opens it again."""
+        if self.is_open:
+            self.is_open = False
+            shutdown.unregister(self)
+            await self.store.close()
+
+    async def now(self) -> datetime:
+        """The current time, by the store's clock where this program opens the store itself."""
+        if self._own_store is not None:
+            await self.open()
+        return self.clock.now()
 
     @property
-    def store(self) -> Store: ...
+    def cipher(self) -> Cipher:
+        """Encrypts data in this program's own store."""
+        return cipher_for(self.options.encryption_keys)
 
     @property
-    def cipher(self) -> Cipher: ...
+    def context(self) -> OperationContext:
+        """The context of operations."""
+        return OperationContext(
+            store=self.store,
+            clock=self.clock,
+            randomness=self.randomness,
+            horizon=self.options.runtime.horizon,
+            retry=self.options.retry,
+            refuse_url=self.options.http.refusal_of,
+            task_defaults=self.registry.task_defaults,
+            compile=self.registry.compile,
+            knows_task=self._knows_task,
+            on_dead_letter=self._note_dead_letter,
+            telemetry=self.telemetry,
+            connections=frozenset(self.options.connections),
+            cipher=self.cipher,
+        )
+
+    async def _knows_task(self, task: str) -> bool:
+        """Whether the task is registered here, or declared as a remote task."""
+        return task in self.registry.tasks() or task in self.options.remote_tasks
+
+    def _note_dead_letter(self, dead_letter: DeadLetter) -> None:
+        self.telemetry.dead_lettered(dead_letter)
+        if self._publisher is not None:
+            self._publisher.submit(dead_letter)
+
+    # Event loops
+
+    def wait_for(self, work: Coroutine[Any, Any, Value]) -> Value:
+        """Wait for `work` from synchronous code."""
+        return self.portal.call(work)
+
+    def run_jobs_here(self, publisher: DeadLetterPublisher | None) -> None:
+        """Note that jobs run in the running event loop, until `run_no_jobs`.
+
+        New dead letters go to the publisher, if there is one.
+        """
+        self._jobs_loop, self._publisher = asyncio.get_running_loop(), publisher
+
+    def run_no_jobs(self) -> None:
+        self._jobs_loop = self._publisher = None
 
     @property
-    def is_open(self) -> bool: ...
+    def is_running(self) -> bool:
+        return self._jobs_loop is not None
 
-    async def open(self) -> None: ...
-
-
-class LocalBackend:
-    """Runs operations in this process, on its own store."""
-
-    def __init__(self, host: LocalHost) -> None:
-        self.host = host
-
-    async def call(self, operation: Operation[Request, Answer], request: Request) -> Answer:
-        await self.host.open()
-        return await call(self.host.context, operation, request)
-
-    async def enqueue(self, jobs: Sequence[Job]) -> Sequence[Enqueued]:
-        # Sending has usually opened it just before, to read its clock.
-        if not self.host.is_open:
-            await self.host.open()
-        return await self.host.store.enqueue(encrypted_jobs(self.host.cipher, jobs))
-
-    async def put_schedule(self, key: str, draft: ScheduleDraft) -> PutResult:
-        await self.host.open()
-        put = await schedule_verbs.declare(self.host.context, key, draft)
-        if put.changed:
-            await note_change(self.host.context, "schedule.put", f"schedule/{key}")
-        return put
-
-    async def schedule_id(self, key: str) -> str:
-        await self.host.open()
-        stored = await self.host.context.store.schedule_by_key(key)
-        if stored is None:
-            raise unknown_key(key)
-        return stored.id
-
-    async def finished_job(self, id: JobId) -> JobInfo | None:
-        await self.host.open()
-        job = await self.host.context.store.job(id)
-        if job is not None and job.state in LIVE:
-            return None
-        return await self.call(JOB_SHOW, JobById(id))
-
-    def changes(self) -> Changes:
-        return StoreChanges(self.host.context.store)
-
-
-LIVE = frozenset({JobState.WAITING, JobState.RUNNING})
+    def in_jobs_loop(self) -> bool:
+        """Whether the caller runs in the event loop that runs the jobs."""
+        with contextlib.suppress(RuntimeError):
+            return self.is_running and asyncio.get_running_loop() is self._jobs_loop
+        return False
 
 
 def unknown_key(key: str) -> NotFound:

@@ -1,7 +1,7 @@
 """Makes the options of an `Onbeat` from settings."""
 
 from onbeat.app.options import Options
-from onbeat.engine.runtime import RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
 from onbeat.rules.ip_policy import parse_allowed
 from onbeat.settings import Settings
 from onbeat.targets.http_options import HttpOptions

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from onbeat.app.composition import SQLITE
+from onbeat.app.stores import SQLITE
 from onbeat.model.errors import Unavailable
 from onbeat.operations.context import no_capacity_check
 from onbeat.ports.store import Store

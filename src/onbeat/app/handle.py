@@ -1,8 +1,7 @@
 """The sender's handle of a sent job."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -30,22 +29,10 @@ class JobFailed(OnbeatError):
         self.job = job
 
 
-class HandleHost(Protocol):
-    """The interface of `Onbeat` that a handle uses."""
-
-    backend: Backend
-
-    def wait_for(self, work: Coroutine[Any, Any, Any]) -> Any: ...
-
-    def in_own_loop(self) -> bool: ...
-
-    def decoder_of(self, call: Call[Any]) -> Callable[[bytes], Any]: ...
-
-
 class JobHandle(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
     """`created` is False when a live job held the unique key; `id` is then that job's."""
 
-    host: HandleHost
+    backend: Backend
     id: JobId
     call: Call[Result_co]
     created: bool
@@ -55,12 +42,11 @@ class JobHandle(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=Fa
 
     async def ainfo(self) -> JobInfo:
         """The current state of the job. Raises `NotFound` when it has been pruned."""
-        return await self.host.backend.call(JOB_SHOW, JobById(self.id))
+        return await self.backend.call(JOB_SHOW, JobById(self.id))
 
     def info(self) -> JobInfo:
         """The current state of the job. Raises `NotFound` when it has been pruned."""
-        answer: JobInfo = self.host.wait_for(self.ainfo())
-        return answer
+        return self.backend.wait_for(self.ainfo())
 
     async def astate(self) -> JobInfo:
         """Deprecated name of `ainfo`."""
@@ -91,17 +77,16 @@ class JobHandle(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=Fa
 
         Raises RuntimeError in the event loop that runs the jobs, where it would deadlock.
         """
-        if self.host.in_own_loop():
+        if self.backend.in_jobs_loop():
             raise RuntimeError(
                 "result() would stop the event loop that runs the jobs; use `await job.aresult()`"
             )
-        value: Result_co = self.host.wait_for(self.aresult(timeout))
-        return value
+        return self.backend.wait_for(self.aresult(timeout))
 
     async def wait_until_ended(self) -> JobInfo:
-        changes = self.host.backend.changes()
+        changes = self.backend.changes()
         try:
-            while (job := await self.host.backend.finished_job(self.id)) is None:
+            while (job := await self.backend.finished_job(self.id)) is None:
                 await changes.wait(LOOK_AGAIN)
             return job
         finally:
@@ -112,12 +97,8 @@ class JobHandle(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=Fa
             raise JobFailed(job)
         if job.result == NO_RESULT:
             return None
-        return self.host.decoder_of(self.call)(bytes(job.result))
+        return self.backend.registry.decoder_of(self.call)(bytes(job.result))
 
 
 Job = JobHandle
 """The name that programs import."""
-
-
-def decode_json(packed: bytes) -> Any:
-    return msgspec.json.decode(packed)

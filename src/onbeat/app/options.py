@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from onbeat.engine.runtime import RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
 from onbeat.model.retry import RetryPolicy
 from onbeat.targets.http_options import HttpOptions
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import count
 
-from onbeat.app.facade_host import FacadeHost
+from onbeat.app.backend import Backend
 from onbeat.model.limits import PAGE_LIMIT_MAX
 from onbeat.operations.table import (
     QUEUE_LIST,
@@ -20,17 +20,17 @@ from onbeat.wire.requests import (
 class Queues:
     """Queues by name."""
 
-    def __init__(self, host: FacadeHost) -> None:
-        self.host = host
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
 
     def list(self) -> Sequence[QueueAnswer]:
-        return self.host.wait_for(self.alist())
+        return self.backend.wait_for(self.alist())
 
     async def alist(self) -> Sequence[QueueAnswer]:
         result: list[QueueAnswer] = []
         for page in count(1):
             request = ListQueues(limit=PAGE_LIMIT_MAX, page=page)
-            answer = await self.host.backend.call(QUEUE_LIST, request)
+            answer = await self.backend.call(QUEUE_LIST, request)
             result += answer.queues
             if page * PAGE_LIMIT_MAX >= answer.total:
                 break
@@ -38,13 +38,13 @@ class Queues:
 
     def pause(self, name: str) -> None:
         """Start no more jobs of the queue until `resume`; running jobs continue."""
-        self.host.wait_for(self.apause(name))
+        self.backend.wait_for(self.apause(name))
 
     async def apause(self, name: str) -> None:
-        await self.host.backend.call(QUEUE_PAUSE, QueueByName(name))
+        await self.backend.call(QUEUE_PAUSE, QueueByName(name))
 
     def resume(self, name: str) -> None:
-        self.host.wait_for(self.aresume(name))
+        self.backend.wait_for(self.aresume(name))
 
     async def aresume(self, name: str) -> None:
-        await self.host.backend.call(QUEUE_RESUME, QueueByName(name))
+        await self.backend.call(QUEUE_RESUME, QueueByName(name))

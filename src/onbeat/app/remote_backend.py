@@ -4,12 +4,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, Unpack, cast
 
 import msgspec
 from msgspec import UNSET
 
-from onbeat.app.backend import Changes, unknown_key
+from onbeat.app.backend import Backend, BackendParts, Changes, unknown_key
+from onbeat.app.registry import TaskRegistry
 from onbeat.app.service_client import RetryPermission, ServiceClient, fresh_key, path_of
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
@@ -31,28 +32,46 @@ from onbeat.wire.requests import Enqueue, JobById, ListSchedules, PutResult, Put
 from onbeat.wire.schedules import ScheduleBody, ScheduleDraft
 from onbeat.wire.targets import HttpBody, MessageBody, RetryBody, TargetBody
 
-Request = TypeVar("Request")
+Request = TypeVar("Request", bound=msgspec.Struct)
 Answer = TypeVar("Answer")
 
 LOOK_AGAIN: Final = 0.1
 
 
-class RemoteBackend:
-    """Implements `onbeat.app.backend.Backend` over a service's REST API.
+class RemoteBackend(Backend):
+    """Sends requests to the service at `url`. Raises `Misconfigured` for an invalid URL."""
 
-    Raises `Misconfigured` for an invalid URL.
-    """
-
-    def __init__(self, url: str, api_key: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        registry: TaskRegistry | None = None,
+        *,
+        api_key: str | None = None,
+        **parts: Unpack[BackendParts],
+    ) -> None:
+        super().__init__(url, registry, **parts)
         self.client = ServiceClient(url, api_key)
 
     async def call(self, operation: Operation[Request, Answer], request: Request) -> Answer:
-        path, query, body = to_http_request(operation, request)
-        content = await self.client.send(
-            operation.method, path, query, body, repeat=retry_permission(operation)
-        )
+        named, body = to_http_request(operation, request)
+        return self.read_answer(await self.send(operation, named, body), operation.answer)
+
+    async def call_json(
+        self, operation: Operation[Any, Any], named: Mapping[str, str], body: bytes | None
+    ) -> Any:
+        return self.read_answer(await self.send(operation, named, body), object)
+
+    async def send(
+        self, operation: Operation[Any, Any], named: Mapping[str, str], body: bytes | None
+    ) -> bytes:
+        query = {name: text for name, text in named.items() if f"{{{name}}}" not in operation.path}
+        path, repeat = path_of(operation.path, named), retry_permission(operation)
+        return await self.client.send(operation.method, path, query, body, repeat=repeat)
+
+    def read_answer(self, content: bytes, type: type[Answer]) -> Answer:
+        """Raises `Unavailable` for an answer that is not the service's."""
         try:
-            return msgspec.json.decode(content, type=operation.answer)
+            return msgspec.json.decode(content, type=type)
         except msgspec.DecodeError:
             raise self.client.unreadable_answer() from None
 
@@ -113,8 +132,8 @@ class PolledChanges:
 
 def to_http_request(
     operation: Operation[Request, Answer], request: Request
-) -> tuple[str, Mapping[str, str], bytes | None]:
-    """Path, query and body of the request."""
+) -> tuple[Mapping[str, str], bytes | None]:
+    """The texts of path and query, and the body."""
     names = msgspec.structs.fields(cast("type[msgspec.Struct]", operation.request))
     fields: dict[str, object] = {
         field.encode_name: value
@@ -122,13 +141,8 @@ def to_http_request(
         if (value := getattr(request, field.name)) is not None
     }
     body = fields.pop(operation.body, None) if operation.body else None
-    texts = {name: text_of(value) for name, value in fields.items()}
-    query = {name: text for name, text in texts.items() if f"{{{name}}}" not in operation.path}
-    return (
-        path_of(operation.path, texts),
-        query,
-        None if body is None else msgspec.json.encode(body),
-    )
+    named = {name: text_of(value) for name, value in fields.items()}
+    return named, None if body is None else msgspec.json.encode(body)
 
 
 def text_of(value: object) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar, Unpack
 
 from msgspec import UNSET
 
+from onbeat.app.backend import Backend
 from onbeat.app.call import (
     Call,
     InheritedOptions,
@@ -17,7 +18,6 @@ from onbeat.app.call import (
     options,
     span,
 )
-from onbeat.app.facade_host import FacadeHost
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.recurrence import RecurrenceSpec
@@ -64,8 +64,8 @@ SHARED: Final = InheritedOptions.__annotations__.keys() - {"retry", "timeout"}
 class Schedules:
     """Schedules by key. Each method has an `a`-form for coroutines; the plain form blocks."""
 
-    def __init__(self, host: FacadeHost) -> None:
-        self.host = host
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
         self.declared: list[tuple[str, ScheduleDraft]] = []
 
     def declare(self, key: str, recurrence: Rule, call: Call[Any], policies: Policies) -> None:
@@ -74,7 +74,7 @@ class Schedules:
 
     async def put_declared(self) -> None:
         for key, draft in self.declared:
-            await self.host.backend.put_schedule(key, draft)
+            await self.backend.put_schedule(key, draft)
 
     def put(
         self, key: str, recurrence: Rule, call: Call[Any], **policies: Unpack[Policies]
@@ -83,61 +83,61 @@ class Schedules:
 
         Its waiting jobs follow at once. Raises `Invalid` naming the invalid argument.
         """
-        return self.host.wait_for(self.aput(key, recurrence, call, **policies))
+        return self.backend.wait_for(self.aput(key, recurrence, call, **policies))
 
     async def aput(
         self, key: str, recurrence: Rule, call: Call[Any], **policies: Unpack[Policies]
     ) -> ScheduleId:
         """Create or update the schedule under `key`; see `put`."""
         draft = self.draft(key, recurrence, call, policies)
-        return ScheduleId((await self.host.backend.put_schedule(key, draft)).id)
+        return ScheduleId((await self.backend.put_schedule(key, draft)).id)
 
     def get(self, key: str) -> ScheduleAnswer:
         """The schedule under `key`, with its next occurrence. Raises `NotFound`."""
-        return self.host.wait_for(self.aget(key))
+        return self.backend.wait_for(self.aget(key))
 
     async def aget(self, key: str) -> ScheduleAnswer:
-        return await self.host.backend.call(SCHEDULE_SHOW, await self.by_key(key))
+        return await self.backend.call(SCHEDULE_SHOW, await self.by_key(key))
 
     def list(self, *, q: str | None = None, limit: int = 100) -> Sequence[ScheduleAnswer]:
         """Schedules, newest first; `q` matches any part of name or key."""
-        return self.host.wait_for(self.alist(q=q, limit=limit))
+        return self.backend.wait_for(self.alist(q=q, limit=limit))
 
     async def alist(self, *, q: str | None = None, limit: int = 100) -> Sequence[ScheduleAnswer]:
         request = ListSchedules(q=q, limit=limit)
-        return (await self.host.backend.call(SCHEDULE_LIST, request)).schedules
+        return (await self.backend.call(SCHEDULE_LIST, request)).schedules
 
     def pause(self, key: str) -> None:
         """Run no further occurrence until `resume`."""
-        self.host.wait_for(self.apause(key))
+        self.backend.wait_for(self.apause(key))
 
     async def apause(self, key: str) -> None:
-        await self.host.backend.call(SCHEDULE_PAUSE, await self.by_key(key))
+        await self.backend.call(SCHEDULE_PAUSE, await self.by_key(key))
 
     def resume(self, key: str) -> None:
         """Continue from now; occurrences missed during the pause do not run."""
-        self.host.wait_for(self.aresume(key))
+        self.backend.wait_for(self.aresume(key))
 
     async def aresume(self, key: str) -> None:
-        await self.host.backend.call(SCHEDULE_RESUME, await self.by_key(key))
+        await self.backend.call(SCHEDULE_RESUME, await self.by_key(key))
 
     def trigger(self, key: str) -> JobId:
         """Run it once now, independent of its occurrences."""
-        return self.host.wait_for(self.atrigger(key))
+        return self.backend.wait_for(self.atrigger(key))
 
     async def atrigger(self, key: str) -> JobId:
-        answer = await self.host.backend.call(SCHEDULE_TRIGGER, await self.by_key(key))
+        answer = await self.backend.call(SCHEDULE_TRIGGER, await self.by_key(key))
         return JobId(answer.job_id)
 
     def delete(self, key: str) -> None:
         """Cancel its waiting jobs and delete it; its ended jobs stay readable."""
-        self.host.wait_for(self.adelete(key))
+        self.backend.wait_for(self.adelete(key))
 
     async def adelete(self, key: str) -> None:
-        await self.host.backend.call(SCHEDULE_DELETE, await self.by_key(key))
+        await self.backend.call(SCHEDULE_DELETE, await self.by_key(key))
 
     async def by_key(self, key: str) -> ScheduleById:
-        return ScheduleById(id=await self.host.backend.schedule_id(key))
+        return ScheduleById(id=await self.backend.schedule_id(key))
 
     def draft(
         self, key: str, recurrence: Rule, call: Call[Any], policies: Policies
@@ -156,7 +156,7 @@ class Schedules:
     def check_target(self, target: Target) -> Target:
         """Raises `Invalid` for a callback to an address that is not allowed here."""
         if isinstance(target, HttpTarget) and (
-            why := self.host.options.http.refusal_of(target.url)
+            why := self.backend.options.http.refusal_of(target.url)
         ):
             raise Invalid(f"The URL is not allowed: {why}", "url")
         return target
@@ -167,7 +167,7 @@ class Schedules:
             return recurrence.spec()
         check_rule(recurrence)
         value = recurrence if isinstance(recurrence, Recurrence) else function_of_time(recurrence)
-        self.host.functions[key] = value
+        self.backend.registry.functions[key] = value
         return RecurrenceSpec("function", key)
 
 

@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 
 
 class Closable(Protocol):
-    """An `Onbeat`."""
+    """The backend of an `Onbeat`."""
 
     @property
     def portal(self) -> Portal: ...

@@ -7,8 +7,8 @@ import socket
 
 import msgspec
 
-from onbeat.app.composition import open_store
 from onbeat.app.sidecar_messages import SidecarReport, SidecarStart, Silence
+from onbeat.app.stores import open_store
 from onbeat.app.system import SystemClock, is_process_running
 from onbeat.engine.loop import PAUSE_MAX
 from onbeat.engine.runtime import BEATS_PER_LEASE

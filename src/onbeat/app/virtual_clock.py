@@ -3,10 +3,13 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
-from typing import Any, Protocol, Self, cast
+from typing import Any, Self, cast
 
+from onbeat.app.backend import Backend
 from onbeat.app.call import Span, span
 from onbeat.app.composition import RunningApp
+from onbeat.app.schedules import Schedules
+from onbeat.app.stores import open_store
 from onbeat.app.task import AnyTask, Task
 from onbeat.model.errors import Invalid
 from onbeat.model.job import Job
@@ -69,28 +72,6 @@ class RecordingTelemetry(NullTelemetry):
         self.errors.append(error)
 
 
-class VirtualRunHost(Protocol):
-    """The interface of `Onbeat` that a virtual run replaces and restores."""
-
-    clock: Clock
-    telemetry: Telemetry
-    is_open: bool
-
-    @property
-    def store(self) -> Store: ...
-
-    @store.setter
-    def store(self, store: Store) -> None: ...
-
-    def wait_for(self, work: Any) -> Any: ...
-
-    def build_running(self) -> RunningApp: ...
-
-    async def open(self) -> None: ...
-
-    async def put_declared(self) -> None: ...
-
-
 class VirtualRun:
     """A program under test: its tasks and schedules on a memory store and a virtual clock.
 
@@ -99,18 +80,21 @@ class VirtualRun:
     timeouts use real time. The `a`-forms are for coroutines.
     """
 
-    def __init__(self, host: VirtualRunHost, store: Store, at: datetime) -> None:
-        self.host = host
+    def __init__(self, backend: Backend, schedules: Schedules, at: datetime) -> None:
+        self.backend = backend
+        self.schedules = schedules
         self.clock = ManualClock(at)
         self.recorder = RecordingTelemetry(self.clock)
-        self.saved_host = (host.store, host.clock, host.telemetry, host.is_open)
-        host.store, host.clock, host.telemetry, host.is_open = (
-            store,
-            self.clock,
-            self.recorder,
-            False,
-        )
+        self.saved = (backend.store, backend.clock, backend.telemetry, backend.is_open)
+        self.replace_parts(open_store("memory://"), self.clock, self.recorder, is_open=False)
         self.running: RunningApp | None = None
+
+    def replace_parts(
+        self, store: Store, clock: Clock, telemetry: Telemetry, *, is_open: bool
+    ) -> None:
+        backend = self.backend
+        backend.store, backend.clock, backend.telemetry = store, clock, telemetry
+        backend.is_open = is_open
 
     def __enter__(self) -> Self:
         return self
@@ -121,7 +105,7 @@ class VirtualRun:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.host.wait_for(self.aclose())
+        self.backend.wait_for(self.aclose())
 
     async def __aenter__(self) -> Self:
         return self
@@ -159,7 +143,7 @@ class VirtualRun:
 
     def advance(self, by: Span) -> None:
         """Let `by` pass."""
-        self.host.wait_for(self.aadvance(by))
+        self.backend.wait_for(self.aadvance(by))
 
     async def aadvance(self, by: Span) -> None:
         wanted = span("by", by)
@@ -168,7 +152,7 @@ class VirtualRun:
 
     def advance_to(self, at: datetime) -> None:
         """Let time pass until `at`."""
-        self.host.wait_for(self.aadvance_to(at))
+        self.backend.wait_for(self.aadvance_to(at))
 
     async def aadvance_to(self, at: datetime) -> None:
         for _ in range(ROUNDS_MAX):
@@ -181,7 +165,7 @@ class VirtualRun:
 
     def drain(self) -> None:
         """Run all jobs that are due now, and jobs that become due through them."""
-        self.host.wait_for(self.adrain())
+        self.backend.wait_for(self.adrain())
 
     async def adrain(self) -> datetime | None:
         """The same; returns when the next job is due."""
@@ -197,16 +181,16 @@ class VirtualRun:
         raise Invalid(f"there was always more to do in {ROUNDS_MAX} rounds at {self.now}")
 
     async def next_event(self, due_at: datetime | None) -> datetime | None:
-        plan_at = await self.host.store.next_plan_at()
+        plan_at = await self.backend.store.next_plan_at()
         times = [at for at in (due_at, plan_at) if at is not None]
         return min(times) if times else None
 
     async def ensure_open(self) -> RunningApp:
         """The loops' parts, ready to be stepped; no loop runs by itself."""
         if self.running is None:
-            await self.host.open()
-            await self.host.put_declared()
-            self.running = self.host.build_running()
+            await self.backend.open()
+            await self.schedules.put_declared()
+            self.running = RunningApp(self.backend)
             await self.running.open()
             await self.running.runtime.heartbeat.renew_leases()
         return self.running
@@ -215,9 +199,10 @@ class VirtualRun:
         """Restore the store and clock of the `Onbeat`."""
         if self.running is not None:
             await self.running.close()
-        store = self.host.store
-        self.host.store, self.host.clock, self.host.telemetry, self.host.is_open = self.saved_host
-        await store.close()
+        replacement = self.backend.store
+        store, clock, telemetry, is_open = self.saved
+        self.replace_parts(store, clock, telemetry, is_open=is_open)
+        await replacement.close()
 
 
 def instant(at: datetime | str) -> datetime:

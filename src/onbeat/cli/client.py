@@ -3,14 +3,13 @@
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import click
 import msgspec
 
-from onbeat.model.errors import Malformed, Misconfigured, NotFound
+from onbeat.model.errors import Malformed, NotFound
 from onbeat.settings import Settings, load
 
 Value = TypeVar("Value")
@@ -61,28 +60,14 @@ class ConnectionOptions(msgspec.Struct, frozen=True):
 
     def run(self, work: Callable[[Client], Awaitable[Value]]) -> Value:
         """Send several requests over one connection."""
+        # Loaded here: commands without a store or a service start sooner.
+        from onbeat.cli.backend import BackendClient, open_backend  # noqa: PLC0415
 
         async def run_connected() -> Value:
-            async with self.connect() as client:
-                return await work(client)
+            async with open_backend(self.server, self.api_key, self.settings) as backend:
+                return await work(BackendClient(backend))
 
         return asyncio.run(run_connected())
-
-    def connect(self) -> AbstractAsyncContextManager[Client]:
-        # Imported here: each of the two loads modules that the other does not need.
-        if self.server:
-            from onbeat.cli.remote import remote_client  # noqa: PLC0415
-
-            return remote_client(self.server, self.api_key)
-        from onbeat.cli.local import local_client  # noqa: PLC0415
-
-        settings = self.settings()
-        if settings.store.startswith("memory:"):
-            raise Misconfigured(
-                "store: memory:// lives inside the service's process; name it by --server URL",
-                key="store",
-            )
-        return local_client(settings)
 
     def settings(self) -> Settings:
         """The settings, as a client reads them."""

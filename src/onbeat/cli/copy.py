@@ -10,10 +10,10 @@ from typing import Final
 import click
 import msgspec
 
-from onbeat.app.composition import SQLITE, open_store
 from onbeat.app.copy import store_copy
 from onbeat.app.copy.store_copy import CopyResult, Difference
 from onbeat.app.copy.table_copy import Kind, OnProgress, Tally
+from onbeat.app.stores import SQLITE, open_store
 from onbeat.cli.client import json_option
 from onbeat.cli.examples import examples
 from onbeat.cli.exit_codes import FAILED, INTERRUPTED, OK

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from onbeat.cli.backend import open_store_of
 from onbeat.cli.client import ConnectionOptions, config_option, json_option
 from onbeat.cli.examples import examples
-from onbeat.cli.local import onbeat_for
 from onbeat.cli.output import show_json, show_message
 from onbeat.ports.store import Finding
 
@@ -29,9 +29,5 @@ def migrate(store: str | None, config: Path | None, *, as_json: bool) -> None:
 
 async def inspect_store(connection: ConnectionOptions) -> tuple[str, Sequence[Finding]]:
     """The URL and the findings of the store."""
-    beat = onbeat_for(connection.settings())
-    try:
-        await beat.open()
-        return beat.store.url, await beat.store.doctor()
-    finally:
-        await beat.aclose()
+    async with open_store_of(connection.settings()) as backend:
+        return backend.store.url, await backend.store.doctor()

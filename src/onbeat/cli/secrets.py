@@ -1,17 +1,16 @@
 """`onbeat secrets`."""
 
+import asyncio
 import secrets
 from base64 import b64encode
-from typing import Any, Final
+from typing import Any
 
 import click
 import msgspec
 
-from onbeat.cli.client import Client, ConnectionOptions, json_option, with_client
+from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
 from onbeat.rules.encryption import KEY_BYTES, read_key
-
-ROUNDS_MAX: Final = 5  # jobs end and schedules change meanwhile; each round finds fewer
 
 
 @click.group("secrets")
@@ -47,7 +46,7 @@ def rotate(connection: ConnectionOptions, *, as_json: bool) -> None:
     # Imported here: the library lacks the packages for tables, and `new-key` works without them.
     from onbeat.cli.output import show_json, show_message  # noqa: PLC0415
 
-    total = connection.run(lambda client: rotate_all(client, quiet=as_json))
+    total = asyncio.run(rotate_stored(connection, quiet=as_json))
     if as_json:
         show_json(total)
     elif not total["unreadable"]:
@@ -59,25 +58,15 @@ def rotate(connection: ConnectionOptions, *, as_json: bool) -> None:
         )
 
 
-async def rotate_all(client: Client, *, quiet: bool) -> dict[str, Any]:
-    """The sums over all batches, in rounds until one changes nothing."""
-    rounds = [await one_round(client, quiet=quiet)]
-    while rounds[-1]["changed"] and len(rounds) < ROUNDS_MAX:
-        rounds.append(await one_round(client, quiet=quiet))
-    return {**rounds[-1], "changed": sum(round["changed"] for round in rounds)}
+async def rotate_stored(connection: ConnectionOptions, *, quiet: bool) -> dict[str, Any]:
+    from onbeat.app.secrets import ignore_progress, rotate_all  # noqa: PLC0415  as above
+    from onbeat.cli.backend import open_backend  # noqa: PLC0415
+
+    place = connection.server, connection.api_key, connection.settings
+    async with open_backend(*place) as backend:
+        total = await rotate_all(backend, ignore_progress if quiet else show_progress)
+    return msgspec.structs.asdict(total)
 
 
-async def one_round(client: Client, *, quiet: bool) -> dict[str, Any]:
-    total = {"scanned": 0, "changed": 0, "unreadable": 0}
-    cursor: str | None = None
-    while True:
-        answer = await client.call("secrets.rotate", {}, {"cursor": cursor})
-        for name in total:
-            total[name] += answer[name]
-        if not quiet:
-            click.echo(f"\r{total['scanned']} looked at", nl=False, err=True)
-        cursor = answer["cursor"]
-        if cursor is None:
-            if not quiet:
-                click.echo(err=True)
-            return {"key": answer["key"], **total}
+def show_progress(scanned: int, *, is_last: bool) -> None:
+    click.echo(f"\r{scanned} looked at", nl=is_last, err=True)

@@ -12,6 +12,7 @@ from onbeat.engine.dispatcher import Dispatcher
 from onbeat.engine.heartbeat import Heartbeat, HeartbeatThread
 from onbeat.engine.lease_guard import LeaseGuard
 from onbeat.engine.loop import PAUSE_MAX, Step, Wakeup, run_loop
+from onbeat.engine.options import RuntimeOptions
 from onbeat.engine.planner import Planner
 from onbeat.engine.pruner import Pruner
 from onbeat.engine.replanner import Replanner
@@ -34,22 +35,6 @@ LAPSE_PERIOD = 1.0
 RESCUE_PERIOD = 1.0  # also the longest pause after a failed round: lost jobs wait for it
 PLAN_PAUSE = 0.25
 BEATS_PER_LEASE = 4
-
-
-class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of the loops of one process."""
-
-    roles: frozenset[Role] = frozenset(Role)
-    concurrency: int = 100
-    prefetch: int = 100
-    queues: tuple[str, ...] | None = None
-    lease: timedelta = timedelta(seconds=15)
-    planner_interval: timedelta = timedelta(seconds=20)
-    horizon: timedelta = timedelta(minutes=10)
-    keep: timedelta = timedelta(days=7)
-    keep_failed: timedelta = timedelta(days=30)
-    keep_audit: timedelta = timedelta(days=365)
-    keep_keys: timedelta = timedelta(days=1)
 
 
 class RuntimeDependencies(msgspec.Struct, frozen=True, kw_only=True):

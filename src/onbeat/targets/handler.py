@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from onbeat.model.errors import Invalid
-from onbeat.targets.app_context import AppContext
 from onbeat.targets.codec import Codec, decoder_for, hints_of
 from onbeat.targets.context import Context
 from onbeat.targets.fan_out import FanOut
@@ -59,10 +58,9 @@ class Handler:
 
 
 class Registry:
-    """The tasks that this process knows, by name, and the program that they belong to."""
+    """The tasks that this process knows, by name."""
 
-    def __init__(self, program: AppContext | None = None) -> None:
-        self.app = program
+    def __init__(self) -> None:
         self.handlers: dict[str, Handler] = {}
 
     def add(self, handler: Handler) -> None:

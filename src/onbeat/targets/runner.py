@@ -7,6 +7,7 @@ from typing import Any
 from onbeat.model.outcome import Failed, Outcome
 from onbeat.model.target import HandlerTarget
 from onbeat.ports.target import Run
+from onbeat.targets.app_context import AppContext
 from onbeat.targets.handler import Registry
 from onbeat.targets.in_process import InProcessRunner
 from onbeat.targets.subprocess import child
@@ -16,9 +17,9 @@ from onbeat.targets.subprocess.parent import ChildProcesses
 class HandlerRunner:
     """Implements `onbeat.ports.target.TargetRunner` for handler targets."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, program: AppContext | None = None) -> None:
         self.registry = registry
-        self.in_process = InProcessRunner(registry.app)
+        self.in_process = InProcessRunner(program)
         self.subprocesses: ChildProcesses | None = None
 
     async def open(self) -> None:

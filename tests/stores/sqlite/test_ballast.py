@@ -143,7 +143,7 @@ async def test_a_program_ends_what_runs_and_goes_on_by_itself_once_there_is_spac
         await eventually(Path(f"{disk}/onbeat.db-ballast").exists, "the supervisor made it")
         first = await beat.asend(long.call())
         await began.wait()
-        other = await fill(cast("SqliteStore", beat.store), disk)
+        other = await fill(cast("SqliteStore", beat.backend.store), disk)
         with pytest.raises(Unavailable, match="the disk is full; free some space"):
             await beat.asend(short.call())
         assert (await beat.jobs.aget(first.id)).state == "running"

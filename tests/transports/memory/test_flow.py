@@ -11,7 +11,7 @@ import pytest
 from conditions import eventually
 from fleet.conftest import Outside, speaking
 from onbeat import Onbeat, Options, message
-from onbeat.engine.runtime import RuntimeOptions
+from onbeat.engine.options import RuntimeOptions
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.model.role import Role
@@ -56,7 +56,7 @@ class Program:
 
 async def ended(beat: Onbeat, id: JobId) -> Job:
     async def end() -> Job | None:
-        job = await beat.store.job(id)
+        job = await beat.backend.store.job(id)
         return job if job.is_final else None
 
     return await eventually(end, "its end")

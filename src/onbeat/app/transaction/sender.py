@@ -1,11 +1,11 @@
 """Enqueue and settle jobs inside the caller's database transaction."""
 
 from collections.abc import Awaitable, Generator, Sequence
-from typing import Any, Final, Protocol, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
+from onbeat.app.backend import Backend
 from onbeat.app.call import Call
-from onbeat.app.handle import HandleHost, JobHandle
-from onbeat.app.options import Options
+from onbeat.app.handle import JobHandle
 from onbeat.app.transaction.connections import (
     AsyncConnection,
     SqlAlchemyAsync,
@@ -17,29 +17,10 @@ from onbeat.app.transaction.connections import (
 from onbeat.model.errors import Invalid, Misconfigured
 from onbeat.model.job import Job
 from onbeat.operations.encryption import encrypted_jobs
-from onbeat.ports.clock import Clock
-from onbeat.ports.encryption import Cipher
-from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import Enqueued, Settlement, Store
 
 Result = TypeVar("Result")
 NAMES: Final = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
-
-
-class TransactionHost(HandleHost, Protocol):
-    """The `Onbeat` of the jobs."""
-
-    clock: Clock
-    randomness: Randomness
-    options: Options
-
-    @property
-    def store(self) -> Store: ...
-
-    @property
-    def cipher(self) -> Cipher: ...
-
-    async def open(self) -> None: ...
 
 
 class TransactionalSender:
@@ -49,8 +30,8 @@ class TransactionalSender:
     exist at once. Errors of the driver are raised unchanged.
     """
 
-    def __init__(self, host: TransactionHost, connection: object) -> None:
-        self.host = host
+    def __init__(self, backend: Backend, connection: object) -> None:
+        self.backend = backend
         self.connection = adapt(connection)
 
     @overload
@@ -88,15 +69,15 @@ class TransactionalSender:
         if not isinstance(line, SyncConnection):
             raise TypeError("the connection is asynchronous; use asend")
         # Opening synchronizes the clock with the store's, which sets the jobs' times.
-        if calls and kind_of(self.host.store) == "postgresql":
-            self.host.wait_for(self.host.open())
+        if calls and kind_of(self.backend.store) == "postgresql":
+            self.backend.wait_for(self.backend.open())
         jobs = self.jobs(calls)
-        return self.handles(calls, enqueue_sync(self.host.store, line, jobs))
+        return self.handles(calls, enqueue_sync(self.backend.store, line, jobs))
 
     async def asend_all(self, calls: Sequence[Call[Any]]) -> list[JobHandle[Any]]:
-        store, line = self.host.store, self.connection
+        store, line = self.backend.store, self.connection
         if calls and kind_of(store) == "postgresql":
-            await self.host.open()
+            await self.backend.open()
         jobs = self.jobs(calls)
         if isinstance(line, SyncConnection):
             enqueued = enqueue_sync(store, line, jobs)
@@ -112,21 +93,21 @@ class TransactionalSender:
                 "a job sent within a transaction cannot wait for others; send it after the commit",
                 field="after",
             )
-        now, retry = self.host.clock.now(), self.host.options.retry
-        ids = self.host.randomness.ids(len(calls))
+        now, retry = self.backend.clock.now(), self.backend.options.retry
+        ids = self.backend.randomness.ids(len(calls))
         jobs = [call.job(id, now, retry) for call, id in zip(calls, ids, strict=True)]
-        return encrypted_jobs(self.host.cipher, jobs)
+        return encrypted_jobs(self.backend.cipher, jobs)
 
     def handles(
         self, calls: Sequence[Call[Any]], enqueued: Sequence[Enqueued]
     ) -> list[JobHandle[Any]]:
         return [
-            JobHandle(self.host, answer.id, call, created=answer.created)
+            JobHandle(self.backend, answer.id, call, created=answer.created)
             for call, answer in zip(calls, enqueued, strict=True)
         ]
 
     def in_transaction(self, connection: object) -> "TransactionalSender":
-        return TransactionalSender(self.host, connection)
+        return TransactionalSender(self.backend, connection)
 
 
 # Access to the store

@@ -1,0 +1,76 @@
+"""Turns functions into tasks."""
+
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any, Concatenate, TypeVar, overload
+
+from onbeat.app.call import Call, JobOptions, task_name_of
+from onbeat.app.registry import TaskRegistry
+from onbeat.app.task import CallSender, Context, ContextTask, FanOut, Params, Task
+from onbeat.targets.handler import Handler, Isolation
+
+Result = TypeVar("Result")
+Calls = TypeVar("Calls", bound=AsyncIterator[Call[Any]] | Iterator[Call[Any]])
+
+
+class Registrar:
+    """Turns a function into a task with the options of the decorator."""
+
+    def __init__(
+        self,
+        registry: TaskRegistry,
+        sender: CallSender,
+        name: str | None,
+        options: JobOptions,
+        isolation: Isolation | None,
+        encrypted: bool,  # noqa: FBT001  passed on from the decorator
+    ) -> None:
+        self.registry = registry
+        self.sender = sender
+        self.name = name
+        self.task_options = options
+        self.isolation = isolation
+        self.encrypted = encrypted
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, Params], Coroutine[Any, Any, Result]]
+    ) -> ContextTask[Params, Coroutine[Any, Any, Result], Result]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, Params], Calls]
+    ) -> ContextTask[Params, Calls, FanOut]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, Params], Result]
+    ) -> ContextTask[Params, Result, Result]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Params, Coroutine[Any, Any, Result]]
+    ) -> Task[Params, Coroutine[Any, Any, Result], Result]: ...
+
+    @overload
+    def __call__(self, function: Callable[Params, Calls]) -> Task[Params, Calls, FanOut]: ...
+
+    @overload
+    def __call__(self, function: Callable[Params, Result]) -> Task[Params, Result, Result]: ...
+
+    def __call__(self, function: Callable[..., Any]) -> Any:
+        name = task_name_of("name", self.name or f"{module_of(function)}.{function.__qualname__}")
+        handler = Handler(name, function, self.isolation, encrypted=self.encrypted)
+        self.registry.register(handler, self.task_options)
+        if handler.codec.context_place == 0:
+            return ContextTask[..., Any, Any](self.sender, handler, function, self.task_options)
+        return Task[..., Any, Any](self.sender, handler, function, self.task_options)
+
+
+def module_of(function: Callable[..., Any]) -> str:
+    """The function's module; `__main__` is replaced by the name of the script's file."""
+    main = sys.modules.get("__main__")
+    if function.__module__ == "__main__" and main is not None and getattr(main, "__file__", None):
+        return Path(str(main.__file__)).stem
+    return function.__module__

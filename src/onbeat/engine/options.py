@@ -1,0 +1,23 @@
+"""The options of the loops of one process."""
+
+from datetime import timedelta
+
+import msgspec
+
+from onbeat.model.role import Role
+
+
+class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of the loops of one process."""
+
+    roles: frozenset[Role] = frozenset(Role)
+    concurrency: int = 100
+    prefetch: int = 100
+    queues: tuple[str, ...] | None = None
+    lease: timedelta = timedelta(seconds=15)
+    planner_interval: timedelta = timedelta(seconds=20)
+    horizon: timedelta = timedelta(minutes=10)
+    keep: timedelta = timedelta(days=7)
+    keep_failed: timedelta = timedelta(days=30)
+    keep_audit: timedelta = timedelta(days=365)
+    keep_keys: timedelta = timedelta(days=1)
