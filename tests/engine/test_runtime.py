@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from conditions import eventually
 from engine.harness import FaultyStore, NullLiveness, RecordingTelemetry
 from onbeat.app.system import SystemClock, SystemRandomness, identity
+from onbeat.engine.dependencies import Dependencies
 from onbeat.engine.options import RuntimeOptions
-from onbeat.engine.runtime import Runtime, RuntimeDependencies
+from onbeat.engine.runtime import Runtime
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import DEPENDENTS_MAX
 from onbeat.model.page import JobFilter
@@ -45,7 +46,7 @@ class Process:
         self.store, self.told = store, RecordingTelemetry()
         self.handlers = HandlerRunner(registry)
         chance = SystemRandomness()
-        world = RuntimeDependencies(
+        world = Dependencies(
             store=store,
             clock=SystemClock(),
             randomness=chance,

@@ -7,7 +7,7 @@ from typing import Final
 
 from onbeat.engine.broker.dead_letters import DeadLetterPublisher
 from onbeat.engine.broker.remote import RemoteTasks
-from onbeat.engine.broker.runtime import BrokerSetup
+from onbeat.engine.broker.setup import BrokerSetup
 from onbeat.model.errors import Malformed, Misconfigured
 from onbeat.model.principal import BROKER
 from onbeat.operations.context import OperationContext

@@ -13,8 +13,9 @@ from onbeat.app.stores import SQLITE, open_store
 from onbeat.app.system import KernelLiveness, identity
 from onbeat.engine.broker.dead_letters import DeadLetterPublisher
 from onbeat.engine.broker.remote import RemoteTasks
-from onbeat.engine.broker.runtime import BrokerSetup
-from onbeat.engine.runtime import Runtime, RuntimeDependencies
+from onbeat.engine.broker.setup import BrokerSetup
+from onbeat.engine.dependencies import Dependencies
+from onbeat.engine.runtime import Runtime
 from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, Target, message_lane
 from onbeat.ports.sidecar import NO_SIDECAR, Sidecar
 from onbeat.ports.target import TargetRunner
@@ -40,7 +41,9 @@ class RunningApp:
         )
         self.broker_setup = broker_setup_of(backend)
         self.sidecar = sidecar_of(backend)
-        self.runtime = Runtime(runtime_dependencies(backend, self), backend.options.runtime)
+        self.runtime = Runtime(
+            dependencies_of(backend, self), backend.options.runtime, self.broker_setup
+        )
 
     @property
     def dead_letters(self) -> DeadLetterPublisher | None:
@@ -88,7 +91,7 @@ def http_runner(backend: Backend) -> TargetRunner:
     return HttpRunner(backend.clock, backend.options.http, telemetry=backend.telemetry)
 
 
-def runtime_dependencies(backend: Backend, running: RunningApp) -> RuntimeDependencies:
+def dependencies_of(backend: Backend, running: RunningApp) -> Dependencies:
     runners: dict[type[Target], TargetRunner] = {
         HandlerTarget: DecryptingRunner(running.handlers, backend.cipher),
         MessageTarget: DecryptingRunner(running.messages, backend.cipher),
@@ -97,7 +100,7 @@ def runtime_dependencies(backend: Backend, running: RunningApp) -> RuntimeDepend
     if running.callbacks is not None:
         runners[HttpTarget] = DecryptingRunner(running.callbacks, backend.cipher)
         others |= {"@http"}
-    return RuntimeDependencies(
+    return Dependencies(
         store=backend.store,
         clock=backend.clock,
         randomness=backend.randomness,
@@ -107,7 +110,6 @@ def runtime_dependencies(backend: Backend, running: RunningApp) -> RuntimeDepend
         lanes=lambda: backend.registry.tasks() | others,
         identity=identity(short_name(backend.randomness.ids(1)[0]), backend.clock.now()),
         compile=backend.registry.compile,
-        broker_setup=running.broker_setup,
         sidecar=running.sidecar,
     )
 

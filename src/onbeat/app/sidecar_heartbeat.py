@@ -11,7 +11,7 @@ from onbeat.app.sidecar_messages import SidecarReport, SidecarStart, Silence
 from onbeat.app.stores import open_store
 from onbeat.app.system import SystemClock, is_process_running
 from onbeat.engine.loop import PAUSE_MAX
-from onbeat.engine.runtime import BEATS_PER_LEASE
+from onbeat.engine.options import BEATS_PER_LEASE
 from onbeat.model.errors import OnbeatError
 from onbeat.model.worker import WorkerRecord
 from onbeat.ports.store import Store

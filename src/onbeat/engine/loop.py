@@ -81,3 +81,10 @@ def pause_after(failures: int, chance: float) -> float:
     """Seconds to wait after so many failures in a row: doubling, with jitter against stampedes."""
     full = min(PAUSE_MAX, PAUSE_MIN * (1 << min(failures, 10)))
     return full * (0.5 + chance / 2)
+
+
+async def cancel_all(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancel the tasks and wait for their end."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

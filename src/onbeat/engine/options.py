@@ -1,10 +1,13 @@
 """The options of the loops of one process."""
 
 from datetime import timedelta
+from typing import Final
 
 import msgspec
 
 from onbeat.model.role import Role
+
+BEATS_PER_LEASE: Final = 4
 
 
 class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,3 +24,12 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_failed: timedelta = timedelta(days=30)
     keep_audit: timedelta = timedelta(days=365)
     keep_keys: timedelta = timedelta(days=1)
+
+    @property
+    def lease_seconds(self) -> float:
+        return self.lease.total_seconds()
+
+    @property
+    def heartbeat_period(self) -> float:
+        """Seconds between two heartbeats."""
+        return self.lease_seconds / BEATS_PER_LEASE

@@ -6,98 +6,106 @@ from datetime import timedelta
 
 import msgspec
 
-from onbeat.engine.broker.runtime import BrokerDependencies, BrokerRuntime, BrokerSetup, cancel_all
+from onbeat.engine.broker.runtime import BrokerRuntime
+from onbeat.engine.broker.setup import BrokerSetup
 from onbeat.engine.clocks import ClockKeeper
+from onbeat.engine.dependencies import Dependencies
 from onbeat.engine.dispatcher import Dispatcher
 from onbeat.engine.heartbeat import Heartbeat, HeartbeatThread
 from onbeat.engine.lease_guard import LeaseGuard
-from onbeat.engine.loop import PAUSE_MAX, Step, Wakeup, run_loop
+from onbeat.engine.loop import PAUSE_MAX, Step, Wakeup, cancel_all, run_loop
 from onbeat.engine.options import RuntimeOptions
 from onbeat.engine.planner import Planner
 from onbeat.engine.pruner import Pruner
 from onbeat.engine.replanner import Replanner
 from onbeat.engine.rescuer import Rescuer
-from onbeat.engine.worker import JobRunner, Runners
+from onbeat.engine.worker import JobRunner
 from onbeat.model.errors import Unavailable
 from onbeat.model.role import Role
 from onbeat.model.worker import WorkerRecord
-from onbeat.ports.clock import Clock
-from onbeat.ports.liveness import Liveness
-from onbeat.ports.randomness import Randomness
-from onbeat.ports.sidecar import NO_SIDECAR, Sidecar
-from onbeat.ports.store import Hint, Store
-from onbeat.ports.target import Lanes
-from onbeat.ports.telemetry import Telemetry
+from onbeat.ports.store import Hint
 from onbeat.rules.liveness import GAP_SHARE
-from onbeat.rules.plans import Compile
 
 LAPSE_PERIOD = 1.0
 RESCUE_PERIOD = 1.0  # also the longest pause after a failed round: lost jobs wait for it
 PLAN_PAUSE = 0.25
-BEATS_PER_LEASE = 4
 
 
-class RuntimeDependencies(msgspec.Struct, frozen=True, kw_only=True):
-    """Dependencies of the loops.
+class Runtime:
+    """Call `start`, later `drain` and `stop`, each in the same event loop.
 
     With a `broker_setup` jobs go over its broker to workers anywhere, else to the worker here.
     """
 
-    store: Store
-    clock: Clock
-    randomness: Randomness
-    liveness: Liveness
-    telemetry: Telemetry
-    runners: Runners
-    lanes: Lanes
-    identity: WorkerRecord
-    compile: Compile
-    broker_setup: BrokerSetup | None = None
-    sidecar: Sidecar = NO_SIDECAR
-
-
-class Runtime:
-    """Call `start`, later `drain` and `stop`, each in the same event loop."""
-
-    def __init__(self, dependencies: RuntimeDependencies, options: RuntimeOptions) -> None:
+    def __init__(
+        self,
+        dependencies: Dependencies,
+        options: RuntimeOptions,
+        broker_setup: BrokerSetup | None = None,
+    ) -> None:
         self.dependencies = dependencies
         self.options = options
-        self.guard = LeaseGuard(dependencies.clock, options.lease.total_seconds())
-        self.planner = Planner(
+        store, clock = dependencies.store, dependencies.clock
+        self.guard = LeaseGuard(clock, options.lease_seconds)
+        self.planner = self.build_planner()
+        self.replanner = self.build_replanner()
+        self.worker = self.build_worker()
+        self.dispatcher = Dispatcher(
+            store,
+            self.worker,
+            clock,
+            dependencies.identity.id,
+            dependencies.lanes,
+            options.queues,
+        )
+        self.rescuer = self.build_rescuer()
+        self.pruner = self.build_pruner()
+        self.heartbeat = Heartbeat(store, store, clock, self.row, self.worker, self.guard)
+        self.clocks = ClockKeeper(clock, store, dependencies.telemetry)
+        self.heartbeat_thread: HeartbeatThread | None = None
+        self.tasks: list[asyncio.Task[None]] = []
+        self.claiming: asyncio.Task[None] | None = None
+        self.unlisten: Callable[[], None] = lambda: None
+        self.broker_runtime = self.build_broker_runtime(broker_setup)
+
+    def build_planner(self) -> Planner:
+        dependencies = self.dependencies
+        return Planner(
             dependencies.store,
             dependencies.clock,
             dependencies.randomness,
             dependencies.telemetry,
-            options.horizon,
+            self.options.horizon,
             dependencies.compile,
         )
-        self.replanner = Replanner(
+
+    def build_replanner(self) -> Replanner:
+        dependencies = self.dependencies
+        return Replanner(
             dependencies.store,
             dependencies.clock,
             dependencies.randomness,
             dependencies.telemetry,
-            options.horizon,
+            self.options.horizon,
             dependencies.compile,
         )
-        self.worker = JobRunner(
+
+    def build_worker(self) -> JobRunner:
+        dependencies = self.dependencies
+        return JobRunner(
             dependencies.store,
             dependencies.runners,
             dependencies.clock,
             dependencies.randomness,
             dependencies.telemetry,
             self.guard,
-            concurrency=options.concurrency,
-            prefetch=options.prefetch,
+            concurrency=self.options.concurrency,
+            prefetch=self.options.prefetch,
         )
-        self.dispatcher = Dispatcher(
-            dependencies.store,
-            self.worker,
-            dependencies.clock,
-            dependencies.identity.id,
-            dependencies.lanes,
-            options.queues,
-        )
-        self.rescuer = Rescuer(
+
+    def build_rescuer(self) -> Rescuer:
+        dependencies = self.dependencies
+        return Rescuer(
             dependencies.store,
             dependencies.store,
             dependencies.clock,
@@ -105,7 +113,10 @@ class Runtime:
             dependencies.liveness,
             dependencies.telemetry,
         )
-        self.pruner = Pruner(
+
+    def build_pruner(self) -> Pruner:
+        dependencies, options = self.dependencies, self.options
+        return Pruner(
             dependencies.store,
             dependencies.clock,
             dependencies.telemetry,
@@ -114,52 +125,23 @@ class Runtime:
             keep_audit=options.keep_audit,
             keep_keys=options.keep_keys,
         )
-        self.heartbeat = Heartbeat(
-            dependencies.store,
-            dependencies.store,
-            dependencies.clock,
-            self.row,
+
+    def build_broker_runtime(self, setup: BrokerSetup | None) -> BrokerRuntime | None:
+        if setup is None:
+            return None
+        return BrokerRuntime(
+            setup,
+            self.dependencies,
+            self.options,
+            self.start_loop,
             self.worker,
-            self.guard,
+            self.dispatcher,
         )
-        self.clocks = ClockKeeper(dependencies.clock, dependencies.store, dependencies.telemetry)
-        self.heartbeat_thread: HeartbeatThread | None = None
-        self.tasks: list[asyncio.Task[None]] = []
-        self.claiming: asyncio.Task[None] | None = None
-        self.unlisten: Callable[[], None] = lambda: None
-        self.broker_runtime = (
-            None
-            if dependencies.broker_setup is None
-            else self.build_broker_runtime(dependencies.broker_setup)
-        )
-
-    def build_broker_runtime(self, setup: BrokerSetup) -> BrokerRuntime:
-        dependencies, options = self.dependencies, self.options
-        around = BrokerDependencies(
-            store=dependencies.store,
-            clock=dependencies.clock,
-            randomness=dependencies.randomness,
-            telemetry=dependencies.telemetry,
-            lanes=dependencies.lanes,
-            identity=dependencies.identity,
-            roles=options.roles,
-            queues=options.queues,
-            heartbeat_period=self.heartbeat_period,
-            lease_seconds=options.lease.total_seconds(),
-            sidecar=dependencies.sidecar,
-            start_loop=self.start_loop,
-        )
-        return BrokerRuntime(setup, around, self.worker, self.dispatcher)
-
-    @property
-    def heartbeat_period(self) -> float:
-        """Seconds between two heartbeats."""
-        return self.options.lease.total_seconds() / BEATS_PER_LEASE
 
     @property
     def rescue_period(self) -> float:
         """Seconds between two checks for dead workers; shorter for short leases."""
-        return min(RESCUE_PERIOD, self.options.lease.total_seconds() * GAP_SHARE)
+        return min(RESCUE_PERIOD, self.options.lease_seconds * GAP_SHARE)
 
     def row(self) -> WorkerRecord:
         """The row of this process in the store."""
@@ -168,7 +150,7 @@ class Runtime:
             concurrency=self.options.concurrency,
             queues=self.options.queues,
             lanes=tuple(sorted(self.dependencies.lanes())),
-            lease_seconds=self.options.lease.total_seconds(),
+            lease_seconds=self.options.lease_seconds,
             running=len(self.worker.running),
         )
 
@@ -199,7 +181,7 @@ class Runtime:
         await self.heartbeat.renew_leases()
         self.heartbeat_thread = HeartbeatThread(
             self.heartbeat,
-            self.heartbeat_period,
+            self.options.heartbeat_period,
             self.dependencies.telemetry,
             self.dependencies.sidecar,
         )

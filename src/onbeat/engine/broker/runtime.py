@@ -8,20 +8,21 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
-import msgspec
 from msgspec.structs import replace
 
-from onbeat.engine.broker.dead_letters import DeadLetterPublisher
 from onbeat.engine.broker.dispatcher import BrokerDispatcher
 from onbeat.engine.broker.fallback import TROUBLED_PERIOD, BrokerWatch, Fallback
 from onbeat.engine.broker.fleet import FleetView
-from onbeat.engine.broker.inbound import Answer, InboundConsumer
-from onbeat.engine.broker.job_consumer import AddDeadLetter, JobConsumer, JobConsumers, QueueWatch
-from onbeat.engine.broker.remote import Decrypt, LoadFence, RemoteSender, RemoteTasks
+from onbeat.engine.broker.inbound import InboundConsumer
+from onbeat.engine.broker.job_consumer import JobConsumer, JobConsumers, QueueWatch
+from onbeat.engine.broker.remote import RemoteSender
+from onbeat.engine.broker.setup import BrokerSetup
+from onbeat.engine.dependencies import Dependencies
 from onbeat.engine.dispatcher import Dispatcher
 from onbeat.engine.heartbeat import Heartbeat, HeartbeatThread
 from onbeat.engine.lease_guard import LeaseGuard
-from onbeat.engine.loop import Rest, Step, Wakeup
+from onbeat.engine.loop import Rest, Step, Wakeup, cancel_all
+from onbeat.engine.options import RuntimeOptions
 from onbeat.engine.worker import JobRunner
 from onbeat.model.errors import Unavailable
 from onbeat.model.ids import WorkerId
@@ -29,50 +30,9 @@ from onbeat.model.job import Job
 from onbeat.model.outcome import Outcome
 from onbeat.model.role import Role
 from onbeat.model.worker import WorkerRecord, carrier_id
-from onbeat.ports.clock import Clock
-from onbeat.ports.randomness import Randomness
-from onbeat.ports.sidecar import Sidecar
-from onbeat.ports.store import Store
-from onbeat.ports.target import Lanes
-from onbeat.ports.telemetry import Telemetry
-from onbeat.ports.transport import Broker
 from onbeat.wire.broker_messages import RESULTS, SUBMIT
 
-Keep = Callable[[str, Step, Wakeup], asyncio.Task[None]]
-
-
-class BrokerSetup(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker, and how its messages are handled.
-
-    `remote` names the tasks that run on remote workers; their leases last `remote_lease`.
-    """
-
-    broker: Broker
-    remote: RemoteTasks
-    remote_lease: timedelta
-    submit: Answer
-    results: Answer
-    fence: LoadFence
-    decrypt: Decrypt
-    add_dead_letter: AddDeadLetter
-    dead_letters: DeadLetterPublisher
-
-
-class BrokerDependencies(msgspec.Struct, frozen=True, kw_only=True):
-    """Dependencies that the parts share with their process."""
-
-    store: Store
-    clock: Clock
-    randomness: Randomness
-    telemetry: Telemetry
-    lanes: Lanes
-    identity: WorkerRecord
-    roles: frozenset[Role]
-    queues: tuple[str, ...] | None
-    heartbeat_period: float
-    lease_seconds: float
-    sidecar: Sidecar
-    start_loop: Keep
+StartLoop = Callable[[str, Step, Wakeup], asyncio.Task[None]]
 
 
 class BrokerRuntime:
@@ -81,35 +41,33 @@ class BrokerRuntime:
     def __init__(
         self,
         setup: BrokerSetup,
-        around: BrokerDependencies,
+        dependencies: Dependencies,
+        options: RuntimeOptions,
+        start_loop: StartLoop,
         worker: JobRunner,
         dispatcher: Dispatcher,
     ) -> None:
         self.setup = setup
-        self.dependencies = around
+        self.dependencies = dependencies
+        self.options = options
+        self.start_plain_loop = start_loop
         self.worker = worker
         self.dispatcher = dispatcher
-        fleet = FleetView(around.store, around.clock)
-        id = around.identity.id
-        self.broker_watch = BrokerWatch(setup.broker, around.clock, around.telemetry)
-        self.guard = LeaseGuard(around.clock, around.lease_seconds)
+        store, clock, id = dependencies.store, dependencies.clock, dependencies.identity.id
+        fleet = FleetView(store, clock)
+        self.broker_watch = BrokerWatch(setup.broker, clock, dependencies.telemetry)
+        self.guard = LeaseGuard(clock, options.lease_seconds)
         self.dispatcher_loop = BrokerDispatcher(
-            around.store,
-            self.broker_watch,
-            around.clock,
-            fleet,
-            carrier_id(id),
-            around.queues,
-            self.guard,
+            store, self.broker_watch, clock, fleet, carrier_id(id), options.queues, self.guard
         )
-        self.fallback = Fallback(around.store, around.clock, self.broker_watch, worker, dispatcher)
+        self.fallback = Fallback(store, clock, self.broker_watch, worker, dispatcher)
         self.remote_sender = RemoteSender(
-            around.store,
+            store,
             setup.broker,
-            around.clock,
+            clock,
             fleet,
             id,
-            around.queues,
+            options.queues,
             setup.remote,
             setup.remote_lease,
             self.record,
@@ -117,7 +75,7 @@ class BrokerRuntime:
             setup.decrypt,
         )
         self.job_consumers = JobConsumers(
-            QueueWatch(around.store, around.queues),
+            QueueWatch(store, options.queues),
             self.job_consumer,
             lambda one: self.start_loop("receiver", self.while_available(one.step)),
         )
@@ -134,7 +92,7 @@ class BrokerRuntime:
     async def start(self) -> None:
         await self.setup.broker.open()
         self.broker_watch.on_change = self.on_broker_change
-        roles = self.dependencies.roles
+        roles = self.options.roles
         if Role.DISPATCHER in roles:
             await self.start_dispatching()
         if Role.WORKER in roles:
@@ -148,13 +106,13 @@ class BrokerRuntime:
             ]
         if roles & {Role.DISPATCHER, Role.WORKER, Role.MAINTENANCE}:
             self.inbound_tasks.append(
-                self.dependencies.start_loop("broker", self.broker_watch.step, Wakeup())
+                self.start_plain_loop("broker", self.broker_watch.step, Wakeup())
             )
         self.inbound_tasks.append(self.start_loop("dead letters", self.setup.dead_letters.step))
 
     def start_loop(self, name: str, step: Step) -> asyncio.Task[None]:
         """A loop that also runs at once when the broker becomes usable or unusable."""
-        return self.dependencies.start_loop(name, step, self.wakeup())
+        return self.start_plain_loop(name, step, self.wakeup())
 
     def wakeup(self) -> Wakeup:
         alarm = Wakeup()
@@ -187,15 +145,15 @@ class BrokerRuntime:
         self.guard.on_regained = self.on_jobs_due
         self.heartbeat = HeartbeatThread(
             heartbeat,
-            self.dependencies.heartbeat_period,
+            self.options.heartbeat_period,
             self.dependencies.telemetry,
             self.dependencies.sidecar,
         )
         self.heartbeat.start()
         carry, send = self.due_wakeups = [self.wakeup(), self.wakeup()]
         self.claiming += [
-            self.dependencies.start_loop("carrier", self.dispatch, carry),
-            self.dependencies.start_loop(
+            self.start_plain_loop("carrier", self.dispatch, carry),
+            self.start_plain_loop(
                 "remote sender", self.while_available(self.remote_sender.step), send
             ),
         ]
@@ -211,7 +169,7 @@ class BrokerRuntime:
         self.fallback_alarm = self.wakeup()
         self.claiming += [
             self.start_loop("receivers", self.job_consumers.step),
-            self.dependencies.start_loop("fallback", self.fallback.step, self.fallback_alarm),
+            self.start_plain_loop("fallback", self.fallback.step, self.fallback_alarm),
         ]
 
     def on_slot_free(self) -> None:
@@ -231,18 +189,18 @@ class BrokerRuntime:
             concurrency=0,
             lanes=(),
             queues=queues,
-            lease_seconds=self.dependencies.lease_seconds,
+            lease_seconds=self.options.lease_seconds,
         )
 
     def job_consumer(self, queue: str) -> JobConsumer:
-        around = self.dependencies
+        dependencies = self.dependencies
         return JobConsumer(
-            around.store,
+            dependencies.store,
             self.setup.broker,
-            around.clock,
+            dependencies.clock,
             self.worker,
-            around.identity.id,
-            around.lanes,
+            dependencies.identity.id,
+            dependencies.lanes,
             queue,
             self.setup.add_dead_letter,
         )
@@ -288,10 +246,3 @@ class BrokerRuntime:
     def holder_id(self) -> WorkerId | None:
         """The carrier's id, if this process has a carrier."""
         return None if self.heartbeat is None else self.dispatcher_loop.id
-
-
-async def cancel_all(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancel the tasks and wait for their end."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
