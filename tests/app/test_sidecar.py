@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from conditions import eventually
 from engine.harness import RecordingTelemetry
 from onbeat import Onbeat, Options
-from onbeat.app.composition import RunningApp
+from onbeat.app.composition import sidecar_of
 from onbeat.app.sidecar import RESTART_SECONDS, ProcessSidecar, sidecar_for
 from onbeat.app.virtual_clock import ManualClock
 from onbeat.model.errors import Unavailable
@@ -121,14 +121,10 @@ async def test_a_beat_that_it_could_not_send_is_told(tmp_path: Path) -> None:
 # Who has one.
 
 
-def sidecar_of(beat: Onbeat) -> Any:
-    return RunningApp(beat.backend).sidecar
-
-
 def test_a_store_that_others_can_open_has_one(tmp_path: Path) -> None:
     beat = Onbeat(f"sqlite:///{tmp_path}/onbeat.db")
-    assert isinstance(sidecar_of(beat), ProcessSidecar)
-    assert sidecar_of(Onbeat("postgresql://user:secret@host/d")).url.count("secret") == 1
+    assert isinstance(sidecar_of(beat.backend), ProcessSidecar)
+    assert sidecar_of(Onbeat("postgresql://user:secret@host/d").backend).url.count("secret") == 1
 
 
 @pytest.mark.parametrize(
@@ -141,7 +137,7 @@ def test_a_store_that_others_can_open_has_one(tmp_path: Path) -> None:
     ],
 )
 def test_a_store_that_no_other_process_can_open_by_name_has_none(beat: Onbeat) -> None:
-    assert sidecar_of(beat) is NO_SIDECAR
+    assert sidecar_of(beat.backend) is NO_SIDECAR
 
 
 @pytest.mark.parametrize("executable", ["", "/usr/bin/uwsgi", None])

@@ -156,7 +156,8 @@ class EngineHarness:
         self.row = a_worker(
             id=WorkerId(f"worker-{an_id()}"), beat=0, lanes=tuple(sorted(registry.tasks()))
         )
-        self.guard = LeaseGuard(self.clock, self.row.lease_seconds)
+        self.regained: list[int] = []
+        self.guard = LeaseGuard(self.clock, self.row.lease_seconds, self.note_regained)
         self.worker = JobRunner(
             self.store,
             runners or {HandlerTarget: self.handlers, HttpTarget: self.handlers},
@@ -191,6 +192,9 @@ class EngineHarness:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
+
+    def note_regained(self) -> None:
+        self.regained.append(self.worker.capacity())
 
     async def begin(self, *jobs: Job) -> None:
         """Enqueue these, and begin what is due."""

@@ -28,6 +28,9 @@ from onbeat.wire.broker_messages import run_queue
 RUN = run_queue("default")
 
 
+def ignore_change() -> None: ...
+
+
 class FallbackFleet:
     """A dispatcher and a worker on one store, each with an eye of its own on the broker."""
 
@@ -37,9 +40,10 @@ class FallbackFleet:
         self.near, self.far = LocalBroker(), LocalBroker()
         self.far.lines = self.near.lines
         self.told = RecordingTelemetry()
-        self.carriers_watch = BrokerWatch(self.near, bench.clock, self.told)
-        self.workers_watch = BrokerWatch(self.far, bench.clock, self.told)
-        self.guard = LeaseGuard(bench.clock, bench.row.lease_seconds)
+        self.carriers_watch = BrokerWatch(self.near, bench.clock, self.told, ignore_change)
+        self.workers_watch = BrokerWatch(self.far, bench.clock, self.told, self.note_turn)
+        self.turns: list[bool] = []
+        self.guard = LeaseGuard(bench.clock, bench.row.lease_seconds, bench.note_regained)
         self.carrier = BrokerDispatcher(
             bench.store,
             self.carriers_watch,
@@ -85,6 +89,9 @@ class FallbackFleet:
         else:
             await self.carrier.hand_over_all(0.5)
         await self.beat()
+
+    def note_turn(self) -> None:
+        self.turns.append(self.workers_watch.is_usable)
 
     async def fall_back(self) -> None:
         await self.fallback.step()
@@ -326,8 +333,7 @@ async def test_the_loop_says_once_in_a_while_that_the_broker_is_away(
     fleet: FallbackFleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onbeat.engine.broker.fallback.TROUBLED_PERIOD", 0.001)
-    turns, watch = [], fleet.workers_watch
-    watch.on_change = lambda: turns.append(watch.is_usable)
+    watch = fleet.workers_watch
     fleet.far.is_away = True
     for _ in range(2):
         await watch.step()
@@ -338,7 +344,7 @@ async def test_the_loop_says_once_in_a_while_that_the_broker_is_away(
     assert (name, str(error)) == ("broker", "the broker is away")
     fleet.far.is_away = False
     await step
-    assert turns == [False, True]
+    assert fleet.turns == [False, True]
 
 
 async def test_an_announcement_of_nothing_is_read_as_such(fleet: FallbackFleet) -> None:

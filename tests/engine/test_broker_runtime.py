@@ -42,7 +42,7 @@ class BrokerFleet:
         self.broker = LocalBroker()
         self.dead_letters: list[tuple[str, bytes, str]] = []
         self.view = FleetView(bench.store, bench.clock)
-        self.guard = LeaseGuard(bench.clock, bench.row.lease_seconds)
+        self.guard = LeaseGuard(bench.clock, bench.row.lease_seconds, bench.note_regained)
         self.carrier = BrokerDispatcher(
             bench.store, self.broker, bench.clock, self.view, carrier_id("one"), None, self.guard
         )

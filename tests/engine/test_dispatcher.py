@@ -144,12 +144,10 @@ async def test_a_worker_that_was_frozen_claims_nothing_before_it_has_beaten() ->
 
 async def test_the_loops_that_claim_are_woken_when_they_may_again() -> None:
     async with EngineHarness(work=work) as bench:
-        woken = []
         bench.guard.begin(lambda: None)
-        bench.guard.on_regained = lambda: woken.append(bench.worker.capacity())
         await bench.beat()
-        assert woken == []
+        assert bench.regained == []
         bench.clock.set(NOW + bench.row.lease_seconds * SECOND)
         assert bench.worker.capacity() == 0
         await bench.beat()
-        assert woken == [bench.worker.concurrency]
+        assert bench.regained == [bench.worker.concurrency]

@@ -11,40 +11,40 @@ from onbeat.rules.liveness import Pulse, after_accepted, after_refused, may_clai
 class LeaseGuard:
     """The renewer updates it from its thread; claims and starts of attempts check it.
 
+    `on_regained` is called in the worker's loop when claims are allowed again.
+
     Everything is allowed before `begin`: a program that calls the steps itself sends heartbeats as
     it likes.
 
     Each attempt compares the time with `held_until`: the leases are certainly held until then.
     """
 
-    def __init__(self, clock: Clock, lease_seconds: float) -> None:
+    def __init__(self, clock: Clock, lease_seconds: float, on_regained: Callable[[], None]) -> None:
         self.clock = clock
+        self.on_regained = on_regained
         self.pulse = Pulse(lease_seconds)
         self.held_until = inf
-        self.is_begun = False
         self.was_refused = False
         self.waiting: list[tuple[float, asyncio.Future[None]]] = []
-        self.beat_now: Callable[[], None] = lambda: None
-        self.on_regained: Callable[[], None] = lambda: None
+        self.beat_now: Callable[[], None] | None = None
 
     def begin(self, beat_now: Callable[[], None]) -> None:
         """Start to check heartbeats; `beat_now` sends one at once."""
         self.beat_now = beat_now
-        self.is_begun = True
         self.held_until = sure_until(self.pulse)
 
     def on_accepted(self, sent_at: float) -> None:
         """Note that the store accepted the heartbeat sent at `sent_at`."""
         self.pulse = after_accepted(self.pulse, sent_at)
-        if self.is_begun:
+        if self.beat_now is not None:
             self.held_until = sure_until(self.pulse)
 
     def on_refused(self) -> None:
         self.pulse = after_refused(self.pulse)
 
     def may_claim(self) -> bool:
-        """Thread-safe. `on_regained` is called in the worker's loop once this is true again."""
-        if not self.is_begun or may_claim(self.pulse, self.clock.monotonic()):
+        """Thread-safe."""
+        if self.beat_now is None or may_claim(self.pulse, self.clock.monotonic()):
             return True
         self.was_refused = True
         return False
@@ -55,7 +55,7 @@ class LeaseGuard:
 
     async def confirm(self) -> None:
         """Wait until the leases are held for certain and the store's answer has been applied."""
-        while not self.holds():
+        while self.beat_now is not None and not self.holds():
             answered = asyncio.get_running_loop().create_future()
             self.waiting.append((self.clock.monotonic(), answered))
             self.beat_now()

@@ -32,7 +32,7 @@ PLAN_PAUSE = 0.25
 
 
 class Runtime:
-    """Call `start`, later `drain` and `stop`, each in the same event loop.
+    """Made in an event loop. Call `start`, later `drain` and `stop`, each in the same loop.
 
     With a `broker_setup` jobs go over its broker to workers anywhere, else to the worker here.
     """
@@ -46,7 +46,7 @@ class Runtime:
         self.dependencies = dependencies
         self.options = options
         store, clock = dependencies.store, dependencies.clock
-        self.guard = LeaseGuard(clock, options.lease_seconds)
+        self.guard = LeaseGuard(clock, options.lease_seconds, self.claim_again)
         self.planner = self.build_planner()
         self.replanner = self.build_replanner()
         self.worker = self.build_worker()
@@ -65,7 +65,8 @@ class Runtime:
         self.heartbeat_thread: HeartbeatThread | None = None
         self.tasks: list[asyncio.Task[None]] = []
         self.claiming: asyncio.Task[None] | None = None
-        self.unlisten: Callable[[], None] = lambda: None
+        self.unlisten: Callable[[], None] | None = None
+        self.plan_wakeup, self.claim_wakeup, self.rescue_wakeup = Wakeup(), Wakeup(), Wakeup()
         self.broker_runtime = self.build_broker_runtime(broker_setup)
 
     def build_planner(self) -> Planner:
@@ -156,7 +157,6 @@ class Runtime:
 
     async def start(self) -> None:
         """Start all loops of the process's roles. The store must be open."""
-        self.plan_wakeup, self.claim_wakeup, self.rescue_alarm = Wakeup(), Wakeup(), Wakeup()
         self.unlisten = self.dependencies.store.listen(self.on_hint)
         self.start_loop("clock", self.clocks.step, Wakeup())
         roles = self.options.roles
@@ -165,7 +165,7 @@ class Runtime:
             self.start_loop("replanner", self.replanner.step, Wakeup())
             self.start_loop("expirer", self.expire_step, Wakeup())
         if Role.MAINTENANCE in roles:
-            self.start_loop("rescuer", self.rescue_step, self.rescue_alarm, RESCUE_PERIOD)
+            self.start_loop("rescuer", self.rescue_step, self.rescue_wakeup, RESCUE_PERIOD)
             self.start_loop("pruner", self.pruner.step, Wakeup())
         if self.broker_runtime is not None:
             if Role.WORKER in roles:
@@ -177,7 +177,6 @@ class Runtime:
 
     async def register(self) -> None:
         """Register before the first claim: a lease without a worker row counts as abandoned."""
-        self.guard.on_regained = self.on_lease_regained
         await self.heartbeat.renew_leases()
         self.heartbeat_thread = HeartbeatThread(
             self.heartbeat,
@@ -187,12 +186,15 @@ class Runtime:
         )
         self.heartbeat_thread.start()
 
-    def on_lease_regained(self) -> None:
-        """Claim due jobs that waited while the store refused heartbeats."""
-        self.worker.on_slot_free()
+    def claim_again(self) -> None:
+        """Claim due jobs: a slot is free, or the store accepts heartbeats again."""
+        if self.broker_runtime is None:
+            self.claim_wakeup.wake()
+        else:
+            self.broker_runtime.on_slot_free()
 
     def start_work(self) -> None:
-        self.worker.on_slot_free = self.claim_wakeup.wake
+        self.worker.on_slot_free = self.claim_again
         self.claiming = self.start_loop("dispatcher", self.dispatcher.step, self.claim_wakeup)
 
     def start_loop(
@@ -290,7 +292,8 @@ class Runtime:
 
     async def stop(self) -> None:
         """End every loop. Attempts that were not drained count as lost when the lease runs out."""
-        self.unlisten()
+        if self.unlisten is not None:
+            self.unlisten()
         if self.broker_runtime is not None:
             await self.broker_runtime.stop()
         await cancel_all(self.tasks)

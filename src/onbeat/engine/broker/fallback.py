@@ -38,11 +38,13 @@ class BrokerWatch:
     unusable.
     """
 
-    def __init__(self, broker: Broker, clock: Clock, telemetry: Telemetry) -> None:
+    def __init__(
+        self, broker: Broker, clock: Clock, telemetry: Telemetry, on_change: Callable[[], None]
+    ) -> None:
         self.broker = broker
         self.clock = clock
         self.telemetry = telemetry
-        self.on_change: Callable[[], None] = lambda: None
+        self.on_change = on_change
         self.is_away = False
         self.is_full = False
         self.ping_task: asyncio.Task[None] | None = None

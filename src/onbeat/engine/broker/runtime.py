@@ -55,8 +55,10 @@ class BrokerRuntime:
         self.dispatcher = dispatcher
         store, clock, id = dependencies.store, dependencies.clock, dependencies.identity.id
         fleet = FleetView(store, clock)
-        self.broker_watch = BrokerWatch(setup.broker, clock, dependencies.telemetry)
-        self.guard = LeaseGuard(clock, options.lease_seconds)
+        self.broker_watch = BrokerWatch(
+            setup.broker, clock, dependencies.telemetry, self.on_broker_change
+        )
+        self.guard = LeaseGuard(clock, options.lease_seconds, self.on_jobs_due)
         self.dispatcher_loop = BrokerDispatcher(
             store, self.broker_watch, clock, fleet, carrier_id(id), options.queues, self.guard
         )
@@ -87,11 +89,11 @@ class BrokerRuntime:
         self.inbound_tasks: list[asyncio.Task[None]] = []
         self.heartbeat: HeartbeatThread | None = None
         self.wakeups: list[Wakeup] = []
-        self.due_wakeups: list[Wakeup] = []
+        self.due_wakeups = self.wakeup(), self.wakeup()
+        self.fallback_wakeup = self.wakeup()
 
     async def start(self) -> None:
         await self.setup.broker.open()
-        self.broker_watch.on_change = self.on_broker_change
         roles = self.options.roles
         if Role.DISPATCHER in roles:
             await self.start_dispatching()
@@ -115,9 +117,9 @@ class BrokerRuntime:
         return self.start_plain_loop(name, step, self.wakeup())
 
     def wakeup(self) -> Wakeup:
-        alarm = Wakeup()
-        self.wakeups.append(alarm)
-        return alarm
+        wakeup = Wakeup()
+        self.wakeups.append(wakeup)
+        return wakeup
 
     def while_available(self, step: Step) -> Step:
         """The step, which rests while the broker is unavailable."""
@@ -142,7 +144,6 @@ class BrokerRuntime:
             store, store, self.dependencies.clock, self.row, self.dispatcher_loop, self.guard
         )
         await heartbeat.renew_leases()
-        self.guard.on_regained = self.on_jobs_due
         self.heartbeat = HeartbeatThread(
             heartbeat,
             self.options.heartbeat_period,
@@ -150,7 +151,7 @@ class BrokerRuntime:
             self.dependencies.sidecar,
         )
         self.heartbeat.start()
-        carry, send = self.due_wakeups = [self.wakeup(), self.wakeup()]
+        carry, send = self.due_wakeups
         self.claiming += [
             self.start_plain_loop("carrier", self.dispatch, carry),
             self.start_plain_loop(
@@ -166,16 +167,15 @@ class BrokerRuntime:
 
     def start_working(self) -> None:
         self.worker.on_slot_free = self.on_slot_free
-        self.fallback_alarm = self.wakeup()
         self.claiming += [
             self.start_loop("receivers", self.job_consumers.step),
-            self.start_plain_loop("fallback", self.fallback.step, self.fallback_alarm),
+            self.start_plain_loop("fallback", self.fallback.step, self.fallback_wakeup),
         ]
 
     def on_slot_free(self) -> None:
         self.job_consumers.wake()
         if self.fallback.is_needed:
-            self.fallback_alarm.wake()
+            self.fallback_wakeup.wake()
 
     def row(self) -> WorkerRecord:
         """The carrier's row: it runs nothing itself.
@@ -213,7 +213,7 @@ class BrokerRuntime:
         for wakeup in self.due_wakeups:
             wakeup.wake_threadsafe()
         if self.fallback.is_needed:
-            self.fallback_alarm.wake_threadsafe()
+            self.fallback_wakeup.wake_threadsafe()
 
     async def stop_claiming(self) -> None:
         """Stop claiming and starting jobs; release the jobs that no worker has started."""
