@@ -143,9 +143,7 @@ class OperationContext(msgspec.Struct, frozen=True, kw_only=True):
         return self.retry if declared is UNSET else declared
 
 
-def checked_target(
-    context: OperationContext, target: Target, field: str, *, url_field: str = "url"
-) -> Target:
+def checked_target(context: OperationContext, target: Target, field: str) -> Target:
     """The target in its stored form. Raises `Invalid` for a target that cannot be reached.
 
     A placeholder for a stored credential stays; `rules.origins` resolves it. `field` is the path of
@@ -158,10 +156,17 @@ def checked_target(
         return msgspec.structs.replace(target, encrypted=True)
     if not isinstance(target, HttpTarget):
         return target
-    url = checked_url(target.url, field=prefix + url_field)
+    url = checked_url(target.url, field=f"{prefix}url")
+    return checked_http_target(context, target, url, prefix, f"{prefix}url")
+
+
+def checked_http_target(
+    context: OperationContext, target: HttpTarget, url: str, prefix: str, url_field: str
+) -> HttpTarget:
+    """The target with its `url`, which is in its stored form. Raises `Invalid` as above."""
     refusal = context.refuse_url(url)
     if refusal is not None:
-        raise Invalid(f"The callback URL is not allowed: {refusal}", prefix + url_field)
+        raise Invalid(f"The callback URL is not allowed: {refusal}", url_field)
     return msgspec.structs.replace(
         target,
         url=url,

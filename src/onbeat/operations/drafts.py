@@ -13,7 +13,12 @@ from onbeat.model.job import Job, JobSpec
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.schedule import Schedule, ScheduleSpec, ScheduleStatus
 from onbeat.model.target import HandlerTarget, HttpTarget, Target
-from onbeat.operations.context import OperationContext, TaskDefaults, checked_target
+from onbeat.operations.context import (
+    OperationContext,
+    TaskDefaults,
+    checked_http_target,
+    checked_target,
+)
 from onbeat.operations.encryption import encrypted_target
 from onbeat.recurrence import Budget, anchor, needs_anchor, tzdata_version
 from onbeat.rules.origins import Fields, fields_under, with_credentials_of
@@ -102,12 +107,13 @@ def checked_draft(
 
 
 def checked_callback(context: OperationContext, target: Target) -> Target:
-    if isinstance(target, HttpTarget):
-        try:
-            checked_url(target.url)
-        except Invalid as error:
-            raise Invalid(BAD_URL, detail=str(error)) from None
-    return checked_target(context, target, "", url_field="callback_url")
+    if not isinstance(target, HttpTarget):
+        return checked_target(context, target, "")
+    try:
+        url = checked_url(target.url)
+    except Invalid as error:
+        raise Invalid(BAD_URL, detail=str(error)) from None
+    return checked_http_target(context, target, url, "", "callback_url")
 
 
 def build_schedule(
