@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from onbeat.app.call import CallOptions
-from onbeat.app.schedules import Policies
+from onbeat.app.schedule_drafts import Policies
 from onbeat.cli import jobs, schedules
 from onbeat.model.job import JobSpec
 from onbeat.model.schedule import ScheduleSpec

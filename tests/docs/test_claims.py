@@ -13,7 +13,8 @@ from docs.pages import ROOT
 from onbeat.app.call import READERS, CallOptions
 from onbeat.app.jobs import Jobs
 from onbeat.app.queues import Queues
-from onbeat.app.schedules import Policies, Schedules
+from onbeat.app.schedule_drafts import Policies
+from onbeat.app.schedules import Schedules
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.errors import OnbeatError
 from onbeat.model.job import JobState

@@ -25,13 +25,13 @@ class Audit:
     """The audit log of changes."""
 
     def __init__(self, backend: Backend) -> None:
-        self.backend = backend
+        self._backend = backend
 
     def list(self, *, limit: int = 100, **filters: Unpack[AuditFilters]) -> Sequence[AuditAnswer]:
         """Changes, newest first."""
-        return self.backend.wait_for(self.alist(limit=limit, **filters))
+        return self._backend.wait_for(self.alist(limit=limit, **filters))
 
     async def alist(
         self, *, limit: int = 100, **filters: Unpack[AuditFilters]
     ) -> Sequence[AuditAnswer]:
-        return (await self.backend.call(AUDIT_LIST, ListAudit(limit=limit, **filters))).records
+        return (await self._backend.call(AUDIT_LIST, ListAudit(limit=limit, **filters))).records

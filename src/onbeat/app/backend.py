@@ -102,6 +102,11 @@ class Backend(ABC):
     @abstractmethod
     async def put_schedule(self, key: str, draft: ScheduleDraft) -> PutResult: ...
 
+    async def put_declared(self) -> None:
+        """Store the schedules that the program declares."""
+        for key, draft in self.registry.schedules:
+            await self.put_schedule(key, draft)
+
     @abstractmethod
     async def schedule_id(self, key: str) -> str:
         """Raises `NotFound`."""

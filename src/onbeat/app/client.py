@@ -25,7 +25,8 @@ from onbeat.app.options import Options
 from onbeat.app.queues import Queues
 from onbeat.app.registrar import Registrar
 from onbeat.app.registry import TaskRegistry
-from onbeat.app.schedules import Policies, Rule, Schedules
+from onbeat.app.schedule_drafts import Policies, Rule, draft_of
+from onbeat.app.schedules import Schedules
 from onbeat.app.secrets import Secrets
 from onbeat.app.sender import Sender
 from onbeat.app.signals import wait_for_signal
@@ -159,10 +160,14 @@ class Onbeat:
         def declare(function: Function) -> Function:
             known = isinstance(function, Task)
             made = cast("AnyTask", function) if known else cast("AnyTask", self.task(function))
-            self.schedules.declare(key or made.name, recurrence, made.call(), policies)
+            self._declare(key or made.name, recurrence, made.call(), policies)
             return cast("Function", made)
 
         return declare
+
+    def _declare(self, key: str, recurrence: Rule, call: Call[Any], policies: Policies) -> None:
+        draft = draft_of(self.backend, key, recurrence, call, policies)
+        self._registry.schedules.append((key, draft))
 
     # Sending
 
@@ -210,7 +215,7 @@ class Onbeat:
             raise RuntimeError("this Onbeat is running already")
         await self.backend.open()
         try:
-            await self.schedules.put_declared()
+            await self.backend.put_declared()
             await self._start_loops()
         except BaseException:
             await self.aclose()
@@ -276,7 +281,7 @@ class Onbeat:
 
     def testing(self, at: datetime | str) -> VirtualRun:
         """This program on a memory store and a virtual clock that starts at `at`, until closed."""
-        return VirtualRun(self.backend, self.schedules, instant(at))
+        return VirtualRun(self.backend, instant(at))
 
 
 def is_service(url: str) -> bool:

@@ -34,42 +34,42 @@ class Jobs:
     """Stored jobs by id."""
 
     def __init__(self, backend: Backend) -> None:
-        self.backend = backend
+        self._backend = backend
 
     def get(self, id: str) -> JobInfo:
         """The current state of the job, with its attempts and history. Raises `NotFound`."""
-        return self.backend.wait_for(self.aget(id))
+        return self._backend.wait_for(self.aget(id))
 
     async def aget(self, id: str) -> JobInfo:
-        return await self.backend.call(JOB_SHOW, JobById(id))
+        return await self._backend.call(JOB_SHOW, JobById(id))
 
     def list(self, *, limit: int = 100, **filters: Unpack[JobFilters]) -> Sequence[JobInfo]:
         """Jobs, newest first."""
-        return self.backend.wait_for(self.alist(limit=limit, **filters))
+        return self._backend.wait_for(self.alist(limit=limit, **filters))
 
     async def alist(self, *, limit: int = 100, **filters: Unpack[JobFilters]) -> Sequence[JobInfo]:
-        return (await self.backend.call(JOB_LIST, ListJobs(limit=limit, **filters))).jobs
+        return (await self._backend.call(JOB_LIST, ListJobs(limit=limit, **filters))).jobs
 
     def why(self, id: str) -> Explanation:
         """Why the job does not run, and when it may. Raises `NotFound`."""
-        return self.backend.wait_for(self.awhy(id))
+        return self._backend.wait_for(self.awhy(id))
 
     async def awhy(self, id: str) -> Explanation:
-        return await self.backend.call(JOB_WHY, JobById(id))
+        return await self._backend.call(JOB_WHY, JobById(id))
 
     def cancel(self, id: str, reason: str | None = None) -> None:
         """Cancel a waiting job; ask a running one to stop. Raises `NotFound`, `Conflict`."""
-        self.backend.wait_for(self.acancel(id, reason))
+        self._backend.wait_for(self.acancel(id, reason))
 
     async def acancel(self, id: str, reason: str | None = None) -> None:
-        await self.backend.call(JOB_CANCEL, CancelJob(id, ReasonBody(reason=reason)))
+        await self._backend.call(JOB_CANCEL, CancelJob(id, ReasonBody(reason=reason)))
 
     def retry(self, id: str) -> None:
         """Run a failed or cancelled job again, with a new budget of attempts.
 
         Raises `NotFound`, and `Conflict` for a job in another state.
         """
-        self.backend.wait_for(self.aretry(id))
+        self._backend.wait_for(self.aretry(id))
 
     async def aretry(self, id: str) -> None:
-        await self.backend.call(JOB_RETRY, JobById(id))
+        await self._backend.call(JOB_RETRY, JobById(id))

@@ -21,16 +21,16 @@ class Queues:
     """Queues by name."""
 
     def __init__(self, backend: Backend) -> None:
-        self.backend = backend
+        self._backend = backend
 
     def list(self) -> Sequence[QueueAnswer]:
-        return self.backend.wait_for(self.alist())
+        return self._backend.wait_for(self.alist())
 
     async def alist(self) -> Sequence[QueueAnswer]:
         result: list[QueueAnswer] = []
         for page in count(1):
             request = ListQueues(limit=PAGE_LIMIT_MAX, page=page)
-            answer = await self.backend.call(QUEUE_LIST, request)
+            answer = await self._backend.call(QUEUE_LIST, request)
             result += answer.queues
             if page * PAGE_LIMIT_MAX >= answer.total:
                 break
@@ -38,13 +38,13 @@ class Queues:
 
     def pause(self, name: str) -> None:
         """Start no more jobs of the queue until `resume`; running jobs continue."""
-        self.backend.wait_for(self.apause(name))
+        self._backend.wait_for(self.apause(name))
 
     async def apause(self, name: str) -> None:
-        await self.backend.call(QUEUE_PAUSE, QueueByName(name))
+        await self._backend.call(QUEUE_PAUSE, QueueByName(name))
 
     def resume(self, name: str) -> None:
-        self.backend.wait_for(self.aresume(name))
+        self._backend.wait_for(self.aresume(name))
 
     async def aresume(self, name: str) -> None:
-        await self.backend.call(QUEUE_RESUME, QueueByName(name))
+        await self._backend.call(QUEUE_RESUME, QueueByName(name))

@@ -1,4 +1,4 @@
-"""The tasks of one program, with their defaults, and its functions of time."""
+"""What one program declares: tasks with their defaults, schedules, and functions of time."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,15 +10,17 @@ from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.operations.context import TaskDefaults
 from onbeat.recurrence import Budget, Recurrence, compile_spec
 from onbeat.targets.handler import Handler, Registry
+from onbeat.wire.schedules import ScheduleDraft
 
 
 class TaskRegistry(Registry):
-    """Tasks by name with the options that they declare, and functions of time by schedule key."""
+    """Tasks by name with their default options, schedules and functions of time by key."""
 
     def __init__(self) -> None:
         super().__init__()
         self.defaults: dict[str, JobOptions] = {}
         self.functions: dict[str, Recurrence] = {}
+        self.schedules: list[tuple[str, ScheduleDraft]] = []
 
     def register(self, handler: Handler, options: JobOptions) -> None:
         """Raises ValueError when another function already has the name."""

@@ -47,7 +47,7 @@ class Secrets:
     """Encryption at rest."""
 
     def __init__(self, backend: Backend) -> None:
-        self.backend = backend
+        self._backend = backend
 
     def rotate(self) -> Rotated:
         """Re-encrypt all stored data with the first key.
@@ -55,11 +55,11 @@ class Secrets:
         Jobs run meanwhile, and the rotation may be interrupted and repeated: each batch is atomic.
         Raises `Invalid` where no key is configured.
         """
-        return self.backend.wait_for(self.arotate())
+        return self._backend.wait_for(self.arotate())
 
     async def arotate(self) -> Rotated:
         """Re-encrypt all stored data with the first key; see `rotate`."""
-        total = await rotate_all(self.backend)
+        total = await rotate_all(self._backend)
         return Rotated(total.scanned, total.changed, total.unreadable)
 
 

@@ -8,7 +8,6 @@ from typing import Any, Self, cast
 from onbeat.app.backend import Backend
 from onbeat.app.call import Span, span
 from onbeat.app.composition import RunningApp
-from onbeat.app.schedules import Schedules
 from onbeat.app.stores import open_store
 from onbeat.app.task import AnyTask, Task
 from onbeat.model.errors import Invalid
@@ -80,9 +79,8 @@ class VirtualRun:
     timeouts use real time. The `a`-forms are for coroutines.
     """
 
-    def __init__(self, backend: Backend, schedules: Schedules, at: datetime) -> None:
+    def __init__(self, backend: Backend, at: datetime) -> None:
         self.backend = backend
-        self.schedules = schedules
         self.clock = ManualClock(at)
         self.recorder = RecordingTelemetry(self.clock)
         self.saved = (backend.store, backend.clock, backend.telemetry, backend.is_open)
@@ -189,7 +187,7 @@ class VirtualRun:
         """The loops' parts, ready to be stepped; no loop runs by itself."""
         if self.running is None:
             await self.backend.open()
-            await self.schedules.put_declared()
+            await self.backend.put_declared()
             self.running = RunningApp(self.backend)
             await self.running.open()
             await self.running.runtime.heartbeat.renew_leases()

@@ -1,0 +1,118 @@
+"""Turns the arguments of a schedule into its stored form."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from msgspec import UNSET
+
+from onbeat.app.backend import Backend
+from onbeat.app.call import (
+    Call,
+    InheritedOptions,
+    JobOptions,
+    Span,
+    check_call,
+    instant,
+    name_of,
+    options,
+    span,
+)
+from onbeat.model.errors import Invalid
+from onbeat.model.recurrence import RecurrenceSpec
+from onbeat.model.schedule import CatchUp, Overlap, ScheduleStatus
+from onbeat.model.target import HttpTarget, Target
+from onbeat.recurrence import Recurrence
+from onbeat.recurrence import function as function_of_time
+from onbeat.wire.schedules import ScheduleDraft
+
+Choice = TypeVar("Choice", CatchUp, Overlap)
+Rule = Recurrence | Callable[[datetime], datetime | None]
+
+
+class Policies(InheritedOptions, total=False):
+    """Policies of a schedule; each has a default."""
+
+    name: str
+    starts_at: datetime | None
+    ends_at: datetime | None
+    paused: bool
+    catch_up: str
+    grace: Span | None
+    overlap: str
+    jitter: Span
+    expires_after: Span | None
+
+
+SHARED: Final = InheritedOptions.__annotations__.keys() - {"retry", "timeout"}
+"""Options that are read alike for a call and for a schedule."""
+
+
+def draft_of(
+    backend: Backend, key: str, recurrence: Rule, call: Call[Any], policies: Policies
+) -> ScheduleDraft:
+    """The schedule as stored. Raises `Invalid` naming the invalid argument."""
+    check_call(call)
+    shared: dict[str, Any] = {name: policies.get(name) for name in SHARED}
+    job_options = options(call.options, **shared)
+    return ScheduleDraft(
+        name=name_of("name", policies.get("name", key)),
+        recurrence=spec_of(backend, key, recurrence),
+        target=check_target(backend, call.target),
+        status=ScheduleStatus.PAUSED if policies.get("paused") else UNSET,
+        options={"key": key} | read_policies(policies, job_options),
+    )
+
+
+def read_policies(policies: Policies, base: JobOptions) -> dict[str, Any]:
+    """The fields of the schedule; `base` has the options of its call."""
+    retry = policies.get("retry", base.retry)
+    timeout = policies.get("timeout", base.job.timeout)
+    expires_after = policies.get("expires_after", base.expires_in)
+    fields = {name: getattr(base.job, name) for name in SHARED} | {
+        "starts_at": instant("starts_at", policies.get("starts_at")),
+        "ends_at": instant("ends_at", policies.get("ends_at")),
+        "catch_up": choice("catch_up", policies.get("catch_up"), CatchUp.LATEST),
+        "grace": span("grace", policies.get("grace")),
+        "overlap": choice("overlap", policies.get("overlap"), Overlap.ALLOW),
+        "jitter": span("jitter", policies.get("jitter")) or UNSET,
+        "retry": retry or UNSET,
+        "timeout": span("timeout", timeout),
+        "expires_after": span("expires_after", expires_after),
+    }
+    return {name: value for name, value in fields.items() if value is not UNSET}
+
+
+def check_target(backend: Backend, target: Target) -> Target:
+    """Raises `Invalid` for a callback to an address that is not allowed here."""
+    if isinstance(target, HttpTarget) and (why := backend.options.http.refusal_of(target.url)):
+        raise Invalid(f"The URL is not allowed: {why}", "url")
+    return target
+
+
+def spec_of(backend: Backend, key: str, recurrence: Rule) -> RecurrenceSpec:
+    """The rule as stored. A function of time stays here, and the store has only its key."""
+    if isinstance(recurrence, Recurrence) and recurrence.spec().kind != "function":
+        return recurrence.spec()
+    check_rule(recurrence)
+    value = recurrence if isinstance(recurrence, Recurrence) else function_of_time(recurrence)
+    backend.registry.functions[key] = value
+    return RecurrenceSpec("function", key)
+
+
+def check_rule(rule: object) -> None:
+    """Raises TypeError for other objects; the rule's text alone is the common mistake."""
+    if not isinstance(rule, Recurrence) and not callable(rule):
+        raise TypeError(
+            f"{rule!r} is not a recurrence; write cron(...), rrule(...), every(...),"
+            " or a function of time"
+        )
+
+
+def choice(field: str, value: str | None, default: Choice) -> Choice:
+    if value is None:
+        return default
+    try:
+        return type(default)(value)
+    except ValueError:
+        raise Invalid(f"{field} must be one of {', '.join(type(default))}", field) from None
