@@ -131,6 +131,9 @@ class FaultyStore:
         return tried
 
 
+def ignore_free_slot() -> None: ...
+
+
 class EngineHarness:
     """One worker process's parts; `tasks` are its handlers by name."""
 
@@ -167,6 +170,7 @@ class EngineHarness:
             self.guard,
             concurrency=concurrency,
             prefetch=prefetch,
+            on_slot_free=ignore_free_slot,
         )
         self.dispatcher = Dispatcher(
             self.store, self.worker, self.clock, self.row.id, registry.tasks, queues

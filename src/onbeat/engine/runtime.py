@@ -102,6 +102,7 @@ class Runtime:
             self.guard,
             concurrency=self.options.concurrency,
             prefetch=self.options.prefetch,
+            on_slot_free=self.claim_again,
         )
 
     def build_rescuer(self) -> Rescuer:
@@ -194,7 +195,6 @@ class Runtime:
             self.broker_runtime.on_slot_free()
 
     def start_work(self) -> None:
-        self.worker.on_slot_free = self.claim_again
         self.claiming = self.start_loop("dispatcher", self.dispatcher.step, self.claim_wakeup)
 
     def start_loop(

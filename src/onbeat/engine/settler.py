@@ -39,14 +39,19 @@ class Settler:
     """Calls `on_released` with attempts whose outcome was stored or could not be."""
 
     def __init__(
-        self, store: WorkerStore, clock: Clock, randomness: Randomness, telemetry: Telemetry
+        self,
+        store: WorkerStore,
+        clock: Clock,
+        randomness: Randomness,
+        telemetry: Telemetry,
+        on_released: Callable[[Sequence[RunningAttempt]], None],
     ) -> None:
         self.store = store
         self.clock = clock
         self.randomness = randomness
         self.telemetry = telemetry
         self.is_out_of_time = False
-        self.on_released: Callable[[Sequence[RunningAttempt]], None] = lambda _running: None
+        self.on_released = on_released
         self.pending: list[EndedAttempt] = []
         self.is_flushing = 0
         self.in_flight: set[asyncio.Task[None]] = set()

@@ -59,6 +59,7 @@ class JobRunner:
         *,
         concurrency: int,
         prefetch: int,
+        on_slot_free: Callable[[], None],
     ) -> None:
         self.store = store
         self.guard = guard
@@ -77,9 +78,8 @@ class JobRunner:
         self.idle.set()
         self.orphaned_leases: frozenset[tuple[JobId, Token]] = frozenset()
         self.handing_back: set[asyncio.Task[None]] = set()
-        self.on_slot_free: Callable[[], None] = lambda: None
-        self.settler = Settler(store, clock, randomness, telemetry)
-        self.settler.on_released = self.release
+        self.on_slot_free = on_slot_free
+        self.settler = Settler(store, clock, randomness, telemetry, self.release)
 
     def capacity(self) -> int:
         """How many more jobs this worker can take; 0 while the store refuses its heartbeats."""

@@ -166,7 +166,6 @@ class BrokerRuntime:
         return TROUBLED_PERIOD
 
     def start_working(self) -> None:
-        self.worker.on_slot_free = self.on_slot_free
         self.claiming += [
             self.start_loop("receivers", self.job_consumers.step),
             self.start_plain_loop("fallback", self.fallback.step, self.fallback_wakeup),
