@@ -15,7 +15,7 @@ from onbeat.engine.broker.dispatcher import BrokerDispatcher
 from onbeat.engine.broker.fallback import PATIENCE, BrokerWatch, Fallback
 from onbeat.engine.broker.fleet import FleetView
 from onbeat.engine.broker.job_consumer import JobConsumer
-from onbeat.engine.heartbeat import Heartbeat
+from onbeat.engine.heartbeat import Heartbeat, NoAttempts
 from onbeat.engine.lease_guard import LeaseGuard
 from onbeat.model.errors import Unavailable
 from onbeat.model.job import Job, JobState
@@ -77,7 +77,7 @@ class FallbackFleet:
         queues = None if self.carriers_watch.is_usable else ()
         row = replace(self.bench.row, id=self.carrier.id, lanes=(), queues=queues)
         store, clock = self.bench.store, self.bench.clock
-        await Heartbeat(store, store, clock, lambda: row, self.carrier, self.guard).renew_leases()
+        await Heartbeat(store, store, clock, lambda: row, NoAttempts(), self.guard).renew_leases()
 
     async def pass_by(self, seconds: float = 1.0) -> None:
         """Some seconds in which everybody looks around."""

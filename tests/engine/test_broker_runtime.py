@@ -17,7 +17,7 @@ from onbeat.engine.broker.fleet import ALONE_PERIOD, IN_FLIGHT_MIN, FleetView
 from onbeat.engine.broker.inbound import AT_ONCE_BYTES, InboundConsumer
 from onbeat.engine.broker.job_consumer import HOPS_MAX, JobConsumer
 from onbeat.engine.broker.remote import FLEET_GRACE, RemoteSender, RemoteTasks
-from onbeat.engine.heartbeat import Heartbeat
+from onbeat.engine.heartbeat import Heartbeat, NoAttempts
 from onbeat.engine.lease_guard import LeaseGuard
 from onbeat.model.errors import Unavailable
 from onbeat.model.ids import Token
@@ -83,7 +83,7 @@ class BrokerFleet:
 
     async def beat(self) -> None:
         store, clock = self.bench.store, self.bench.clock
-        heartbeat = Heartbeat(store, store, clock, lambda: self.row, self.carrier, self.guard)
+        heartbeat = Heartbeat(store, store, clock, lambda: self.row, NoAttempts(), self.guard)
         await heartbeat.renew_leases()
 
     async def rescued(self) -> int:

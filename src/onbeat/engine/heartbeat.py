@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -26,7 +27,7 @@ RETRY_MAX: Final = 1.0
 
 
 class LeaseHolder(Protocol):
-    """Holds leases: a worker or a carrier."""
+    """Holds leases and runs attempts under them."""
 
     @property
     def running(self) -> Mapping[JobId, RunningAttempt]: ...
@@ -51,6 +52,16 @@ class LeaseAnswer(Struct, frozen=True, gc=False):
     unbegun: Sequence[Job]
     held: Sequence[HeldLease]
     sent_at: float
+
+
+class NoAttempts:
+    """Implements `LeaseHolder` for a carrier, which runs nothing and reads its leases itself."""
+
+    running: Mapping[JobId, RunningAttempt] = MappingProxyType({})
+    unbegun: Collection[Job] = ()
+
+    def reconcile_leases(self, answer: LeaseAnswer) -> None:
+        """Nothing runs that would have to be stopped."""
 
 
 class Heartbeat:

@@ -6,16 +6,14 @@ again, and the store rejects a duplicate. After a carrier's death its jobs are d
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Final, Protocol
 
 from onbeat.engine.broker.fleet import FleetView
 from onbeat.engine.dispatcher import LOOK_AGAIN_MAX, seconds_until
-from onbeat.engine.heartbeat import LeaseAnswer
 from onbeat.engine.lease_guard import LeaseGuard
-from onbeat.engine.running_attempt import RunningAttempt
 from onbeat.model.errors import Unavailable
 from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import Job
@@ -92,12 +90,6 @@ class BrokerDispatcher:
         self.looked_at = -math.inf
         self.look_period = LOOK_PERIOD
         self.needs_reconciling = False
-        # The heartbeat reads these; a carrier runs nothing and reads its leases from the store.
-        self.running: Mapping[JobId, RunningAttempt] = {}
-        self.unbegun: Sequence[Job] = ()
-
-    def reconcile_leases(self, answer: LeaseAnswer) -> None:
-        """Ignores the answer to a heartbeat: `refresh_in_flight` reads the leases when needed."""
 
     async def step(self) -> float:
         """One round; returns the seconds until the next one is useful.

@@ -19,7 +19,7 @@ from onbeat.engine.broker.remote import RemoteSender
 from onbeat.engine.broker.setup import BrokerSetup
 from onbeat.engine.dependencies import Dependencies
 from onbeat.engine.dispatcher import Dispatcher
-from onbeat.engine.heartbeat import Heartbeat, HeartbeatThread
+from onbeat.engine.heartbeat import Heartbeat, HeartbeatThread, NoAttempts
 from onbeat.engine.lease_guard import LeaseGuard
 from onbeat.engine.loop import Rest, Step, Wakeup, cancel_all
 from onbeat.engine.options import RuntimeOptions
@@ -141,7 +141,7 @@ class BrokerRuntime:
         """Register before the first claim: a lease whose carrier has no row counts as abandoned."""
         store = self.dependencies.store
         heartbeat = Heartbeat(
-            store, store, self.dependencies.clock, self.row, self.dispatcher_loop, self.guard
+            store, store, self.dependencies.clock, self.row, NoAttempts(), self.guard
         )
         await heartbeat.renew_leases()
         self.heartbeat = HeartbeatThread(
