@@ -2,6 +2,7 @@
 
 import pytest
 
+from onbeat.stores.mysql.transaction import join_keys
 from onbeat.stores.sql.dialect import MYSQL, POSTGRES, SQLITE
 
 SQL = "SELECT 1 FROM onbeat.audit JOIN onbeat.api_keys ON actor = name WHERE at < ? AND id = ?"
@@ -121,7 +122,10 @@ KEY = {"queue": "text", "grp": "text"}
                 " WHERE meters.queue = gone.queue AND meters.grp = gone.grp"
             ),
         ),
-        (MYSQL, "DELETE FROM meters WHERE queue = %s AND grp = %s"),
+        (
+            MYSQL,
+            ("DELETE meters FROM meters FORCE INDEX (PRIMARY) WHERE queue = %s AND grp IN %s"),
+        ),
         (
             SQLITE,
             (
@@ -146,7 +150,7 @@ def test_many_rows_are_deleted_by_their_keys(dialect, text):
                 " WHERE jobs.id = changed.id"
             ),
         ),
-        (MYSQL, "UPDATE jobs SET spec = %s WHERE id = %s"),
+        (MYSQL, "UPDATE jobs FORCE INDEX (PRIMARY) SET spec = %s WHERE id IN %s"),
         (SQLITE, "UPDATE onbeat_jobs SET spec = column2 FROM :rows WHERE id = column1"),
     ],
 )
@@ -165,3 +169,8 @@ def test_many_rows_are_changed_by_their_keys(dialect, text):
 )
 def test_planners_are_told_an_index_that_they_may_miss(dialect, hint):
     assert dialect.use_index("schedules_due") == hint
+
+
+def test_rows_that_differ_in_the_end_of_their_key_share_a_statement_of_mysql():
+    rows = [(("a",), 1), (("b",), 2), (("a",), 3)]
+    assert join_keys(rows) == [("a", (1, 3)), ("b", (2,))]

@@ -1,18 +1,20 @@
 """New jobs."""
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
-from onbeat.rules.dependents import cancelled_on_arrival, refuse_unknown
-from onbeat.stores.mysql.dependents import add_dependencies, cancel_waiting, lock_jobs, remove_live
-from onbeat.stores.mysql.rows import NEW_COLUMNS, job_row
+from onbeat.stores.mysql.rows import job_row
 from onbeat.stores.mysql.transaction import Row, Transaction
+from onbeat.stores.sql.forms import NEW_COLUMNS
 from onbeat.stores.sql.values import micros
+from onbeat.stores.sql.verbs.dependents import wait_for_others
+from onbeat.stores.sql.verbs.jobs import delete_live
+from onbeat.stores.sql.verbs.schedules import hold_schedules
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
@@ -60,24 +62,6 @@ def in_key_order(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
     return sorted(jobs, key=lambda job: job.unique or "")
 
 
-async def hold_schedules(transaction: Transaction, ids: Collection[ScheduleId]) -> set[ScheduleId]:
-    """Block pauses of the schedules until the commit, or a new job would miss one.
-
-    Returns the paused schedules.
-    """
-    if not ids:
-        return set()
-    sql = """
-        SELECT id, status
-        FROM schedules FORCE INDEX (PRIMARY)
-        WHERE id IN %s
-        ORDER BY id
-        LOCK IN SHARE MODE
-    """
-    rows = await transaction.rows(sql, (tuple(ids),))
-    return {id for id, status in rows if status == "paused"}
-
-
 async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
     """Add jobs that are new and whose unique key is free; returns how many.
 
@@ -88,7 +72,7 @@ async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
         return 0
     inserted = await transaction.insert(
         f"""
-        INSERT INTO jobs ({NEW_COLUMNS}, held)
+        INSERT INTO jobs ({", ".join(NEW_COLUMNS)}, held)
         VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
         ON DUPLICATE KEY UPDATE id = id
         """,  # noqa: S608  values are bound
@@ -97,7 +81,7 @@ async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
     ids = (tuple(row[0] for row in rows),)
     ended = await transaction.column("SELECT id FROM finished WHERE id IN %s", ids)
     if ended:
-        inserted -= await remove_live(transaction, ended)
+        inserted -= await delete_live(transaction, ended)
     if inserted:
         transaction.hints.add(Hint.JOBS)
     return inserted
@@ -135,25 +119,3 @@ async def find_stored(transaction: Transaction, ids: Sequence[JobId]) -> set[Job
 def hash_of(key: str) -> str:
     """The same value as the generated column `unique_hash`."""
     return hashlib.sha256(key.encode()).hexdigest()
-
-
-async def wait_for_others(
-    transaction: Transaction, jobs: Sequence[NewJob], created: Collection[JobId]
-) -> None:
-    """A job may wait for stored jobs, and for earlier jobs of the same call."""
-    pairs = [(job.id, other) for job in jobs for other in job.after]
-    live = await lock_jobs(transaction, {other for _, other in pairs})
-    states = await states_of_ended(transaction, {other for _, other in pairs} - live)
-    refuse_unknown(jobs, live | states.keys())
-    await add_dependencies(
-        transaction, [pair for pair in pairs if pair[0] in created and pair[1] in live]
-    )
-    for at, reasons in sorted(cancelled_on_arrival(jobs, created, states).items()):
-        await cancel_waiting(transaction, reasons, at)
-
-
-async def states_of_ended(transaction: Transaction, ids: Collection[JobId]) -> dict[JobId, str]:
-    if not ids:
-        return {}
-    sql = "SELECT id, state FROM finished WHERE id IN %s"
-    return dict(await transaction.rows(sql, (tuple(ids),)))

@@ -9,13 +9,13 @@ from onbeat.ports.store import SentJobs
 from onbeat.stores.mysql.enqueue import (
     NewJob,
     find_stored,
-    hold_schedules,
     insert_new,
     new_job,
-    wait_for_others,
 )
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.values import text_or_none, to_json
+from onbeat.stores.sql.verbs.dependents import wait_for_others
+from onbeat.stores.sql.verbs.schedules import hold_schedules
 
 
 class FanOutBatch(msgspec.Struct, frozen=True):

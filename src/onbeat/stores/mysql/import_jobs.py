@@ -10,22 +10,22 @@ from onbeat.model.target import lane_of
 from onbeat.ports.store import Hint, JobExport
 from onbeat.rules.merge import is_further
 from onbeat.stores.merge import export_as_imported
-from onbeat.stores.mysql.dependents import add_dependencies, cascade, lock_jobs, remove_live
-from onbeat.stores.mysql.enqueue import hold_schedules
 from onbeat.stores.mysql.rows import (
     ENDED_COLUMNS,
     INSERT_FINISHED,
     LIVE_COLUMNS,
-    NEW_COLUMNS,
     finished_row,
     job_row,
     read_jobs,
     spec_of,
 )
 from onbeat.stores.mysql.transaction import Row, Transaction
-from onbeat.stores.sql.forms import transition_row
+from onbeat.stores.sql.forms import NEW_COLUMNS, transition_row
 from onbeat.stores.sql.values import micros, micros_or_none, overlap_text, text_or_none, to_json
+from onbeat.stores.sql.verbs.dependents import add_dependencies, cascade, lock_jobs
 from onbeat.stores.sql.verbs.history import add_attempts, add_transitions, exports_of
+from onbeat.stores.sql.verbs.jobs import delete_live
+from onbeat.stores.sql.verbs.schedules import hold_schedules
 
 
 class PreparedImport(msgspec.Struct, frozen=True, gc=False):
@@ -63,7 +63,7 @@ def prepare_import(export: JobExport) -> PreparedImport:
 
 
 INSERT_WAITING = f"""
-    INSERT INTO jobs ({NEW_COLUMNS}, token, attempt, lost, released, started_at, reason,
+    INSERT INTO jobs ({", ".join(NEW_COLUMNS)}, token, attempt, lost, released, started_at, reason,
                       cancel_reason, result, error, cursor_text, suspicion, held)
     VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s,
             %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
@@ -137,7 +137,7 @@ async def import_jobs(transaction: Transaction, exports: Sequence[PreparedImport
     await import_ended(transaction, waiting, ended)
     await import_history(transaction, [*waiting, *ended], here)
     await free_dependents(transaction, ended)
-    await wait_for_others(transaction, waiting)
+    await add_dependencies(transaction, [(one.id, other) for one in waiting for other in one.after])
     return len(waiting) + len(ended)
 
 
@@ -185,7 +185,7 @@ async def import_waiting(
     if await transaction.insert(INSERT_WAITING, rows) == len(rows):
         stored = set(ids)
     else:
-        stored = await lock_jobs(transaction, ids)
+        stored = set(await lock_jobs(transaction, ids))
     if stored:
         transaction.hints.add(Hint.JOBS)
     return [export for export in exports if export.id in stored]
@@ -194,7 +194,7 @@ async def import_waiting(
 async def remove_live_rows(transaction: Transaction, ids: Sequence[JobId]) -> None:
     """Delete from `jobs` and the waits of these jobs; their dependents keep waiting."""
     if ids:
-        await remove_live(transaction, ids)
+        await delete_live(transaction, ids)
         await transaction.run("DELETE FROM waits WHERE job_id IN %s", (tuple(ids),))
 
 
@@ -236,9 +236,3 @@ async def free_dependents(transaction: Transaction, ended: Sequence[PreparedImpo
     for one in ended:
         if one.id in awaited and one.finished_at is not None:
             await cascade(transaction, {one.id: one.state}, one.finished_at)
-
-
-async def wait_for_others(transaction: Transaction, waiting: Sequence[PreparedImport]) -> None:
-    pairs = [(one.id, other) for one in waiting for other in one.after]
-    live = await lock_jobs(transaction, {other for _, other in pairs})
-    await add_dependencies(transaction, [pair for pair in pairs if pair[1] in live])

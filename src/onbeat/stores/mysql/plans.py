@@ -10,7 +10,6 @@ from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.model.plan import Dropped, Plan, Skip
 from onbeat.ports.store import Hint
-from onbeat.stores.mysql.dependents import cancel_waiting
 from onbeat.stores.mysql.dispositions import (
     DispositionRuns,
     read_runs,
@@ -20,6 +19,7 @@ from onbeat.stores.mysql.enqueue import insert
 from onbeat.stores.mysql.rows import job_row
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.values import micros, micros_or_none
+from onbeat.stores.sql.verbs.dependents import cancel_waiting
 from onbeat.stores.sql.verbs.dispositions import (
     free_instant,
     insert_dispositions,

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
-from onbeat.stores.mysql.dependents import cancel_waiting
 from onbeat.stores.mysql.rows import LIVE_COLUMNS, read_jobs
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.verbs.prune import prune_dead_letters, prune_dispositions, prune_meters
@@ -67,10 +66,3 @@ async def overdue_jobs(transaction: Transaction, now: int, limit: int) -> Sequen
     sql += " ORDER BY bound_by, id LIMIT %(limit)s"
     rows = await transaction.rows(sql, {"now": now, "limit": limit})
     return read_jobs(row[:-1] for row in rows)
-
-
-async def cancel_overdue(
-    transaction: Transaction, ids: Sequence[JobId], reason: str, now: int
-) -> int:
-    reasons = dict.fromkeys(ids, reason)
-    return len(await cancel_waiting(transaction, reasons, now, started_too=False))

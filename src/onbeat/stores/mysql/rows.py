@@ -13,6 +13,8 @@ from onbeat.stores.sql.dialect import Row
 from onbeat.stores.sql.forms import (
     ATTEMPT_RECORDS,
     BY_LAST,
+    NEW_COLUMNS,
+    SHARED_COLUMNS,
     TRANSITION_COLUMNS,
     Form,
     Forms,
@@ -56,15 +58,8 @@ def spec_of(job: Job) -> str:
     return to_json(SPEC.pack(job))
 
 
-NEW_COLUMNS = (
-    "id, queue, priority, lane, due_at, start_by, unique_key, schedule_id, occurrence, overlap, "
-    "grp, spec"
-)
-"""The columns of `job_row`."""
-
-
 def job_row(job: Job) -> Row:
-    """The row of a new job."""
+    """The row of a new job, in the order of `NEW_COLUMNS`."""
     return (
         job.id,
         job.queue,
@@ -135,6 +130,7 @@ def read_dead_letter(row: Sequence[Any]) -> DeadLetter:
 
 
 FORMS = Forms(
+    wait_columns={"blocked_by": "integer"},
     attempts=ATTEMPT_RECORDS,
     dispositions=BY_LAST,
     jobs=JobForm(
@@ -148,6 +144,9 @@ FORMS = Forms(
             JobState.CANCELLED: "bad_state = 'cancelled'",
         },
         read=read_job,
+        row=job_row,
+        new=NEW_COLUMNS,
+        shared=SHARED_COLUMNS,
     ),
     transitions=TRANSITION_COLUMNS,
     schedule_key="name_key",

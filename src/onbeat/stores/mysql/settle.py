@@ -9,11 +9,12 @@ from onbeat.model.attempt import Attempt
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, Progress
 from onbeat.ports.store import Hint, Settlement
-from onbeat.stores.mysql.dependents import cancel_waiting, cascade, remove_live
 from onbeat.stores.mysql.rows import INSERT_FINISHED, SHARED, by_column, finished_row
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.values import micros, micros_or_none, text_or_none, to_json
+from onbeat.stores.sql.verbs.dependents import cancel_waiting, cascade
 from onbeat.stores.sql.verbs.history import add_attempts
+from onbeat.stores.sql.verbs.jobs import delete_live
 
 HAS_LIMITS = """
     SELECT EXISTS (SELECT 1 FROM queues FORCE INDEX (queues_apart)
@@ -123,7 +124,7 @@ async def end(transaction: Transaction, pairs: Sequence[Pair]) -> None:
         for pair, lease in pairs
     ]
     await transaction.insert(INSERT_FINISHED, rows)
-    await remove_live(transaction, [pair.id for pair, _ in pairs])
+    await delete_live(transaction, [pair.id for pair, _ in pairs])
     transaction.hints.add(Hint.ENDED)
     states = {pair.id: pair.state for pair, _ in pairs}
     await cascade(transaction, states, max(pair.at for pair, _ in pairs))

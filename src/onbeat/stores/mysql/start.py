@@ -11,13 +11,12 @@ from onbeat.model.job import Job, JobState
 from onbeat.model.queue import Limits
 from onbeat.ports.store import ClaimRequest
 from onbeat.rules.overlap import has_overlap_rule
-from onbeat.stores.mysql.overlap import OtherJobs
 from onbeat.stores.mysql.plans import lock_schedules
 from onbeat.stores.mysql.ready_lists import Kind, ReadyList, WaitingGroup, select_each
 from onbeat.stores.mysql.rows import LIVE_COLUMNS, group_key, read_jobs
 from onbeat.stores.mysql.transaction import Row, Transaction
-from onbeat.stores.sql.overlap import admit
 from onbeat.stores.sql.values import micros, micros_or_none
+from onbeat.stores.sql.verbs.overlap import admit
 
 SPARE_MIN = 50  # extra candidates, in place of those that others have just locked
 
@@ -117,11 +116,11 @@ async def start_admitted(
 ) -> list[Job]:
     """Start jobs that their overlap rule admits; each sees the ones before it as running."""
     await lock_schedules_of(transaction, [candidate.id for candidate in candidates])
-    neighbours = OtherJobs(transaction, micros(request.now))
+    now = micros(request.now)
     admitted: list[Job] = []
     for candidate in candidates:
-        job = await still_ready(transaction, candidate, micros(request.now))
-        if job is not None and await admit(neighbours, job):
+        job = await still_ready(transaction, candidate, now)
+        if job is not None and await admit(transaction, job, now):
             await start(transaction, request, [candidate.id])
             admitted.append(job)
     return [as_started(job, request) for job in admitted]

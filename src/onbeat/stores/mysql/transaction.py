@@ -46,14 +46,17 @@ class Transaction:
         async with in_time():
             return await self.db.cursor().executemany(sql, rows) or 0
 
-    async def run_each(self, sql: str, rows: Iterable[Values]) -> None:
-        """Run the statement for each row, many in one round trip."""
+    async def run_each(self, sql: str, rows: Iterable[Values]) -> int:
+        """Run the statement for each row, many in one round trip; returns the changed rows."""
         cursor = self.db.cursor()
+        changed = 0
         for batch in join_statements(cursor.mogrify(sql, row) for row in rows):
             async with in_time():
                 await cursor.execute(batch)
+                changed += cursor.rowcount
                 while await cursor.nextset():
-                    pass
+                    changed += cursor.rowcount
+        return changed
 
     async def rows(self, sql: str, values: Values | None = None) -> Sequence[Row]:
         cursor = self.db.cursor()
@@ -102,16 +105,26 @@ class Transaction:
     ) -> int:
         return await self.insert(translate(MYSQL, MYSQL.insert(table, columns, ending)), rows)
 
-    async def delete_rows(self, table: str, key: Columns, rows: Sequence[Sequence[Any]]) -> None:
-        await self.run_each(
-            translate(MYSQL, MYSQL.delete_each(table, key)), sorted(map(tuple, rows))
+    async def delete_rows(self, table: str, key: Columns, rows: Sequence[Sequence[Any]]) -> int:
+        sql = translate(MYSQL, MYSQL.delete_each(table, key))
+        return await self.run_each(
+            sql, join_keys((row[:-1], row[-1]) for row in sorted(map(tuple, rows)))
         )
 
     async def update_rows(
         self, table: str, key: Columns, columns: Columns, rows: Sequence[Sequence[Any]]
     ) -> None:
-        sql, width = translate(MYSQL, MYSQL.update_each(table, key, columns)), len(key)
-        await self.run_each(sql, [(*row[width:], *row[:width]) for row in rows])
+        sql, last = translate(MYSQL, MYSQL.update_each(table, key, columns)), len(key) - 1
+        values = (((*row[last + 1 :], *row[:last]), row[last]) for row in rows)
+        await self.run_each(sql, join_keys(values))
+
+
+def join_keys(rows: Iterable[tuple[Sequence[Any], Any]]) -> list[Row]:
+    """The values of each statement: rows that differ only in their last value share one."""
+    keys: dict[Row, list[Any]] = {}
+    for values, last in rows:
+        keys.setdefault(tuple(values), []).append(last)
+    return [(*values, tuple(lasts)) for values, lasts in keys.items()]
 
 
 def bound(value: Argument) -> Argument:

@@ -1,6 +1,6 @@
 """New jobs."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,12 +9,12 @@ from onbeat.model.errors import Unavailable
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
-from onbeat.rules.dependents import cancelled_on_arrival, refuse_unknown
-from onbeat.stores.postgres.dependents import add_dependencies, cancel_waiting, lock_live
 from onbeat.stores.postgres.hints import Notice
 from onbeat.stores.postgres.rows import Row, columns, job_row
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import micros
+from onbeat.stores.sql.verbs.dependents import wait_for_others
+from onbeat.stores.sql.verbs.schedules import hold_schedules
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
@@ -174,33 +174,3 @@ async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
         created = {answer.id for answer in answers if answer.created}
         await wait_for_others(transaction, jobs, created)
     return answers
-
-
-async def hold_schedules(transaction: Transaction, ids: Collection[ScheduleId]) -> None:
-    """Block pauses of the schedules until the commit, or a new job would miss one."""
-    if ids:
-        await transaction.rows(
-            "SELECT 1 FROM schedules WHERE id = ANY($1::uuid[]) ORDER BY id FOR SHARE", list(ids)
-        )
-
-
-async def wait_for_others(
-    transaction: Transaction, jobs: Sequence[NewJob], created: Collection[JobId]
-) -> None:
-    """A job may wait for stored jobs, and for earlier jobs of the same call."""
-    pairs = [(job.id, other) for job in jobs for other in job.after]
-    live = await lock_live(transaction, {other for _, other in pairs})
-    states = await states_of_ended(transaction, {other for _, other in pairs} - live)
-    refuse_unknown(jobs, live | states.keys())
-    await add_dependencies(
-        transaction, [pair for pair in pairs if pair[0] in created and pair[1] in live]
-    )
-    for at, reasons in sorted(cancelled_on_arrival(jobs, created, states).items()):
-        await cancel_waiting(transaction, reasons, at)
-
-
-async def states_of_ended(transaction: Transaction, ids: Collection[JobId]) -> dict[JobId, str]:
-    if not ids:
-        return {}
-    sql = "SELECT id, state FROM finished WHERE id = ANY($1::uuid[])"
-    return {JobId(str(id)): state for id, state in await transaction.rows(sql, list(ids))}

@@ -8,15 +8,15 @@ from onbeat.model.ids import JobId, Token
 from onbeat.ports.store import Hint, SentJobs
 from onbeat.stores.postgres.enqueue import (
     NewJob,
-    hold_schedules,
     in_key_order,
     insert_statement,
     new_job,
-    wait_for_others,
 )
 from onbeat.stores.postgres.rows import columns
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import to_json
+from onbeat.stores.sql.verbs.dependents import wait_for_others
+from onbeat.stores.sql.verbs.schedules import hold_schedules
 
 ROWS_MAX = 5_000  # added in one statement; larger ones gain nothing
 

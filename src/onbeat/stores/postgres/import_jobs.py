@@ -9,8 +9,6 @@ from onbeat.model.target import lane_of
 from onbeat.ports.store import Hint, JobExport
 from onbeat.rules.merge import is_further
 from onbeat.stores.merge import export_as_imported
-from onbeat.stores.postgres.dependents import add_dependencies, cascade, lock_live
-from onbeat.stores.postgres.enqueue import hold_schedules
 from onbeat.stores.postgres.rows import (
     ENDED_COLUMNS,
     LIVE_COLUMNS,
@@ -23,7 +21,9 @@ from onbeat.stores.postgres.settle import is_implied_by
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.forms import transition_row
 from onbeat.stores.sql.values import micros, micros_or_none, overlap_text, to_json
+from onbeat.stores.sql.verbs.dependents import add_dependencies, cascade
 from onbeat.stores.sql.verbs.history import add_attempts, add_transitions, exports_of
+from onbeat.stores.sql.verbs.schedules import hold_schedules
 
 
 async def import_jobs(transaction: Transaction, exports: Sequence[JobExport]) -> int:
@@ -39,7 +39,8 @@ async def import_jobs(transaction: Transaction, exports: Sequence[JobExport]) ->
     stored = await import_each(transaction, further, here)
     await import_histories(transaction, stored)
     await free_dependents(transaction, [one.job for one in stored if one.job.is_final])
-    await wait_for_others(transaction, [one.job for one in stored if not one.job.is_final])
+    waiting = [one.job for one in stored if not one.job.is_final]
+    await add_dependencies(transaction, [(one.id, other) for one in waiting for other in one.after])
     if stored:
         transaction.hints.add(Hint.JOBS)
     return len(stored)
@@ -230,9 +231,3 @@ async def free_dependents(transaction: Transaction, ended: Sequence[Job]) -> Non
     for job in ended:
         if job.id in awaited and job.finished_at is not None:
             await cascade(transaction, {job.id: job.state}, micros(job.finished_at))
-
-
-async def wait_for_others(transaction: Transaction, waiting: Sequence[Job]) -> None:
-    pairs = [(job.id, other) for job in waiting for other in job.after]
-    live = await lock_live(transaction, {other for _, other in pairs})
-    await add_dependencies(transaction, [pair for pair in pairs if pair[1] in live])

@@ -10,12 +10,12 @@ from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.model.plan import Dropped, Plan, Skip
 from onbeat.ports.store import Hint
-from onbeat.stores.postgres.dependents import cancel_waiting
 from onbeat.stores.postgres.enqueue import insert
 from onbeat.stores.postgres.history import note
 from onbeat.stores.postgres.rows import columns, job_row
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import micros, micros_or_none
+from onbeat.stores.sql.verbs.dependents import cancel_waiting
 from onbeat.stores.sql.verbs.dispositions import (
     DispositionRow,
     free_instant,

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from onbeat.model.ids import JobId
 from onbeat.model.job import Job
-from onbeat.stores.postgres.dependents import cancel_waiting
 from onbeat.stores.postgres.rows import LIVE_COLUMNS, read_jobs
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.verbs.prune import prune_dead_letters, prune_dispositions, prune_meters
@@ -64,10 +62,3 @@ async def overdue_jobs(transaction: Transaction, now: int, limit: int) -> Sequen
         LIMIT $2
     """  # noqa: S608  no value in it
     return read_jobs(await transaction.rows(sql, now, limit))
-
-
-async def cancel_overdue(
-    transaction: Transaction, ids: Sequence[JobId], reason: str, now: int
-) -> int:
-    reasons = dict.fromkeys(ids, reason)
-    return len(await cancel_waiting(transaction, reasons, now, started_too=False))

@@ -22,6 +22,8 @@ from onbeat.ports.access import TargetChange
 from onbeat.stores.sql.forms import (
     ATTEMPT,
     BY_FIRST,
+    NEW_COLUMNS,
+    SHARED_COLUMNS,
     TRANSITION_COLUMNS,
     AttemptForm,
     Form,
@@ -251,7 +253,11 @@ FORMS = Forms(
             **{state: f"state = '{state.value}'" for state in FINAL_STATES},
         },
         read=read_job,
+        row=job_row,
+        new={**NEW_COLUMNS, "created_at": "bigint"},
+        shared={**SHARED_COLUMNS, "created_at": "bigint"},
     ),
+    wait_columns={"blocked_by": "integer", "awaited": "boolean"},
     transitions=TRANSITION_COLUMNS,
     with_job_target=with_job_target,
     limit_assignments="""

@@ -6,8 +6,6 @@ from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.target import lane_of
 from onbeat.ports.store import Hint
 from onbeat.rules.plans import follow_schedule
-from onbeat.stores.postgres.dependents import cancel_waiting
-from onbeat.stores.postgres.overlap import ask_to_stop
 from onbeat.stores.postgres.plans import store_plans
 from onbeat.stores.postgres.rows import LIVE_COLUMNS, read_jobs, spec_of
 from onbeat.stores.postgres.transaction import Transaction
@@ -15,7 +13,9 @@ from onbeat.stores.sql.schedules import spec_text
 from onbeat.stores.sql.values import (
     overlap_text,
 )
+from onbeat.stores.sql.verbs.dependents import cancel_waiting
 from onbeat.stores.sql.verbs.dispositions import forget_dispositions_after
+from onbeat.stores.sql.verbs.overlap import ask_to_stop
 from onbeat.stores.sql.verbs.schedules import insert_schedules, refuse_taken_key, rewrite_schedule
 
 CHANGED = "schedule changed"

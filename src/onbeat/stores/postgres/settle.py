@@ -9,10 +9,10 @@ from onbeat.model.attempt import Attempt
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, JobState, Progress
 from onbeat.ports.store import Hint, Settlement
-from onbeat.stores.postgres.dependents import cancel_waiting, cascade
 from onbeat.stores.postgres.rows import OUTCOMES, Row, columns
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import micros, micros_or_none, to_json
+from onbeat.stores.sql.verbs.dependents import cancel_waiting, cascade
 from onbeat.stores.sql.verbs.history import attempts_of
 
 Note = tuple[JobId, Token, Progress]

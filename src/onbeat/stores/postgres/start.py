@@ -8,7 +8,6 @@ import msgspec
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import ClaimRequest
-from onbeat.stores.postgres.overlap import OtherJobs
 from onbeat.stores.postgres.ready_lists import IN_TIME, READY
 from onbeat.stores.postgres.rows import (
     CLAIMED_COLUMNS,
@@ -18,8 +17,8 @@ from onbeat.stores.postgres.rows import (
     read_jobs,
 )
 from onbeat.stores.postgres.transaction import Transaction
-from onbeat.stores.sql.overlap import admit
 from onbeat.stores.sql.values import micros
+from onbeat.stores.sql.verbs.overlap import admit
 
 LAPSED_MAX = 20_000  # flagged by one claim; more would delay the others
 
@@ -118,7 +117,7 @@ async def start_in_turn(
     started: list[JobId] = []
     for id in ids:
         job = await still_ready(transaction, id, now)
-        if job is not None and await admit(OtherJobs(transaction, now), job):
+        if job is not None and await admit(transaction, job, now):
             await start(transaction, id, request)
             started.append(id)
     # A later job may have requested an earlier one to stop.

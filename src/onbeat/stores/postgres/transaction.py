@@ -68,10 +68,11 @@ class Transaction:
         sql = translate(POSTGRES, POSTGRES.insert(table, columns, ending))
         return await self.run(sql, *zip(*rows, strict=True))
 
-    async def delete_rows(self, table: str, key: Columns, rows: Sequence[Sequence[Any]]) -> None:
-        if rows:
-            sql = translate(POSTGRES, POSTGRES.delete_each(table, key))
-            await self.run(sql, *zip(*rows, strict=True))
+    async def delete_rows(self, table: str, key: Columns, rows: Sequence[Sequence[Any]]) -> int:
+        if not rows:
+            return 0
+        sql = translate(POSTGRES, POSTGRES.delete_each(table, key))
+        return await self.run(sql, *zip(*rows, strict=True))
 
     async def update_rows(
         self, table: str, key: Columns, columns: Columns, rows: Sequence[Sequence[Any]]

@@ -2,10 +2,8 @@
 
 from onbeat.stores.postgres import (
     access,
-    dependents,
     idempotency,
     import_schedules,
-    jobs,
     leases,
     plans,
     prune,
@@ -17,17 +15,12 @@ from onbeat.stores.sql.dialect_verbs import DialectVerbs
 
 VERBS = DialectVerbs[Transaction](
     overdue_jobs=prune.overdue_jobs,
-    cancel_overdue=prune.cancel_overdue,
-    has_cascades=dependents.has_cascades,
-    continue_cascades=dependents.continue_cascades,
     abandoned_jobs=leases.abandoned_jobs,
     forget_requests=idempotency.forget_requests,
     add_schedule=schedules.add_schedule,
     update_schedule=schedules.update_schedule,
     delete_schedule=schedules.delete_schedule,
     backfill=plans.backfill,
-    cancel=jobs.cancel,
-    retry=jobs.retry,
     queues=queues.queues,
     stats=queues.stats,
     secret=access.secret,

@@ -25,13 +25,17 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     `named_indexes` need a hint, as the planner may choose another index. `is_running` is the
     condition for running jobs that matches their index. `for_update` ends a SELECT that locks its
-    rows, `skip_locked` one that also skips rows locked by others.
+    rows, `for_share` one that only keeps others from changing them, `skip_locked` one that also
+    skips rows locked by others. `unless_taken` ends an INSERT that skips rows with a key in use.
     """
 
     mark: str
     is_running: str
+    is_waiting: str
     for_update: str = "FOR UPDATE"
+    for_share: str = "FOR SHARE"
     skip_locked: str = "FOR UPDATE SKIP LOCKED"
+    unless_taken: str = "ON CONFLICT DO NOTHING"
     prefix: str = ""
     tables: Mapping[str, str] = {}
     named_indexes: frozenset[str] = frozenset()
@@ -109,14 +113,18 @@ class MysqlDialect(Dialect, frozen=True, kw_only=True, eq=False):
         return f"INSERT INTO onbeat.{table} ({', '.join(columns)}) VALUES ({marks}) {ending}"  # noqa: S608  as above
 
     def delete_each(self, table: str, key: Columns) -> str:
-        condition = " AND ".join(f"{column} = ?" for column in key)
-        return f"DELETE FROM onbeat.{table} WHERE {condition}"  # noqa: S608  as above
+        """The last column of the key is in a list."""
+        return f"{self.delete_from(table)} WHERE {self.has_key(key)}"
 
     def update_each(self, table: str, key: Columns, columns: Columns) -> str:
-        """The values of the key come last."""
+        """The values of the key come last, those of its last column as a list."""
         changes = ", ".join(f"{column} = ?" for column in columns)
-        condition = " AND ".join(f"{column} = ?" for column in key)
-        return f"UPDATE onbeat.{table} SET {changes} WHERE {condition}"  # noqa: S608  as above
+        index = self.use_index("PRIMARY")
+        return f"UPDATE onbeat.{table} {index} SET {changes} WHERE {self.has_key(key)}"  # noqa: S608  as above
+
+    def has_key(self, key: Columns) -> str:
+        *first, last = key
+        return " AND ".join([*(f"{column} = ?" for column in first), f"{last} IN ?"])
 
     def use_index(self, name: str) -> str:
         return f"FORCE INDEX ({name})"
@@ -183,12 +191,20 @@ class PostgresDialect(Dialect, frozen=True, kw_only=True, eq=False):
         return f"DELETE FROM onbeat.{table} WHERE {key} = ANY(ARRAY({chosen}))"  # noqa: S608  as above
 
 
-POSTGRES: Final = PostgresDialect(mark="${number}", is_running="running")
-MYSQL: Final = MysqlDialect(mark="%s", is_running="worker IS NOT NULL")
+POSTGRES: Final = PostgresDialect(mark="${number}", is_running="running", is_waiting="NOT running")
+MYSQL: Final = MysqlDialect(
+    mark="%s",
+    is_running="worker IS NOT NULL",
+    is_waiting="running = 0",
+    for_share="LOCK IN SHARE MODE",
+    unless_taken="ON DUPLICATE KEY UPDATE id = id",
+)
 SQLITE: Final = Dialect(
     mark="?",
     is_running="state = 'running'",
+    is_waiting="state = 'waiting'",
     for_update="",
+    for_share="",
     skip_locked="",
     prefix="onbeat_",
     tables={"api_keys": "onbeat_keys"},

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from onbeat.model.event import Stats
-from onbeat.model.ids import JobId, ScheduleId, WorkerId
+from onbeat.model.ids import ScheduleId, WorkerId
 from onbeat.model.job import Job
 from onbeat.model.plan import Plan, Skip
 from onbeat.model.queue import Queue
@@ -14,8 +14,6 @@ from onbeat.model.schedule import Schedule
 from onbeat.ports.store import DispositionExport
 
 T = TypeVar("T")
-Ids = Sequence[JobId]
-Jobs = Sequence[Job | None]
 
 
 class DialectVerbs(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -27,9 +25,6 @@ class DialectVerbs(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     # Planner
     overdue_jobs: Callable[[T, int, int], Awaitable[Sequence[Job]]]
-    cancel_overdue: Callable[[T, Ids, str, int], Awaitable[int]]
-    has_cascades: Callable[[T], Awaitable[bool]]
-    continue_cascades: Callable[[T, int], Awaitable[int]]
 
     # Dispatcher, renewer, rescuer, pruner
     abandoned_jobs: Callable[[T, Collection[WorkerId], int, int], Awaitable[Sequence[Job]]]
@@ -40,10 +35,6 @@ class DialectVerbs(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     update_schedule: Callable[[T, Schedule, Plan | None, int], Awaitable[bool]]
     delete_schedule: Callable[[T, ScheduleId, int], Awaitable[bool]]
     backfill: Callable[[T, ScheduleId, Sequence[Job], Sequence[Skip]], Awaitable[int]]
-
-    # Jobs
-    cancel: Callable[[T, Ids, str, int], Awaitable[Jobs]]
-    retry: Callable[[T, Ids, int], Awaitable[Jobs]]
 
     # Queues
     queues: Callable[[T, int], Awaitable[Sequence[Queue]]]

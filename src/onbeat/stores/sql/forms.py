@@ -140,20 +140,68 @@ def plain_table(name: str, columns: str) -> JobTable:
     )
 
 
+SHARED_COLUMNS: Final[Columns] = {
+    "id": "uuid",
+    "attempt": "integer",
+    "queue": "text",
+    "priority": "smallint",
+    "lane": "text",
+    "due_at": "bigint",
+    "unique_key": "text",
+    "schedule_id": "uuid",
+    "occurrence": "bigint",
+    "overlap": "text",
+    "token": "integer",
+    "lost": "smallint",
+    "released": "smallint",
+    "started_at": "bigint",
+    "cancel_reason": "text",
+    "result": "text",
+    "error": "text",
+    "progress": "text",
+    "spec": "text",
+}
+"""What a job that is cancelled keeps; it will not start, so not `start_by`."""
+
+
+NEW_COLUMNS: Final[Columns] = {
+    "id": "uuid",
+    "queue": "text",
+    "priority": "smallint",
+    "lane": "text",
+    "due_at": "bigint",
+    "start_by": "bigint",
+    "unique_key": "text",
+    "schedule_id": "uuid",
+    "occurrence": "bigint",
+    "overlap": "text",
+    "grp": "text",
+    "spec": "text",
+}
+"""The columns of a new job."""
+
+
 class JobForm(msgspec.Struct, frozen=True, kw_only=True):
-    """The tables of live and ended jobs, and the condition for each state."""
+    """The tables of live and ended jobs, their shared columns, and the condition for each state.
+
+    `row` is that of a new job, in the order of the columns `new`.
+    """
 
     live: JobTable
     ended: JobTable
     states: Mapping[JobState, str]
     read: Callable[[Sequence[Any]], Job]
+    row: Callable[[Job], Row]
+    new: Columns
+    shared: Columns
     all_columns: str = "*"
 
 
 class Forms(msgspec.Struct, frozen=True, kw_only=True):
     """The forms of one database.
 
-    `limit_assignments` sets the limits of a queue, with one value for each mark.
+    `limit_assignments` sets the limits of a queue, with one value for each mark. `wait_columns` are
+    those of a live job that change with its waits.
     """
 
     attempts: AttemptForm
@@ -161,6 +209,7 @@ class Forms(msgspec.Struct, frozen=True, kw_only=True):
     dispositions: DispositionForm
     jobs: JobForm
     transitions: Form[Transition]
+    wait_columns: Columns
     limit_assignments: str = "limits = ?"
     with_job_target: Callable[[str, TargetChange], str | None] = with_target
     schedule_key: str = "key"

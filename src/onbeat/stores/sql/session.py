@@ -36,8 +36,8 @@ class Session(Protocol):
         """Insert the rows in order, in few statements. Returns the number of inserted rows."""
         ...
 
-    async def delete_rows(self, table: str, key: Columns, rows: Sequence[Sequence[Any]]) -> None:
-        """Delete rows by key; each of `rows` has the values of one key."""
+    async def delete_rows(self, table: str, key: Columns, rows: Sequence[Sequence[Any]]) -> int:
+        """Delete rows by key; each of `rows` has the values of one key. Returns how many."""
         ...
 
     async def update_rows(

@@ -23,7 +23,15 @@ from onbeat.stores.sql.access import audit_row, key_row
 from onbeat.stores.sql.dialect_verbs import DialectVerbs
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.values import instant, micros
-from onbeat.stores.sql.verbs import access, history, queues, targets, workers
+from onbeat.stores.sql.verbs import (
+    access,
+    cancel_and_retry,
+    dependents,
+    history,
+    queues,
+    targets,
+    workers,
+)
 from onbeat.stores.sql.verbs import dead_letters as dead_letter_verbs
 from onbeat.stores.sql.verbs import dispositions as disposition_verbs
 from onbeat.stores.sql.verbs import jobs as job_verbs
@@ -94,12 +102,12 @@ class SqlStore(ABC, Generic[T]):
         return await self._read(schedule_verbs.schedules_by_id, ids)
 
     async def cancel_overdue(self, ids: Sequence[JobId], reason: str, now: datetime) -> int:
-        return await self._transact(self._verbs.cancel_overdue, ids, reason, micros(now))
+        return await self._transact(cancel_and_retry.cancel_overdue, ids, reason, micros(now))
 
     async def continue_cascades(self, now: datetime) -> int:
-        if not await self._read(self._verbs.has_cascades):
+        if not await self._read(dependents.has_cascades):
             return 0
-        return await self._transact(self._verbs.continue_cascades, micros(now))
+        return await self._transact(dependents.continue_cascades, micros(now))
 
     # Dispatcher, renewer, rescuer
 
@@ -190,12 +198,12 @@ class SqlStore(ABC, Generic[T]):
     async def cancel(
         self, ids: Sequence[JobId], reason: str, now: datetime
     ) -> Sequence[Job | None]:
-        return await self._transact(self._verbs.cancel, ids, reason, micros(now))
+        return await self._transact(cancel_and_retry.cancel, ids, reason, micros(now))
 
     async def retry(
         self, ids: Sequence[JobId], now: datetime, keyed: KeyedRequest | None = None
     ) -> Sequence[Job | None]:
-        return await self._write(keyed, self._verbs.retry, ids, micros(now))
+        return await self._write(keyed, cancel_and_retry.retry, ids, micros(now))
 
     # Operations on queues
 

@@ -11,11 +11,12 @@ from onbeat.ports.store import Hint, JobExport
 from onbeat.rules.merge import is_further
 from onbeat.stores.merge import export_as_imported
 from onbeat.stores.sql.values import micros, micros_or_none, text_or_none, to_json
+from onbeat.stores.sql.verbs.dependents import add_dependencies
 from onbeat.stores.sql.verbs.history import add_attempts, add_transitions
 from onbeat.stores.sql.verbs.jobs import exports_by_id
 from onbeat.stores.sqlite.coroutines import finish
-from onbeat.stores.sqlite.dependents import add_dependencies, free_and_cancel
 from onbeat.stores.sqlite.rows import spec_of, transition_row
+from onbeat.stores.sqlite.settle import free_and_cancel
 from onbeat.stores.sqlite.transaction import Row, Transaction, json_array
 
 
@@ -103,7 +104,7 @@ def import_jobs(transaction: Transaction, prepared: Sequence[PreparedImport]) ->
         [one.id for one in ended],
         max((one.ended_at for one in ended if one.ended_at is not None), default=0),
     )
-    add_dependencies(transaction, [(one.id, other) for one in live for other in one.after])
+    finish(add_dependencies(transaction, [(one.id, other) for one in live for other in one.after]))
     return len(ended) + len(live)
 
 

@@ -7,6 +7,7 @@ from onbeat.model.job import Job
 from onbeat.model.plan import Dropped, Plan, Skip
 from onbeat.ports.store import Hint
 from onbeat.stores.sql.values import micros, micros_or_none
+from onbeat.stores.sql.verbs.dependents import cancel_waiting
 from onbeat.stores.sql.verbs.dispositions import (
     DispositionRow,
     free_instant,
@@ -15,7 +16,6 @@ from onbeat.stores.sql.verbs.dispositions import (
     row_of_skip,
 )
 from onbeat.stores.sqlite.coroutines import finish
-from onbeat.stores.sqlite.dependents import cancel_waiting
 from onbeat.stores.sqlite.enqueue import insert
 from onbeat.stores.sqlite.history import note
 from onbeat.stores.sqlite.rows import job_row
@@ -120,7 +120,9 @@ def drop_planned(transaction: Transaction, dropped: Dropped) -> None:
     sql = "SELECT coalesce(start_by, due_at) FROM onbeat_jobs WHERE id = ?"
     ended_at = transaction.value(sql, (dropped.job_id,))
     reasons = {dropped.job_id: dropped.reason}
-    if ended_at is None or not cancel_waiting(transaction, reasons, ended_at, started_too=False):
+    if ended_at is None or not finish(
+        cancel_waiting(transaction, reasons, ended_at, started_too=False)
+    ):
         return
     transaction.run(
         """

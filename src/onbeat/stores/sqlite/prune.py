@@ -6,7 +6,6 @@ from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.stores.sql.verbs.prune import prune_dead_letters, prune_dispositions, prune_meters
 from onbeat.stores.sqlite.coroutines import finish
-from onbeat.stores.sqlite.dependents import cancel_waiting
 from onbeat.stores.sqlite.rows import read_jobs
 from onbeat.stores.sqlite.transaction import Transaction, json_array
 
@@ -73,8 +72,3 @@ def overdue_jobs(transaction: Transaction, now: int, limit: int) -> Sequence[Job
         )
     """
     return read_jobs(transaction.value(sql, (now, limit)))
-
-
-def cancel_overdue(transaction: Transaction, ids: Sequence[JobId], reason: str, now: int) -> int:
-    reasons = dict.fromkeys(ids, reason)
-    return len(cancel_waiting(transaction, reasons, now, started_too=False))

@@ -8,7 +8,16 @@ from onbeat.model.job import Job, JobSpec, JobState
 from onbeat.model.schedule import Schedule, ScheduleSpec
 from onbeat.model.target import lane_of
 from onbeat.stores.sql.dialect import Row
-from onbeat.stores.sql.forms import ATTEMPT_RECORDS, BY_FIRST, Form, Forms, JobForm, JobTable
+from onbeat.stores.sql.forms import (
+    ATTEMPT_RECORDS,
+    BY_FIRST,
+    NEW_COLUMNS,
+    SHARED_COLUMNS,
+    Form,
+    Forms,
+    JobForm,
+    JobTable,
+)
 from onbeat.stores.sql.specs import SpecForm
 from onbeat.stores.sql.values import micros, micros_or_none, to_json
 
@@ -47,8 +56,8 @@ def job_row(job: Job) -> Row:
         job.schedule_id,
         micros_or_none(job.occurrence),
         job.overlap.value,
-        spec_of(job),
         job.group,
+        spec_of(job),
     )
 
 
@@ -115,6 +124,7 @@ def job_table(name: str, view: str) -> JobTable:
 
 
 FORMS = Forms(
+    wait_columns={"blocked_by": "integer"},
     schedule_spec=schedule_spec,
     attempts=ATTEMPT_RECORDS,
     dispositions=BY_FIRST,
@@ -130,6 +140,9 @@ FORMS = Forms(
             JobState.CANCELLED: "state = 'cancelled' AND state <> 'succeeded'",
         },
         read=lambda row: read_jobs(f"[{row[0]}]")[0],
+        row=job_row,
+        new=NEW_COLUMNS,
+        shared=SHARED_COLUMNS,
         all_columns="record",
     ),
     transitions=Form(

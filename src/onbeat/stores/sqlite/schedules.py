@@ -5,11 +5,11 @@ from onbeat.model.plan import Plan
 from onbeat.model.schedule import Schedule
 from onbeat.ports.store import Hint
 from onbeat.rules.plans import follow_schedule
+from onbeat.stores.sql.verbs.dependents import cancel_waiting
 from onbeat.stores.sql.verbs.dispositions import forget_dispositions_after
+from onbeat.stores.sql.verbs.overlap import ask_to_stop
 from onbeat.stores.sql.verbs.schedules import insert_schedules, refuse_taken_key, rewrite_schedule
 from onbeat.stores.sqlite.coroutines import finish
-from onbeat.stores.sqlite.dependents import cancel_waiting
-from onbeat.stores.sqlite.overlap import ask_to_stop
 from onbeat.stores.sqlite.plans import store_plans
 from onbeat.stores.sqlite.rows import job_row, read_jobs, schedule_spec
 from onbeat.stores.sqlite.transaction import Row, Transaction
@@ -70,7 +70,7 @@ def follow(transaction: Transaction, edited: Schedule) -> None:
             """
             UPDATE onbeat_jobs
             SET queue = column2, priority = column3, lane = column4, overlap = column10,
-                spec = column11
+                spec = column12
             FROM :rows
             WHERE id = column1
             """,
@@ -87,7 +87,7 @@ def forget_after(transaction: Transaction, id: ScheduleId, now: int) -> None:
           AND (token = 0 OR start_by IS NOT NULL)
     """
     void: list[JobId] = transaction.values(sql, (id, now))
-    cancel_waiting(transaction, dict.fromkeys(void, CHANGED), now, started_too=False)
+    finish(cancel_waiting(transaction, dict.fromkeys(void, CHANGED), now, started_too=False))
     finish(forget_dispositions_after(transaction, id, now, void))
     # Nothing is planned later than now any more, so the plan says how far it goes.
     transaction.run(
@@ -102,7 +102,7 @@ def delete_schedule(transaction: Transaction, id: ScheduleId, now: int) -> bool:
     finish(forget_dispositions_after(transaction, id, now, None))
     sql = "SELECT json_group_array(id) FROM onbeat_jobs WHERE schedule_id = ?"
     live: list[JobId] = transaction.values(sql, (id,))
-    cancel_waiting(transaction, dict.fromkeys(live, DELETED), now)
-    ask_to_stop(transaction, live, DELETED, now)
+    finish(cancel_waiting(transaction, dict.fromkeys(live, DELETED), now))
+    finish(ask_to_stop(transaction, live, DELETED, now))
     transaction.hints.add(Hint.SCHEDULES)
     return True

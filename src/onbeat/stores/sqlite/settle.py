@@ -9,7 +9,8 @@ from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Progress
 from onbeat.ports.store import Hint, Settlement
 from onbeat.stores.sql.values import micros, micros_or_none, text_or_none, to_json
-from onbeat.stores.sqlite.dependents import cancel_waiting, free_and_cancel
+from onbeat.stores.sql.verbs.dependents import cancel_waiting, cascade
+from onbeat.stores.sqlite.coroutines import finish
 from onbeat.stores.sqlite.transaction import Row, Transaction, json_array
 
 
@@ -94,6 +95,34 @@ def end(transaction: Transaction, settlements: Sequence[PreparedSettlement]) -> 
     return moved
 
 
+def free_and_cancel(transaction: Transaction, ended: Sequence[JobId], now: int) -> None:
+    """Free or cancel the dependents of these jobs; hint at room in limited queues."""
+    # Most stores have no dependencies and no limits, which is cheap to check.
+    sql = """
+        SELECT json_array(
+          EXISTS (SELECT 1
+                  FROM onbeat_queues INDEXED BY onbeat_queues_limited
+                  CROSS JOIN onbeat_finished ON queue = name
+                  WHERE limits IS NOT NULL AND id IN (SELECT value FROM json_each(?1))),
+          json((SELECT json_group_array(json_array(id, state))
+                FROM onbeat_finished
+                WHERE id IN (SELECT value FROM json_each(?1))
+                  AND EXISTS (SELECT 1 FROM onbeat_waits WHERE awaits = onbeat_finished.id))))
+        WHERE EXISTS (SELECT 1 FROM onbeat_waits)
+           OR EXISTS (SELECT 1
+                      FROM onbeat_queues INDEXED BY onbeat_queues_limited
+                      WHERE limits IS NOT NULL)
+    """
+    rows = transaction.values(sql, (json_array(ended),))
+    if not rows:
+        return
+    frees_place, awaited = rows
+    if frees_place:
+        transaction.hints.add(Hint.JOBS)
+    if awaited:
+        finish(cascade(transaction, dict(awaited), now))
+
+
 def requeue(transaction: Transaction, settlements: Sequence[PreparedSettlement]) -> int:
     """Return the jobs whose lease is valid to waiting; returns how many."""
     rows = [settlement.row for settlement in settlements]
@@ -138,7 +167,7 @@ def apply_cancel_requests(
     """
     request = transaction.values(sql, (json_array(settlement.id for settlement in settlements),))
     if request:
-        cancel_waiting(transaction, dict(request), latest(settlements))
+        finish(cancel_waiting(transaction, dict(request), latest(settlements)))
 
 
 def latest(settlements: Sequence[PreparedSettlement]) -> int:

@@ -10,7 +10,8 @@ from onbeat.model.job import Job, JobState
 from onbeat.ports.store import ClaimRequest
 from onbeat.rules.overlap import has_overlap_rule
 from onbeat.stores.sql.values import micros, micros_or_none
-from onbeat.stores.sqlite.overlap import admit
+from onbeat.stores.sql.verbs.overlap import admit
+from onbeat.stores.sqlite.coroutines import finish
 from onbeat.stores.sqlite.transaction import Transaction, json_array
 
 
@@ -18,18 +19,24 @@ def start_admitted(
     transaction: Transaction, request: ClaimRequest, due: Sequence[Job]
 ) -> list[Job]:
     """Start jobs that their overlap rule admits; each sees the ones before it as running."""
+    now = micros(request.now)
     admitted: list[Job] = []
     pending: list[Job] = []
     for job in due:
         if has_overlap_rule(job):
             start(transaction, request, pending)
             pending = []
-            if not admit(transaction, job, micros(request.now)):
+            if not is_ready(transaction, job) or not finish(admit(transaction, job, now)):
                 continue
         pending.append(job)
         admitted.append(job)
     start(transaction, request, pending)
     return [as_started(job, request) for job in admitted]
+
+
+def is_ready(transaction: Transaction, job: Job) -> bool:
+    """False if another job of this claim replaced it."""
+    return bool(transaction.value("SELECT ready FROM onbeat_jobs WHERE id = ?", (job.id,)))
 
 
 def start(transaction: Transaction, request: ClaimRequest, jobs: Sequence[Job]) -> None:

@@ -27,7 +27,7 @@ from onbeat.ports.store import (
 from onbeat.stores.sql.store import Answer, P, SqlStore, Verb
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs import access as shared_access
-from onbeat.stores.sql.verbs import dead_letters, queues, workers
+from onbeat.stores.sql.verbs import cancel_and_retry, dead_letters, dependents, queues, workers
 from onbeat.stores.sqlite import (
     access,
     caller_transaction,
@@ -62,11 +62,11 @@ SPARED = frozenset[Callable[..., object]](
         shared_access.put_audit,
         shared_access.remove_key,
         dead_letters.delete_dead_letters,
-        VERBS.continue_cascades,
-        VERBS.cancel,
+        dependents.continue_cascades,
+        cancel_and_retry.cancel,
         VERBS.forget_requests,
         lease_verbs.renew,
-        VERBS.cancel_overdue,
+        cancel_and_retry.cancel_overdue,
         prune.prune,
         queues.pause_queue,
         VERBS.delete_schedule,

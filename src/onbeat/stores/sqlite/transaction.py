@@ -92,8 +92,9 @@ class Transaction:
     ) -> int:
         return self.run_rows(translate(SQLITE, SQLITE.insert(table, columns, ending)), rows)
 
-    async def delete_rows(self, table: str, key: Columns, rows: Sequence[Sequence[Any]]) -> None:
-        self.run_rows(translate(SQLITE, SQLITE.delete_each(table, key)), list(map(tuple, rows)))
+    async def delete_rows(self, table: str, key: Columns, rows: Sequence[Sequence[Any]]) -> int:
+        sql = translate(SQLITE, SQLITE.delete_each(table, key))
+        return self.run_rows(sql, list(map(tuple, rows)))
 
     async def update_rows(
         self, table: str, key: Columns, columns: Columns, rows: Sequence[Sequence[Any]]

@@ -3,10 +3,8 @@
 from onbeat.stores.sql.dialect_verbs import DialectVerbs
 from onbeat.stores.sqlite import (
     access,
-    dependents,
     idempotency,
     import_schedules,
-    jobs,
     leases,
     plans,
     prune,
@@ -18,17 +16,12 @@ from onbeat.stores.sqlite.transaction import Transaction
 
 VERBS = DialectVerbs[Transaction](
     overdue_jobs=in_thread(prune.overdue_jobs),
-    cancel_overdue=in_thread(prune.cancel_overdue),
-    has_cascades=in_thread(dependents.has_cascades),
-    continue_cascades=in_thread(dependents.continue_cascades),
     abandoned_jobs=in_thread(leases.abandoned_jobs),
     forget_requests=in_thread(idempotency.forget_requests),
     add_schedule=in_thread(schedules.add_schedule),
     update_schedule=in_thread(schedules.update_schedule),
     delete_schedule=in_thread(schedules.delete_schedule),
     backfill=in_thread(plans.backfill),
-    cancel=in_thread(jobs.cancel),
-    retry=in_thread(jobs.retry),
     queues=in_thread(queues.queues),
     stats=in_thread(queues.stats),
     secret=in_thread(access.secret),

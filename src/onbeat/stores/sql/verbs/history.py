@@ -5,11 +5,12 @@ from typing import Final, TypeVar
 
 from onbeat.model.attempt import Attempt
 from onbeat.model.event import Transition
-from onbeat.model.ids import JobId
+from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import Job
 from onbeat.ports.store import JobExport
 from onbeat.stores.sql.dialect import Columns, Row
 from onbeat.stores.sql.session import Session
+from onbeat.stores.sql.values import instant
 
 Kept = TypeVar("Kept", Attempt, Transition)
 
@@ -25,6 +26,20 @@ async def add_attempts(session: Session, rows: Sequence[Row]) -> None:
 async def add_transitions(session: Session, rows: Sequence[Row]) -> None:
     """Rows in the column order of this database's form of transitions."""
     await session.insert_rows("transitions", session.forms.transitions.columns, rows)
+
+
+async def note(
+    session: Session,
+    went: str,
+    at: int,
+    notes: Iterable[tuple[JobId, str, int, WorkerId | None]],
+) -> None:
+    """Record that jobs went to a state: for each its cause, attempt and worker."""
+    steps = (
+        Transition(job_id=id, at=instant(at), to=went, cause=cause, attempt=attempt, worker=worker)
+        for id, cause, attempt, worker in notes
+    )
+    await add_transitions(session, list(map(session.forms.transitions.row, steps)))
 
 
 async def attempts(session: Session, id: JobId) -> Sequence[Attempt]:

@@ -1,4 +1,4 @@
-"""Reads jobs by id and in pages."""
+"""Reads jobs by id and in pages, and deletes live ones."""
 
 from collections.abc import Collection, Sequence
 from operator import attrgetter
@@ -36,6 +36,13 @@ async def jobs_by_id(session: Session, ids: Collection[JobId]) -> dict[JobId, Jo
     """  # noqa: S608  values are bound
     rows = await session.select(form.live.columns, rest, tuple(ids), tuple(ids))
     return {one.id: one for one in map(form.read, rows)}
+
+
+async def delete_live(session: Session, ids: Collection[JobId]) -> int:
+    """Delete jobs that are in `finished` now, or are stored anew."""
+    dialect = session.dialect
+    sql = f"{dialect.delete_from('jobs')} WHERE {dialect.in_list('id', 'uuid')}"
+    return await session.execute(sql, tuple(ids))
 
 
 async def exports_by_id(session: Session, ids: Sequence[JobId]) -> list[JobExport]:

@@ -57,6 +57,24 @@ async def lock_schedules(
     return {one.id: one for one in await select_schedules(session, rest, tuple(ids))}
 
 
+async def hold_schedules(session: Session, ids: Collection[ScheduleId]) -> set[ScheduleId]:
+    """Block pauses of the schedules until the commit, or a new job would miss one.
+
+    Returns the paused schedules.
+    """
+    if not ids:
+        return set()
+    dialect = session.dialect
+    rest = f"""
+        FROM onbeat.schedules {dialect.use_index("PRIMARY")}
+        WHERE {dialect.in_list("id", "uuid")}
+        ORDER BY id
+        {dialect.for_share}
+    """
+    rows = await session.select("id, status", rest, tuple(ids))
+    return {ScheduleId(str(id)) for id, status in rows if status == "paused"}
+
+
 async def schedule_by_key(session: Session, key: str) -> Schedule | None:
     rest = f"FROM onbeat.schedules WHERE {session.forms.schedule_key} = ?"
     return next(iter(await select_schedules(session, rest, key)), None)
