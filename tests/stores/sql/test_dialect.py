@@ -174,3 +174,14 @@ def test_planners_are_told_an_index_that_they_may_miss(dialect, hint):
 def test_rows_that_differ_in_the_end_of_their_key_share_a_statement_of_mysql():
     rows = [(("a",), 1), (("b",), 2), (("a",), 3)]
     assert join_keys(rows) == [("a", (1, 3)), ("b", (2,))]
+
+
+def test_postgres_selects_for_many_rows_in_one_statement():
+    columns = {"schedule_id": "uuid", "at": "bigint"}
+    rest = "FROM onbeat.dispositions WHERE schedule_id = asked.schedule_id AND first <= asked.at"
+    text = POSTGRES.text(POSTGRES.select_each("first, last", rest, columns))
+    assert " ".join(text.split()) == (
+        "SELECT found.* FROM unnest($1::uuid[], $2::bigint[]) AS asked (schedule_id, at)"
+        " CROSS JOIN LATERAL (SELECT first, last FROM dispositions"
+        " WHERE schedule_id = asked.schedule_id AND first <= asked.at OFFSET 0) AS found"
+    )

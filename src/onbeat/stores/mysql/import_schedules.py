@@ -1,18 +1,15 @@
-"""Imports of schedules and dispositions from another store."""
+"""Imports of schedules from another store."""
 
 from collections.abc import Sequence
 
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.schedule import Schedule, ScheduleStatus
-from onbeat.ports.store import DispositionExport, Hint
+from onbeat.ports.store import Hint
 from onbeat.rules.merge import edited_since, newer_schedules
-from onbeat.stores.mysql.dispositions import Stretch, read_runs
 from onbeat.stores.mysql.import_jobs import remove_live_rows
-from onbeat.stores.mysql.plans import lock_schedules
 from onbeat.stores.mysql.schedules import follow
-from onbeat.stores.mysql.transaction import Row, Transaction
-from onbeat.stores.sql.verbs.dispositions import insert_dispositions, row_of_export
+from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.verbs.schedules import insert_schedules
 from onbeat.stores.sql.verbs.schedules import lock_schedules as lock_whole_schedules
 
@@ -73,22 +70,3 @@ async def refuse_taken_keys(transaction: Transaction, keys: Sequence[str]) -> No
     taken = await transaction.column(sql, (tuple(keys),)) if keys else ()
     if taken:
         raise Conflict(f"another schedule has the key {taken[0]!r}; update or delete that one")
-
-
-async def import_dispositions(transaction: Transaction, traced: Sequence[DispositionExport]) -> int:
-    await lock_schedules(transaction, {one.schedule_id for one in traced})
-    rows = list(map(row_of_export, traced))
-    runs = await read_runs(transaction, time_ranges(rows))
-    for row in rows:
-        runs.take(row)
-    await insert_dispositions(transaction, runs.new)
-    return len(runs.new)
-
-
-def time_ranges(rows: Sequence[Row]) -> list[Stretch]:
-    """One span for each schedule, around all its imports."""
-    result: dict[ScheduleId, Stretch] = {}
-    for id, first, last, *_ in rows:
-        _, low, high = result.get(id, (id, first, last))
-        result[id] = (id, min(low, first), max(high, last))
-    return list(result.values())

@@ -13,7 +13,6 @@ from onbeat.model.job import Job
 from onbeat.model.plan import Plan
 from onbeat.ports.store import Enqueued, Hint
 from onbeat.stores.mysql import enqueue, idempotency, leases, settle
-from onbeat.stores.mysql import plans as plan_verbs
 from onbeat.stores.mysql.connection import LOCK_SECONDS
 from onbeat.stores.mysql.dsn import Dsn
 from onbeat.stores.mysql.errors import LOCK_WAIT, code_of, is_lost, is_retryable, refusal
@@ -22,6 +21,7 @@ from onbeat.stores.mysql.pool import Pool, pool_of
 from onbeat.stores.mysql.ready_lists import ReadyList, group_prefix
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.batcher import Batcher
+from onbeat.stores.sql.verbs import plans as plan_verbs
 
 TRIES_MAX = 10
 LOST_MAX = 3  # an idle connection may have died, and the next one too

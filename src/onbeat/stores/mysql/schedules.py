@@ -1,7 +1,5 @@
 """Schedules and their updates."""
 
-from collections.abc import Collection
-
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.model.plan import Plan
@@ -9,7 +7,6 @@ from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.target import lane_of
 from onbeat.ports.store import Hint
 from onbeat.rules.plans import follow_schedule
-from onbeat.stores.mysql.plans import lock_schedules, store_plans
 from onbeat.stores.mysql.rows import LIVE_COLUMNS, read_jobs, spec_of
 from onbeat.stores.mysql.transaction import Row, Transaction
 from onbeat.stores.sql.schedules import spec_text
@@ -19,7 +16,13 @@ from onbeat.stores.sql.values import (
 from onbeat.stores.sql.verbs.dependents import cancel_waiting
 from onbeat.stores.sql.verbs.dispositions import forget_dispositions_after
 from onbeat.stores.sql.verbs.overlap import ask_to_stop
-from onbeat.stores.sql.verbs.schedules import insert_schedules, refuse_taken_key, rewrite_schedule
+from onbeat.stores.sql.verbs.plans import store_plan
+from onbeat.stores.sql.verbs.schedules import (
+    insert_schedules,
+    lock_watermarks,
+    refuse_taken_key,
+    rewrite_schedule,
+)
 
 CHANGED = "schedule changed"
 DELETED = "schedule deleted"
@@ -31,20 +34,17 @@ async def add_schedule(transaction: Transaction, new: Schedule, plan: Plan) -> N
         return
     await refuse_taken_key(transaction, new)
     await insert_schedules(transaction, [new])
-    await store_plans(transaction, [plan], paused_if(new))
+    await store_plan(transaction, plan)
     transaction.hints.add(Hint.SCHEDULES)
-
-
-def paused_if(schedule: Schedule) -> Collection[ScheduleId]:
-    return {schedule.id} if schedule.status is ScheduleStatus.PAUSED else ()
 
 
 async def update_schedule(
     transaction: Transaction, edited: Schedule, plan: Plan | None, now: int
 ) -> bool:
-    stored, _ = (await lock_schedules(transaction, {edited.id})).get(edited.id, (None, None))
-    if stored != edited.version - 1:
-        return stored == edited.version and await is_stored(transaction, edited)
+    here = (await lock_watermarks(transaction, {edited.id})).get(edited.id)
+    if here is None or here.version != edited.version - 1:
+        is_repeated = here is not None and here.version == edited.version
+        return is_repeated and await is_stored(transaction, edited)
     await refuse_taken_key(transaction, edited)
     await rewrite_schedule(transaction, edited)
     await transaction.run(
@@ -53,7 +53,7 @@ async def update_schedule(
     )
     if plan is not None:
         await forget_after(transaction, edited.id, now)
-        await store_plans(transaction, [plan], paused_if(edited))
+        await store_plan(transaction, plan)
     await follow(transaction, edited)
     transaction.hints |= {Hint.SCHEDULES, Hint.JOBS}
     return True
@@ -115,7 +115,7 @@ async def forget_after(transaction: Transaction, id: ScheduleId, now: int) -> No
 
 
 async def delete_schedule(transaction: Transaction, id: ScheduleId, now: int) -> bool:
-    if not await lock_schedules(transaction, {id}):
+    if not await lock_watermarks(transaction, {id}):
         return False
     await forget_dispositions_after(transaction, id, now, None)
     sql = "SELECT id FROM jobs WHERE schedule_id = %s FOR UPDATE"

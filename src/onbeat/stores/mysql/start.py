@@ -11,12 +11,12 @@ from onbeat.model.job import Job, JobState
 from onbeat.model.queue import Limits
 from onbeat.ports.store import ClaimRequest
 from onbeat.rules.overlap import has_overlap_rule
-from onbeat.stores.mysql.plans import lock_schedules
 from onbeat.stores.mysql.ready_lists import Kind, ReadyList, WaitingGroup, select_each
 from onbeat.stores.mysql.rows import LIVE_COLUMNS, group_key, read_jobs
 from onbeat.stores.mysql.transaction import Row, Transaction
 from onbeat.stores.sql.values import micros, micros_or_none
 from onbeat.stores.sql.verbs.overlap import admit
+from onbeat.stores.sql.verbs.schedules import lock_watermarks
 
 SPARE_MIN = 50  # extra candidates, in place of those that others have just locked
 
@@ -130,7 +130,7 @@ async def lock_schedules_of(transaction: Transaction, ids: Sequence[JobId]) -> N
     """One claimant at a time applies a schedule's overlap rule, also that of a deleted one."""
     sql = "SELECT DISTINCT schedule_id FROM jobs WHERE id IN %s AND schedule_id IS NOT NULL"
     request: set[ScheduleId] = set(await transaction.column(sql, (tuple(ids),)))
-    if request - (await lock_schedules(transaction, request)).keys():
+    if request - (await lock_watermarks(transaction, request)).keys():
         await transaction.run("SELECT 1 FROM marks WHERE name = 'gone' FOR UPDATE")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from onbeat.ports.store import Hint
 from onbeat.stores.mysql.connection import Database
 from onbeat.stores.mysql.rows import FORMS
-from onbeat.stores.sql.dialect import MYSQL, Argument, Columns, Dialect, translate
+from onbeat.stores.sql.dialect import ASKED, MYSQL, Argument, Columns, Dialect, translate
 from onbeat.stores.sql.forms import Forms
 
 Values = Sequence[object] | Mapping[str, object]
@@ -15,6 +15,7 @@ Row = tuple[Any, ...]
 
 ANSWER_SECONDS = 40.0  # longer than any statement may take; silence means a dead connection
 STATEMENTS_MAX = 200
+SELECTS_MAX = 200  # joined by UNION in one statement
 STATEMENTS_CHARS_MAX = 1_000_000  # far below the server's default packet limit of 16 MB
 
 
@@ -99,6 +100,18 @@ class Transaction:
     async def select(self, columns: str, rest: str, *values: Argument) -> Sequence[Sequence[Any]]:
         sql = translate(MYSQL, f"SELECT {columns} {rest}")
         return await self.rows(sql, tuple(map(bound, values)))
+
+    async def select_each(
+        self, columns: str, rest: str, values: Columns, rows: Sequence[Row]
+    ) -> Sequence[Sequence[Any]]:
+        one = translate(MYSQL, f"(SELECT {columns} {ASKED.sub('?', rest)})")
+        places = [list(values).index(name) for name in ASKED.findall(rest)]
+        found: list[Row] = []
+        for start in range(0, len(rows), SELECTS_MAX):
+            part = rows[start : start + SELECTS_MAX]
+            sql = " UNION ALL ".join([one] * len(part))
+            found += await self.rows(sql, [row[place] for row in part for place in places])
+        return found
 
     async def insert_rows(
         self, table: str, columns: Columns, rows: Sequence[Row], ending: str = ""

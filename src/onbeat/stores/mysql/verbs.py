@@ -5,7 +5,6 @@ from onbeat.stores.mysql import (
     idempotency,
     import_schedules,
     leases,
-    plans,
     prune,
     queues,
     schedules,
@@ -20,10 +19,8 @@ VERBS = DialectVerbs[Transaction](
     add_schedule=schedules.add_schedule,
     update_schedule=schedules.update_schedule,
     delete_schedule=schedules.delete_schedule,
-    backfill=plans.backfill,
     queues=queues.queues,
     stats=queues.stats,
     secret=access.secret,
     import_schedules=import_schedules.import_schedules,
-    import_dispositions=import_schedules.import_dispositions,
 )

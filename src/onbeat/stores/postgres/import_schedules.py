@@ -1,4 +1,4 @@
-"""Imports of schedules and dispositions from another store."""
+"""Imports of schedules from another store."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import ScheduleId
 from onbeat.model.schedule import Schedule
-from onbeat.ports.store import DispositionExport, Hint
+from onbeat.ports.store import Hint
 from onbeat.rules.merge import edited_since, newer_schedules
-from onbeat.stores.postgres.plans import add_dispositions, find_covered
 from onbeat.stores.postgres.schedules import follow
 from onbeat.stores.postgres.transaction import Transaction
-from onbeat.stores.sql.values import micros
-from onbeat.stores.sql.verbs.dispositions import row_of_export
 from onbeat.stores.sql.verbs.schedules import lock_schedules, put_schedules
 
 
@@ -76,15 +73,3 @@ async def free_keys(transaction: Transaction, newer: Sequence[Schedule]) -> None
     twice = [key for key, times in Counter(keys).items() if times > 1]
     for key in (*taken, *twice):
         raise Conflict(f"another schedule has the key {key!r}; update or delete that one")
-
-
-async def import_dispositions(transaction: Transaction, rows: Sequence[DispositionExport]) -> int:
-    ids = list({one.schedule_id for one in rows})
-    sql = "SELECT 1 FROM schedules WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE"
-    await transaction.rows(sql, ids)
-    first = {(one.schedule_id, micros(one.disposition.first)): one for one in reversed(rows)}
-    if not first:
-        return 0
-    taken = await find_covered(transaction, list(first))
-    fresh = [one for one, is_taken in zip(first.values(), taken, strict=True) if not is_taken]
-    return await add_dispositions(transaction, [row_of_export(one) for one in fresh])

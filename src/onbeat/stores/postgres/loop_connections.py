@@ -13,7 +13,6 @@ from onbeat.model.job import Job
 from onbeat.model.plan import Plan
 from onbeat.ports.store import Enqueued, HeldLease, Hint
 from onbeat.stores.postgres import bulk, enqueue, fan_out, idempotency, leases, settle
-from onbeat.stores.postgres import plans as plan_verbs
 from onbeat.stores.postgres.connection import LOCK_SECONDS
 from onbeat.stores.postgres.dsn import Dsn
 from onbeat.stores.postgres.errors import REPEAT, raise_refusal
@@ -21,6 +20,7 @@ from onbeat.stores.postgres.hints import Hints
 from onbeat.stores.postgres.pool import Pool, pool_of
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.batcher import Batcher
+from onbeat.stores.sql.verbs import plans as plan_verbs
 
 TRIES_MAX = 6
 PAUSE_SECONDS = 0.02

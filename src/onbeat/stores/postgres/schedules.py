@@ -6,7 +6,6 @@ from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.target import lane_of
 from onbeat.ports.store import Hint
 from onbeat.rules.plans import follow_schedule
-from onbeat.stores.postgres.plans import store_plans
 from onbeat.stores.postgres.rows import LIVE_COLUMNS, read_jobs, spec_of
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.schedules import spec_text
@@ -16,6 +15,7 @@ from onbeat.stores.sql.values import (
 from onbeat.stores.sql.verbs.dependents import cancel_waiting
 from onbeat.stores.sql.verbs.dispositions import forget_dispositions_after
 from onbeat.stores.sql.verbs.overlap import ask_to_stop
+from onbeat.stores.sql.verbs.plans import store_plan
 from onbeat.stores.sql.verbs.schedules import insert_schedules, refuse_taken_key, rewrite_schedule
 
 CHANGED = "schedule changed"
@@ -28,7 +28,7 @@ async def add_schedule(transaction: Transaction, new: Schedule, plan: Plan) -> N
         return
     await refuse_taken_key(transaction, new)
     await insert_schedules(transaction, [new])
-    await store_plans(transaction, [plan])
+    await store_plan(transaction, plan)
     transaction.hints.add(Hint.SCHEDULES)
 
 
@@ -52,7 +52,7 @@ async def update_schedule(
     )
     if plan is not None:
         await forget_after(transaction, edited.id, now)
-        await store_plans(transaction, [plan])
+        await store_plan(transaction, plan)
     await follow(transaction, edited)
     transaction.hints |= {Hint.SCHEDULES, Hint.JOBS}
     return True

@@ -60,6 +60,14 @@ class Transaction:
     async def select(self, columns: str, rest: str, *values: Argument) -> Sequence[Sequence[Any]]:
         return await self.rows(translate(POSTGRES, f"SELECT {columns} {rest}"), *values)
 
+    async def select_each(
+        self, columns: str, rest: str, values: Columns, rows: Sequence[Row]
+    ) -> Sequence[Sequence[Any]]:
+        if not rows:
+            return []
+        sql = translate(POSTGRES, POSTGRES.select_each(columns, rest, values))
+        return await self.rows(sql, *zip(*rows, strict=True))
+
     async def insert_rows(
         self, table: str, columns: Columns, rows: Sequence[Row], ending: str = ""
     ) -> int:

@@ -18,6 +18,7 @@ Kind = Literal["uuid", "text", "bytea", "boolean", "smallint", "integer", "bigin
 Columns = Mapping[str, Kind]
 """Names and types of columns, in the order of the values of a row."""
 TABLE: Final = re.compile(r"\bonbeat\.(\w+)")
+ASKED: Final = re.compile(r"\basked\.(\w+)")
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -180,6 +181,15 @@ class PostgresDialect(Dialect, frozen=True, kw_only=True, eq=False):
             SET {changes}
             FROM unnest({arrays}) AS changed ({", ".join((*key, *columns))})
             WHERE {condition}
+        """  # noqa: S608  values are bound
+
+    def select_each(self, columns: str, rest: str, values: Columns) -> str:
+        """OFFSET keeps the planner from joining whole tables."""
+        arrays = ", ".join(f"?::{kind}[]" for kind in values.values())
+        return f"""
+            SELECT found.*
+            FROM unnest({arrays}) AS asked ({", ".join(values)})
+            CROSS JOIN LATERAL (SELECT {columns} {rest} OFFSET 0) AS found
         """  # noqa: S608  values are bound
 
     def contains(self, column: str) -> str:

@@ -8,10 +8,9 @@ import msgspec
 from onbeat.model.event import Stats
 from onbeat.model.ids import ScheduleId, WorkerId
 from onbeat.model.job import Job
-from onbeat.model.plan import Plan, Skip
+from onbeat.model.plan import Plan
 from onbeat.model.queue import Queue
 from onbeat.model.schedule import Schedule
-from onbeat.ports.store import DispositionExport
 
 T = TypeVar("T")
 
@@ -34,7 +33,6 @@ class DialectVerbs(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     add_schedule: Callable[[T, Schedule, Plan], Awaitable[None]]
     update_schedule: Callable[[T, Schedule, Plan | None, int], Awaitable[bool]]
     delete_schedule: Callable[[T, ScheduleId, int], Awaitable[bool]]
-    backfill: Callable[[T, ScheduleId, Sequence[Job], Sequence[Skip]], Awaitable[int]]
 
     # Queues
     queues: Callable[[T, int], Awaitable[Sequence[Queue]]]
@@ -45,4 +43,3 @@ class DialectVerbs(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     # Copies
     import_schedules: Callable[[T, Sequence[Schedule]], Awaitable[int]]
-    import_dispositions: Callable[[T, Sequence[DispositionExport]], Awaitable[int]]

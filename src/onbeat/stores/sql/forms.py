@@ -87,12 +87,16 @@ class DispositionForm(msgspec.Struct, frozen=True, kw_only=True):
     """The key of dispositions: `end` is the column that orders the runs of a schedule.
 
     `since` returns the condition, with its values, for runs that end at an instant or later.
-    `nearest` selects the only run that may cover an instant.
+    `nearest` selects the only run that may cover an instant. `within` is the condition for runs
+    that may cover an instant from `asked.first` to `asked.last`. With `may_overlap` a run of skips
+    is stored whole even if others begin within it; otherwise it ends before them.
     """
 
     end: str
     since: Callable[[ScheduleId, int], tuple[str, tuple[Value, ...]]]
     nearest: str
+    within: str
+    may_overlap: bool
 
     @property
     def key(self) -> Columns:
@@ -108,11 +112,20 @@ BY_FIRST: Final = DispositionForm(
     end="first",
     since=lambda owner, first: (SINCE_BY_FIRST, (owner, first, first, first)),
     nearest="first <= ? ORDER BY first DESC",
+    within="""
+        first <= asked.last
+        AND first >= coalesce((SELECT first FROM onbeat.dispositions
+                               WHERE schedule_id = asked.schedule_id AND first <= asked.first
+                               ORDER BY first DESC LIMIT 1), asked.first)
+    """,
+    may_overlap=True,
 )
 BY_LAST: Final = DispositionForm(
     end="last",
     since=lambda _owner, first: ("last >= ?", (first,)),
     nearest="last >= ? ORDER BY last",
+    within="last >= asked.first AND first <= asked.last",
+    may_overlap=False,
 )
 
 

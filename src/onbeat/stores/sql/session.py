@@ -30,6 +30,12 @@ class Session(Protocol):
         """`SELECT columns rest`. `columns` are plain names, separated by commas."""
         ...
 
+    async def select_each(
+        self, columns: str, rest: str, values: Columns, rows: Sequence[Row]
+    ) -> Sequence[Sequence[Any]]:
+        """`SELECT columns rest` for each of `rows`, whose values are `asked.name` in `rest`."""
+        ...
+
     async def insert_rows(
         self, table: str, columns: Columns, rows: Sequence[Row], ending: str = ""
     ) -> int:

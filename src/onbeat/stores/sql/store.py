@@ -35,6 +35,7 @@ from onbeat.stores.sql.verbs import (
 from onbeat.stores.sql.verbs import dead_letters as dead_letter_verbs
 from onbeat.stores.sql.verbs import dispositions as disposition_verbs
 from onbeat.stores.sql.verbs import jobs as job_verbs
+from onbeat.stores.sql.verbs import plans as plan_verbs
 from onbeat.stores.sql.verbs import schedules as schedule_verbs
 
 T = TypeVar("T", bound=Session)
@@ -179,7 +180,7 @@ class SqlStore(ABC, Generic[T]):
         skips: Sequence[Skip],
         keyed: KeyedRequest | None = None,
     ) -> int:
-        return await self._write(keyed, self._verbs.backfill, id, jobs, skips)
+        return await self._write(keyed, plan_verbs.backfill, id, jobs, skips)
 
     # Operations on jobs
 
@@ -286,4 +287,4 @@ class SqlStore(ABC, Generic[T]):
         return await self._transact(self._verbs.import_schedules, schedules)
 
     async def import_dispositions(self, rows: Sequence[DispositionExport]) -> int:
-        return await self._transact(self._verbs.import_dispositions, rows)
+        return await self._transact(disposition_verbs.import_dispositions, rows)

@@ -1,16 +1,14 @@
-"""Imports of schedules and dispositions from another store."""
+"""Imports of schedules from another store."""
 
 from collections.abc import Sequence
 
 from onbeat.model.ids import ScheduleId
 from onbeat.model.schedule import Schedule, ScheduleStatus
-from onbeat.ports.store import DispositionExport, Hint
+from onbeat.ports.store import Hint
 from onbeat.rules.merge import edited_since, newer_schedules
-from onbeat.stores.sql.verbs.dispositions import row_of_export
 from onbeat.stores.sql.verbs.schedules import lock_schedules, put_schedules, refuse_taken_key
 from onbeat.stores.sqlite.coroutines import finish
 from onbeat.stores.sqlite.import_jobs import clear_existing
-from onbeat.stores.sqlite.plans import add_dispositions
 from onbeat.stores.sqlite.schedules import follow
 from onbeat.stores.sqlite.transaction import Transaction, json_array
 
@@ -65,7 +63,3 @@ def put_schedule(transaction: Transaction, schedule: Schedule) -> None:
         "UPDATE onbeat_jobs SET held = ?1 WHERE schedule_id = ?2 AND held <> ?1",
         (held, schedule.id),
     )
-
-
-def import_dispositions(transaction: Transaction, rows: Sequence[DispositionExport]) -> int:
-    return add_dispositions(transaction, map(row_of_export, rows))

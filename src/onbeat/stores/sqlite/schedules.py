@@ -8,9 +8,9 @@ from onbeat.rules.plans import follow_schedule
 from onbeat.stores.sql.verbs.dependents import cancel_waiting
 from onbeat.stores.sql.verbs.dispositions import forget_dispositions_after
 from onbeat.stores.sql.verbs.overlap import ask_to_stop
+from onbeat.stores.sql.verbs.plans import store_plan
 from onbeat.stores.sql.verbs.schedules import insert_schedules, refuse_taken_key, rewrite_schedule
 from onbeat.stores.sqlite.coroutines import finish
-from onbeat.stores.sqlite.plans import store_plans
 from onbeat.stores.sqlite.rows import job_row, read_jobs, schedule_spec
 from onbeat.stores.sqlite.transaction import Row, Transaction
 
@@ -24,7 +24,7 @@ def add_schedule(transaction: Transaction, new: Schedule, plan: Plan) -> None:
         return
     finish(refuse_taken_key(transaction, new))
     finish(insert_schedules(transaction, [new]))
-    store_plans(transaction, [plan])
+    finish(store_plan(transaction, plan))
     transaction.hints.add(Hint.SCHEDULES)
 
 
@@ -42,7 +42,7 @@ def update_schedule(
     )
     if plan is not None:
         forget_after(transaction, edited.id, now)
-        store_plans(transaction, [plan])
+        finish(store_plan(transaction, plan))
     follow(transaction, edited)
     transaction.hints |= {Hint.SCHEDULES, Hint.JOBS}
     return True

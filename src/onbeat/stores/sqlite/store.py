@@ -27,7 +27,15 @@ from onbeat.ports.store import (
 from onbeat.stores.sql.store import Answer, P, SqlStore, Verb
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs import access as shared_access
-from onbeat.stores.sql.verbs import cancel_and_retry, dead_letters, dependents, queues, workers
+from onbeat.stores.sql.verbs import (
+    cancel_and_retry,
+    dead_letters,
+    dependents,
+    dispositions,
+    queues,
+    workers,
+)
+from onbeat.stores.sql.verbs import plans as plan_verbs
 from onbeat.stores.sqlite import (
     access,
     caller_transaction,
@@ -42,7 +50,6 @@ from onbeat.stores.sqlite import (
     settle,
 )
 from onbeat.stores.sqlite import leases as lease_verbs
-from onbeat.stores.sqlite import plans as plan_verbs
 from onbeat.stores.sqlite.ballast import Ballast
 from onbeat.stores.sqlite.connection import connect_reader, connect_writer
 from onbeat.stores.sqlite.coroutines import finish, in_thread
@@ -81,12 +88,12 @@ SPARED = frozenset[Callable[..., object]](
 ADDING = frozenset[Callable[..., object]](
     {
         dead_letters.add_dead_letters,
-        VERBS.import_dispositions,
+        dispositions.import_dispositions,
         import_jobs.import_jobs,
         VERBS.import_schedules,
         enqueue.enqueue,
         idempotency.run_keyed,
-        VERBS.backfill,
+        plan_verbs.backfill,
         VERBS.add_schedule,
         fan_out.enqueue_from,
     }
@@ -197,7 +204,7 @@ class SqliteStore(SqlStore[Transaction]):
     # Batched calls, and methods that differ by database
 
     async def apply_plans(self, plans: Sequence[Plan]) -> Sequence[bool]:
-        return await self._writer.run_batched(plan_verbs.apply_plans, plans)
+        return await self._writer.run_batched(apply_plans, plans)
 
     async def claim(self, request: ClaimRequest) -> Claimed:
         return await self._writer.call(claim.claim, request)
@@ -260,6 +267,10 @@ class SqliteStore(SqlStore[Transaction]):
         return await self._writer.call(
             import_jobs.import_jobs, list(map(import_jobs.prepare_import, exports))
         )
+
+
+def apply_plans(transaction: Transaction, plans: Sequence[Plan]) -> Sequence[bool]:
+    return finish(plan_verbs.apply_plans(transaction, plans))
 
 
 async def prune_by_few(writer: Writer, finished_before: int, failed_before: int, limit: int) -> int:

@@ -6,7 +6,6 @@ from onbeat.stores.sqlite import (
     idempotency,
     import_schedules,
     leases,
-    plans,
     prune,
     queues,
     schedules,
@@ -21,10 +20,8 @@ VERBS = DialectVerbs[Transaction](
     add_schedule=in_thread(schedules.add_schedule),
     update_schedule=in_thread(schedules.update_schedule),
     delete_schedule=in_thread(schedules.delete_schedule),
-    backfill=in_thread(plans.backfill),
     queues=in_thread(queues.queues),
     stats=in_thread(queues.stats),
     secret=in_thread(access.secret),
     import_schedules=in_thread(import_schedules.import_schedules),
-    import_dispositions=in_thread(import_schedules.import_dispositions),
 )

@@ -145,6 +145,18 @@ class PlanContract:
         assert list(await store.apply_plans(plans)) == [False, True]
         assert await store.job(job.id) == job
 
+    async def test_a_planned_job_of_a_paused_schedule_waits_for_its_resume(
+        self, store: Store
+    ) -> None:
+        schedule = a_schedule(status=ScheduleStatus.PAUSED)
+        job = an_occurrence(schedule)
+        await add_planned(store, schedule, job)
+        assert await claim_jobs(store) == ()
+        await store.update_schedule(
+            replace(schedule, status=ScheduleStatus.ACTIVE, version=2), None, NOW
+        )
+        assert ids_of(await claim_jobs(store)) == [job.id]
+
     async def test_a_watermark_never_falls(self, store: Store) -> None:
         schedule = a_schedule(planned_through=NOW + DAY)
         await add_planned(store, schedule)

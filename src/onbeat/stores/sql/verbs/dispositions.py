@@ -8,9 +8,11 @@ from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.model.plan import Skip
 from onbeat.ports.store import Disposition, DispositionExport
+from onbeat.rules.dispositions import Runs
 from onbeat.stores.sql.dialect import Argument, Columns
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.values import instant, micros
+from onbeat.stores.sql.verbs.schedules import lock_watermarks
 
 DispositionRow = tuple[ScheduleId, int, int, JobId | None, str | None]
 """Schedule, first and last instant of the run, its job, and the reason of a skip."""
@@ -44,9 +46,39 @@ def row_of_export(export: DispositionExport) -> DispositionRow:
     return (export.schedule_id, micros(one.first), micros(one.last), one.job_id, one.reason)
 
 
+async def add_dispositions(
+    session: Session, rows: Sequence[DispositionRow]
+) -> list[DispositionRow]:
+    """Add runs whose first instant has no disposition yet; returns those added."""
+    form = session.forms.dispositions
+    spans = {"schedule_id": "uuid", "first": "bigint", "last": "bigint"}
+    rest = f"FROM onbeat.dispositions WHERE schedule_id = asked.schedule_id AND {form.within}"
+    runs = Runs(may_overlap=form.may_overlap)
+    columns = "schedule_id, first, last"
+    for id, first, last in await session.select_each(columns, rest, spans, time_ranges(rows)):
+        runs.add_stored(ScheduleId(str(id)), first, last)
+    added = [
+        (id, first, end, job_id, reason)
+        for id, first, last, job_id, reason in rows
+        if (end := runs.take(id, first, last)) is not None
+    ]
+    await insert_dispositions(session, added)
+    return added
+
+
 async def insert_dispositions(session: Session, rows: Sequence[DispositionRow]) -> None:
-    """The caller knows that no other run overlaps them."""
-    await session.insert_rows("dispositions", DISPOSITION_COLUMNS, rows)
+    """The caller knows that no other run begins at the same instants."""
+    ending = session.dialect.unless_there(*session.forms.dispositions.key)
+    await session.insert_rows("dispositions", DISPOSITION_COLUMNS, rows, ending)
+
+
+def time_ranges(rows: Sequence[DispositionRow]) -> list[tuple[ScheduleId, int, int]]:
+    """For each schedule the first and last instant of its rows."""
+    result: dict[ScheduleId, tuple[ScheduleId, int, int]] = {}
+    for id, first, last, *_ in rows:
+        _, low, high = result.get(id, (id, first, last))
+        result[id] = (id, min(low, first), max(high, last))
+    return list(result.values())
 
 
 async def select_dispositions(
@@ -124,6 +156,25 @@ async def free_instant(session: Session, id: ScheduleId, at: int) -> bool:
         rows = [(id, low, high, None, reason) for low, high in parts if low <= high]
         await insert_dispositions(session, rows)
     return True
+
+
+async def replace_skips(session: Session, id: ScheduleId, skip: Skip) -> None:
+    """Store this skip in place of those that it overlaps."""
+    row = row_of_skip(id, skip)
+    _, first, last, *_ = row
+    await session.execute(
+        """
+        DELETE FROM onbeat.dispositions
+        WHERE schedule_id = ? AND job_id IS NULL AND first <= ? AND last >= ?
+        """,
+        *(id, last, first),
+    )
+    await add_dispositions(session, [row])
+
+
+async def import_dispositions(session: Session, exports: Sequence[DispositionExport]) -> int:
+    await lock_watermarks(session, {one.schedule_id for one in exports})
+    return len(await add_dispositions(session, list(map(row_of_export, exports))))
 
 
 async def forget_dispositions_after(

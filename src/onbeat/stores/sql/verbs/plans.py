@@ -1,0 +1,182 @@
+"""Plans: jobs, dispositions and the raised watermark in one transaction.
+
+A writer of dispositions locks the row of their schedule, so that what it has read of them stays
+valid until the commit.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from onbeat.model.event import Transition
+from onbeat.model.ids import JobId, ScheduleId
+from onbeat.model.job import Job
+from onbeat.model.plan import Dropped, Plan, Skip
+from onbeat.model.schedule import ScheduleStatus
+from onbeat.ports.store import Hint
+from onbeat.stores.sql.dialect import Columns
+from onbeat.stores.sql.session import Session
+from onbeat.stores.sql.values import instant, micros, micros_or_none
+from onbeat.stores.sql.verbs.dependents import cancel_waiting
+from onbeat.stores.sql.verbs.dispositions import (
+    add_dispositions,
+    free_instant,
+    insert_dispositions,
+    occurrence_of,
+    replace_skips,
+    row_of_job,
+    row_of_skip,
+)
+from onbeat.stores.sql.verbs.history import add_transitions
+from onbeat.stores.sql.verbs.jobs import delete_live
+from onbeat.stores.sql.verbs.schedules import Watermark, lock_watermarks
+
+
+async def apply_plans(session: Session, plans: Sequence[Plan]) -> list[bool]:
+    here = await lock_watermarks(session, {plan.schedule_id for plan in plans})
+    answers = [
+        plan.schedule_id in here and here[plan.schedule_id].version == plan.version
+        for plan in plans
+    ]
+    fitting = [plan for plan, fits in zip(plans, answers, strict=True) if fits]
+    await write_plans(session, fitting, here)
+    return answers
+
+
+async def store_plan(session: Session, plan: Plan) -> None:
+    """Store a plan without a version check: the caller has just written this version."""
+    await write_plans(session, [plan], await lock_watermarks(session, {plan.schedule_id}))
+
+
+async def write_plans(
+    session: Session, plans: Sequence[Plan], here: dict[ScheduleId, Watermark]
+) -> None:
+    jobs = [job for plan in plans for job in plan.jobs]
+    skips = [row_of_skip(plan.schedule_id, skip) for plan in plans for skip in plan.skips]
+    added = await add_dispositions(session, [*map(row_of_job, jobs), *skips])
+    planned = {job_id for _, _, _, job_id, _ in added}
+    await insert_jobs(session, [job for job in jobs if job.id in planned], here)
+    await raise_watermarks(session, plans, here)
+    await drop_planned(session, [one for plan in plans for one in plan.dropped])
+    await allow_late(session, [id for plan in plans for id in plan.allowed_late])
+
+
+async def insert_jobs(
+    session: Session, jobs: Sequence[Job], here: dict[ScheduleId, Watermark]
+) -> None:
+    """Add jobs that are new.
+
+    Ended jobs are looked for last: a job is locked while it ends, so a new row with its id is
+    written only when its end is visible.
+    """
+    if not jobs:
+        return
+    form, dialect = session.forms.jobs, session.dialect
+    paused = {id for id, one in here.items() if one.status == ScheduleStatus.PAUSED}
+    rows = [(*form.row(job), job.schedule_id in paused) for job in jobs]
+    columns = {**form.new, "held": "boolean"}
+    await session.insert_rows("jobs", columns, rows, dialect.unless_taken)
+    chosen = f"FROM onbeat.finished WHERE {dialect.in_list('id', 'uuid')}"
+    if ended := await session.select("id", chosen, tuple(job.id for job in jobs)):
+        await delete_live(session, [id for (id,) in ended])
+    session.hints.add(Hint.JOBS)
+
+
+async def raise_watermarks(
+    session: Session, plans: Sequence[Plan], here: dict[ScheduleId, Watermark]
+) -> None:
+    """A watermark never falls. Of several plans for a schedule the `plan_at` of the last counts."""
+    if not plans:
+        return
+    raised: dict[ScheduleId, Watermark] = {}
+    for plan in plans:
+        before = raised.get(plan.schedule_id) or here[plan.schedule_id]
+        raised[plan.schedule_id] = msgspec.structs.replace(
+            before,
+            planned_through=max(before.planned_through, micros(plan.planned_through)),
+            plan_at=None if plan.finished else micros_or_none(plan.plan_at),
+            status=ScheduleStatus.FINISHED.value if plan.finished else before.status,
+        )
+    columns: Columns = {"planned_through": "bigint", "plan_at": "bigint", "status": "text"}
+    rows = [(id, one.planned_through, one.plan_at, one.status) for id, one in raised.items()]
+    await session.update_rows("schedules", {"id": "uuid"}, columns, rows)
+    session.hints.add(Hint.SCHEDULES)
+
+
+async def drop_planned(session: Session, dropped: Sequence[Dropped]) -> None:
+    """Cancel jobs that never started; their occurrences become skips.
+
+    A plan has no current time. A job's end is the instant from which it could no longer start.
+    """
+    if not dropped:
+        return
+    rest = f"FROM onbeat.jobs WHERE {session.dialect.in_list('id', 'uuid')}"
+    columns = "id, schedule_id, occurrence, start_by, due_at"
+    rows = await session.select(columns, rest, tuple(one.job_id for one in dropped))
+    here = {str(id): row for id, *row in rows}
+    for one in dropped:
+        if one.job_id not in here:
+            continue
+        schedule_id, occurrence, start_by, due_at = here[one.job_id]
+        ended_at = due_at if start_by is None else start_by
+        reasons = {one.job_id: one.reason}
+        if await cancel_waiting(session, reasons, ended_at, started_too=False):
+            await turn_into_skip(session, schedule_id, occurrence, one)
+
+
+async def turn_into_skip(
+    session: Session, id: ScheduleId, occurrence: int, dropped: Dropped
+) -> None:
+    end = session.forms.dispositions.end
+    sql = f"""
+        UPDATE onbeat.dispositions SET job_id = NULL, reason = ?
+        WHERE schedule_id = ? AND {end} = ? AND job_id = ?
+    """  # noqa: S608  values are bound
+    await session.execute(sql, dropped.reason, id, occurrence, dropped.job_id)
+
+
+async def allow_late(session: Session, ids: Sequence[JobId]) -> None:
+    """Remove the `start_by` of jobs that never started."""
+    if not ids:
+        return
+    dialect, forms = session.dialect, session.forms
+    rest = f"""
+        FROM onbeat.jobs {dialect.use_index("PRIMARY")}
+        WHERE {dialect.in_list("id", "uuid")}
+          AND {dialect.is_waiting} AND start_by IS NOT NULL
+        ORDER BY id
+        {dialect.for_update}
+    """
+    late = await session.select("id, start_by, attempt, worker", rest, tuple(ids))
+    if not late:
+        return
+    columns: Columns = {"start_by": "bigint", "lapsed": "boolean"}
+    await session.update_rows(
+        "jobs", {"id": "uuid"}, columns, [(id, None, False) for id, *_ in late]
+    )
+    steps = [
+        Transition(
+            job_id=JobId(str(id)),
+            at=instant(start_by),
+            to="excused",
+            cause="allowed to start late",
+            attempt=attempt,
+            worker=worker,
+        )
+        for id, start_by, attempt, worker in late
+    ]
+    await add_transitions(session, list(map(forms.transitions.row, steps)))
+    session.hints.add(Hint.JOBS)
+
+
+async def backfill(
+    session: Session, id: ScheduleId, jobs: Sequence[Job], skips: Sequence[Skip]
+) -> int:
+    here = await lock_watermarks(session, {id})
+    by_instant = {occurrence_of(job): job for job in reversed(jobs)}
+    added = [job for at, job in by_instant.items() if await free_instant(session, id, at)]
+    await insert_jobs(session, added, here)
+    await insert_dispositions(session, list(map(row_of_job, added)))
+    for skip in skips:
+        await replace_skips(session, id, skip)
+    return len(added)
