@@ -41,6 +41,8 @@ def with_budget(compile: Compile, budget: Budget) -> Compile:
 
 TICK = timedelta(microseconds=1)
 MISFIRED = "misfire: found later than its grace"
+CHANGED = "schedule changed"
+DELETED = "schedule deleted"
 
 
 class BoundedRecurrence:
@@ -294,7 +296,7 @@ def triggered_job(schedule: Schedule, now: datetime, id: str) -> Job:
 
 
 def follow_schedule(job: Job, edited: Schedule) -> Job:
-    """A waiting job after an edit of its schedule."""
+    """A waiting job after an edit of its schedule; it keeps its occurrence and its times."""
     return replace(job, **inherited_fields(edited))
 
 

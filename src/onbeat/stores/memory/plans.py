@@ -11,13 +11,10 @@ from onbeat.model.job import Job
 from onbeat.model.plan import Dropped, Plan, Skip
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.ports.store import Hint
-from onbeat.rules.plans import follow_schedule
+from onbeat.rules.plans import CHANGED, DELETED, follow_schedule
 from onbeat.stores.memory.dependents import cancel, cancel_waiting, find_unstarted
 from onbeat.stores.memory.dispositions import job_of, skip_of
 from onbeat.stores.memory.tables import Tables, has_started
-
-CHANGED = "schedule changed"
-DELETED = "schedule deleted"
 
 
 def apply_plan(tables: Tables, plan: Plan) -> bool:

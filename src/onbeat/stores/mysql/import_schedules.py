@@ -8,8 +8,8 @@ from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.ports.store import Hint
 from onbeat.rules.merge import edited_since, newer_schedules
 from onbeat.stores.mysql.import_jobs import remove_live_rows
-from onbeat.stores.mysql.schedules import follow
 from onbeat.stores.mysql.transaction import Transaction
+from onbeat.stores.sql.verbs.edit_schedules import follow
 from onbeat.stores.sql.verbs.schedules import insert_schedules
 from onbeat.stores.sql.verbs.schedules import lock_schedules as lock_whole_schedules
 

@@ -7,7 +7,6 @@ from onbeat.stores.mysql import (
     leases,
     prune,
     queues,
-    schedules,
 )
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.dialect_verbs import DialectVerbs
@@ -16,9 +15,6 @@ VERBS = DialectVerbs[Transaction](
     overdue_jobs=prune.overdue_jobs,
     abandoned_jobs=leases.abandoned_jobs,
     forget_requests=idempotency.forget_requests,
-    add_schedule=schedules.add_schedule,
-    update_schedule=schedules.update_schedule,
-    delete_schedule=schedules.delete_schedule,
     queues=queues.queues,
     stats=queues.stats,
     secret=access.secret,

@@ -8,8 +8,8 @@ from onbeat.model.ids import ScheduleId
 from onbeat.model.schedule import Schedule
 from onbeat.ports.store import Hint
 from onbeat.rules.merge import edited_since, newer_schedules
-from onbeat.stores.postgres.schedules import follow
 from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.verbs.edit_schedules import follow
 from onbeat.stores.sql.verbs.schedules import lock_schedules, put_schedules
 
 

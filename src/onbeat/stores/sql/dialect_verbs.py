@@ -6,9 +6,8 @@ from typing import Generic, TypeVar
 import msgspec
 
 from onbeat.model.event import Stats
-from onbeat.model.ids import ScheduleId, WorkerId
+from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
-from onbeat.model.plan import Plan
 from onbeat.model.queue import Queue
 from onbeat.model.schedule import Schedule
 
@@ -28,11 +27,6 @@ class DialectVerbs(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     # Dispatcher, renewer, rescuer, pruner
     abandoned_jobs: Callable[[T, Collection[WorkerId], int, int], Awaitable[Sequence[Job]]]
     forget_requests: Callable[[T, int, int, int], Awaitable[int]]
-
-    # Schedules
-    add_schedule: Callable[[T, Schedule, Plan], Awaitable[None]]
-    update_schedule: Callable[[T, Schedule, Plan | None, int], Awaitable[bool]]
-    delete_schedule: Callable[[T, ScheduleId, int], Awaitable[bool]]
 
     # Queues
     queues: Callable[[T, int], Awaitable[Sequence[Queue]]]

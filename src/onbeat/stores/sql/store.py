@@ -27,6 +27,7 @@ from onbeat.stores.sql.verbs import (
     access,
     cancel_and_retry,
     dependents,
+    edit_schedules,
     history,
     queues,
     targets,
@@ -148,13 +149,13 @@ class SqlStore(ABC, Generic[T]):
     async def add_schedule(
         self, schedule: Schedule, plan: Plan, keyed: KeyedRequest | None = None
     ) -> None:
-        await self._write(keyed, self._verbs.add_schedule, schedule, plan)
+        await self._write(keyed, edit_schedules.add_schedule, schedule, plan)
 
     async def update_schedule(self, schedule: Schedule, plan: Plan | None, now: datetime) -> bool:
-        return await self._transact(self._verbs.update_schedule, schedule, plan, micros(now))
+        return await self._transact(edit_schedules.update_schedule, schedule, plan, micros(now))
 
     async def delete_schedule(self, id: ScheduleId, now: datetime) -> bool:
-        return await self._transact(self._verbs.delete_schedule, id, micros(now))
+        return await self._transact(edit_schedules.delete_schedule, id, micros(now))
 
     async def schedule(self, id: ScheduleId) -> Schedule | None:
         return next(iter(await self._read(schedule_verbs.schedules_by_id, [id])), None)

@@ -6,10 +6,10 @@ from onbeat.model.ids import ScheduleId
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.ports.store import Hint
 from onbeat.rules.merge import edited_since, newer_schedules
+from onbeat.stores.sql.verbs.edit_schedules import follow
 from onbeat.stores.sql.verbs.schedules import lock_schedules, put_schedules, refuse_taken_key
 from onbeat.stores.sqlite.coroutines import finish
 from onbeat.stores.sqlite.import_jobs import clear_existing
-from onbeat.stores.sqlite.schedules import follow
 from onbeat.stores.sqlite.transaction import Transaction, json_array
 
 
@@ -27,7 +27,7 @@ def import_schedules(transaction: Transaction, schedules: Sequence[Schedule]) ->
     edited = edited_since(newer, here)
     forget_planned(transaction, [one.id for one in edited])
     for schedule in edited:
-        follow(transaction, schedule)
+        finish(follow(transaction, schedule))
     if newer:
         transaction.hints |= {Hint.SCHEDULES, Hint.JOBS}
     return len(newer)

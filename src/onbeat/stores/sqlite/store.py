@@ -32,6 +32,7 @@ from onbeat.stores.sql.verbs import (
     dead_letters,
     dependents,
     dispositions,
+    edit_schedules,
     queues,
     workers,
 )
@@ -76,7 +77,7 @@ SPARED = frozenset[Callable[..., object]](
         cancel_and_retry.cancel_overdue,
         prune.prune,
         queues.pause_queue,
-        VERBS.delete_schedule,
+        edit_schedules.delete_schedule,
         settle.note_progress,
         settle.settle,
         workers.heartbeat,
@@ -94,7 +95,7 @@ ADDING = frozenset[Callable[..., object]](
         enqueue.enqueue,
         idempotency.run_keyed,
         plan_verbs.backfill,
-        VERBS.add_schedule,
+        edit_schedules.add_schedule,
         fan_out.enqueue_from,
     }
 )

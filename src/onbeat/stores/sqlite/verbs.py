@@ -8,7 +8,6 @@ from onbeat.stores.sqlite import (
     leases,
     prune,
     queues,
-    schedules,
 )
 from onbeat.stores.sqlite.coroutines import in_thread
 from onbeat.stores.sqlite.transaction import Transaction
@@ -17,9 +16,6 @@ VERBS = DialectVerbs[Transaction](
     overdue_jobs=in_thread(prune.overdue_jobs),
     abandoned_jobs=in_thread(leases.abandoned_jobs),
     forget_requests=in_thread(idempotency.forget_requests),
-    add_schedule=in_thread(schedules.add_schedule),
-    update_schedule=in_thread(schedules.update_schedule),
-    delete_schedule=in_thread(schedules.delete_schedule),
     queues=in_thread(queues.queues),
     stats=in_thread(queues.stats),
     secret=in_thread(access.secret),

@@ -1,0 +1,129 @@
+"""Schedules that are added, edited and deleted."""
+
+from typing import Final
+
+from onbeat.model.ids import JobId, ScheduleId
+from onbeat.model.plan import Plan
+from onbeat.model.schedule import Schedule, ScheduleStatus
+from onbeat.ports.store import Hint
+from onbeat.rules.plans import CHANGED, DELETED, follow_schedule
+from onbeat.stores.sql.session import Session
+from onbeat.stores.sql.verbs.dependents import cancel_waiting
+from onbeat.stores.sql.verbs.dispositions import forget_dispositions_after
+from onbeat.stores.sql.verbs.overlap import ask_to_stop
+from onbeat.stores.sql.verbs.plans import store_plan
+from onbeat.stores.sql.verbs.schedules import (
+    insert_schedules,
+    lock_schedules,
+    refuse_taken_key,
+    rewrite_schedule,
+    schedules_by_id,
+)
+
+FOLLOWED: Final = ("queue", "priority", "lane", "overlap", "spec")
+"""The columns of a waiting job that an edit of its schedule may change."""
+
+
+async def add_schedule(session: Session, new: Schedule, plan: Plan) -> None:
+    """Adding the same schedule again after a lost answer changes nothing."""
+    if await schedules_by_id(session, [new.id]):
+        return
+    await refuse_taken_key(session, new)
+    await insert_schedules(session, [new])
+    await store_plan(session, plan)
+    session.hints.add(Hint.SCHEDULES)
+
+
+async def update_schedule(session: Session, edited: Schedule, plan: Plan | None, now: int) -> bool:
+    stored = (await lock_schedules(session, {edited.id})).get(edited.id)
+    if stored is None:
+        return False
+    if stored.version != edited.version - 1:
+        # This same edit may be stored already, from a call whose answer was lost.
+        return stored.version == edited.version and has_fields_of(session, stored, edited)
+    await refuse_taken_key(session, edited)
+    await rewrite_schedule(session, edited)
+    await hold_jobs(session, edited)
+    if plan is not None:
+        await forget_after(session, edited.id, now)
+        await store_plan(session, plan)
+    await follow(session, edited)
+    session.hints.update((Hint.SCHEDULES, Hint.JOBS))
+    return True
+
+
+def has_fields_of(session: Session, stored: Schedule, edited: Schedule) -> bool:
+    spec_of = session.forms.schedule_spec
+    return stored.key == edited.key and spec_of(stored) == spec_of(edited)
+
+
+async def hold_jobs(session: Session, edited: Schedule) -> None:
+    """Jobs of a paused schedule are held."""
+    is_paused = edited.status is ScheduleStatus.PAUSED
+    sql = f"""
+        UPDATE onbeat.jobs {session.dialect.use_index("jobs_of_schedule")} SET held = ?
+        WHERE schedule_id = ? AND held <> ?
+    """  # noqa: S608  values are bound
+    await session.execute(sql, is_paused, edited.id, is_paused)
+
+
+async def follow(session: Session, edited: Schedule) -> None:
+    """Apply the edit to the schedule's waiting jobs."""
+    form, dialect = session.forms.jobs, session.dialect
+    rest = f"""
+        FROM onbeat.{form.live.view} {dialect.use_index("jobs_of_schedule")}
+        WHERE schedule_id = ? AND {dialect.is_waiting}
+        ORDER BY id
+        {dialect.for_update}
+    """
+    waiting = await session.select(form.live.columns, rest, edited.id)
+    rows = []
+    for job in map(form.read, waiting):
+        values = form.row(follow_schedule(job, edited))
+        row = dict(zip(form.new, values, strict=True))
+        rows.append((job.id, *(row[name] for name in FOLLOWED)))
+    columns = {name: form.new[name] for name in FOLLOWED}
+    await session.update_rows("jobs", {"id": "uuid"}, columns, rows)
+
+
+async def forget_after(session: Session, id: ScheduleId, now: int) -> None:
+    """After a changed rule, cancel jobs planned for later than `now` that never started."""
+    rest = f"""
+        FROM onbeat.jobs {session.dialect.use_index("jobs_of_schedule")}
+        WHERE schedule_id = ? AND occurrence > ? AND {session.dialect.is_waiting}
+          AND (token = 0 OR start_by IS NOT NULL)
+    """
+    later = await session.select("id", rest, id, now)
+    reasons = {JobId(str(job_id)): CHANGED for (job_id,) in later}
+    # A job that was claimed meanwhile goes on and keeps its disposition.
+    void = await cancel_waiting(session, reasons, now, started_too=False)
+    await forget_dispositions_after(session, id, now, void)
+    # Nothing is planned beyond `now` any more; the new plan sets the watermark.
+    sql = """
+        UPDATE onbeat.schedules SET planned_through = ? WHERE id = ? AND planned_through > ?
+    """
+    await session.execute(sql, now, id, now)
+
+
+async def delete_schedule(session: Session, id: ScheduleId, now: int) -> bool:
+    if not await lock_schedules(session, {id}):
+        return False
+    await forget_dispositions_after(session, id, now, None)
+    live = await lock_jobs_of(session, id)
+    await ask_to_stop(session, live, DELETED, now)
+    await cancel_waiting(session, dict.fromkeys(live, DELETED), now)
+    await session.execute("DELETE FROM onbeat.schedules WHERE id = ?", id)
+    session.hints.add(Hint.SCHEDULES)
+    return True
+
+
+async def lock_jobs_of(session: Session, id: ScheduleId) -> list[JobId]:
+    """The live jobs of the schedule: none of them is claimed or released until the commit."""
+    dialect = session.dialect
+    rest = f"""
+        FROM onbeat.jobs {dialect.use_index("jobs_of_schedule")}
+        WHERE schedule_id = ?
+        ORDER BY id
+        {dialect.for_update}
+    """
+    return [JobId(str(job_id)) for (job_id,) in await session.select("id", rest, id)]
