@@ -11,7 +11,7 @@ from onbeat.app.copy.table_copy import BATCH, Kind, OnProgress, TableCopy, Tally
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import JobId
 from onbeat.ports.store import JobExport, Store
-from onbeat.stores.merge import is_same
+from onbeat.rules.merge import is_same
 
 OUT_MAX: Final = 100_000  # ids of jobs that wait for their unique keys, held in memory
 

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from onbeat.ports.store import JobExport
-from onbeat.rules.merge import is_further
+from onbeat.rules.merge import as_imported, is_further
 from onbeat.stores.memory.dependents import end
 from onbeat.stores.memory.enqueue import find_existing, still_awaited
 from onbeat.stores.memory.export import export_of
 from onbeat.stores.memory.tables import Tables
-from onbeat.stores.merge import export_as_imported
 
 
 def import_jobs(tables: Tables, exports: Sequence[JobExport]) -> int:
@@ -25,7 +24,7 @@ def import_jobs(tables: Tables, exports: Sequence[JobExport]) -> int:
 
 def import_job(tables: Tables, export: JobExport) -> bool:
     """Store the exported job, without its dependencies, if it is further on."""
-    job = export_as_imported(export).job
+    job = as_imported(export.job)
     here = export_of(tables, job.id) if job.id in tables.jobs else None
     if not is_further(export, here):
         return False

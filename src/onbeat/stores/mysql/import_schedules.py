@@ -7,9 +7,10 @@ from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.ports.store import Hint
 from onbeat.rules.merge import edited_since, newer_schedules
-from onbeat.stores.mysql.import_jobs import remove_live_rows
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.verbs.edit_schedules import follow
+from onbeat.stores.sql.verbs.import_jobs import delete_of_jobs
+from onbeat.stores.sql.verbs.jobs import delete_live
 from onbeat.stores.sql.verbs.schedules import insert_schedules
 from onbeat.stores.sql.verbs.schedules import lock_schedules as lock_whole_schedules
 
@@ -50,9 +51,8 @@ async def forget_planned(transaction: Transaction, schedules: Sequence[ScheduleI
         FOR UPDATE
     """
     gone: list[JobId] = await transaction.column(planned, request)
-    await remove_live_rows(transaction, gone)
-    if gone:
-        await transaction.run("DELETE FROM transitions WHERE job_id IN %s", (tuple(gone),))
+    await delete_live(transaction, gone)
+    await delete_of_jobs(transaction, ["waits", "transitions"], gone)
     await transaction.run(
         """
         DELETE FROM dispositions

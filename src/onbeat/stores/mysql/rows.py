@@ -146,6 +146,7 @@ FORMS = Forms(
         read=read_job,
         row=job_row,
         new=NEW_COLUMNS,
+        cursor="cursor_text",
         shared=SHARED_COLUMNS,
     ),
     transitions=TRANSITION_COLUMNS,

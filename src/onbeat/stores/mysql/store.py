@@ -18,7 +18,6 @@ from onbeat.ports.store import (
     Finding,
     HeldLease,
     Hint,
-    JobExport,
     SentJobs,
     Settlement,
 )
@@ -26,7 +25,6 @@ from onbeat.stores.mysql import claim, doctor, enqueue, fan_out, idempotency, pr
 from onbeat.stores.mysql.dsn import parse_dsn
 from onbeat.stores.mysql.errors import is_misconfiguration
 from onbeat.stores.mysql.hints import Hints
-from onbeat.stores.mysql.import_jobs import import_jobs, prepare_import
 from onbeat.stores.mysql.leases import Takeover, renew
 from onbeat.stores.mysql.loop_connections import LoopConnections
 from onbeat.stores.mysql.migrate import migrate
@@ -198,6 +196,3 @@ class MysqlStore(SqlStore[Transaction]):
             [idempotency.KeyedJobs(keyed, new)]
         )
         return answer
-
-    async def import_jobs(self, exports: Sequence[JobExport]) -> int:
-        return await self._connections.transact(import_jobs, list(map(prepare_import, exports)))

@@ -213,6 +213,25 @@ OUTCOMES = {
 """The outcome of an attempt that brought a job to each state, unless `last_attempt` says more."""
 
 
+def is_implied_by(job: Job, attempt: Attempt) -> bool:
+    """Whether the row of the ended job implies the whole record of its last attempt."""
+    return (
+        attempt.worker is not None
+        and attempt.outcome is OUTCOMES.get(job.state.value)
+        and attempt.number == job.attempt
+        and attempt.error == job.error
+        and attempt.started_at == job.started_at
+        and attempt.finished_at == job.finished_at
+    )
+
+
+def ending_row(job: Job, last: Attempt | None) -> Row:
+    """The worker of the last attempt, or the record of one that says more than the job's row."""
+    if last is not None and is_implied_by(job, last):
+        return last.worker, None
+    return None, None if last is None else to_json(last)
+
+
 def read_attempt(row: Sequence[Any]) -> Attempt:
     id, token, record, worker, state, number, started_at, finished_at, error = row
     if record is not None:
@@ -242,6 +261,8 @@ FORMS = Forms(
         """,
         has_ending="(last_attempt IS NOT NULL OR last_worker IS NOT NULL)",
         read=read_attempt,
+        end_columns={"last_worker": "text", "last_attempt": "text"},
+        end_row=ending_row,
     ),
     dispositions=BY_FIRST,
     jobs=JobForm(

@@ -9,7 +9,7 @@ from onbeat.model.attempt import Attempt
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, JobState, Progress
 from onbeat.ports.store import Hint, Settlement
-from onbeat.stores.postgres.rows import OUTCOMES, Row, columns
+from onbeat.stores.postgres.rows import Row, columns, is_implied_by
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import micros, micros_or_none, to_json
 from onbeat.stores.sql.verbs.dependents import cancel_waiting, cascade
@@ -64,18 +64,6 @@ def row_of(job: Job, attempt: Attempt, *, answer: bool, result: str | None) -> R
         micros_or_none(job.start_by),
         None if job.suspicion is None else to_json(job.suspicion),
         None if answer else to_json(attempt),
-    )
-
-
-def is_implied_by(job: Job, attempt: Attempt) -> bool:
-    """Whether the row of the ended job implies the whole record of its last attempt."""
-    return (
-        attempt.worker is not None
-        and attempt.outcome is OUTCOMES.get(job.state.value)
-        and attempt.number == job.attempt
-        and attempt.error == job.error
-        and attempt.started_at == job.started_at
-        and attempt.finished_at == job.finished_at
     )
 
 

@@ -17,7 +17,6 @@ from onbeat.ports.store import (
     Finding,
     HeldLease,
     Hint,
-    JobExport,
     SentJobs,
     Settlement,
 )
@@ -27,7 +26,6 @@ from onbeat.stores.postgres import (
     doctor,
     fan_out,
     idempotency,
-    import_jobs,
     leases,
     maintenance,
     settle,
@@ -222,8 +220,3 @@ class PostgresStore(SqlStore[Transaction]):
         if answer is None:
             raise RequestInFlight
         return answer
-
-    async def import_jobs(self, exports: Sequence[JobExport]) -> int:
-        return await self._at(
-            lambda connections: connections.transact(import_jobs.import_jobs, exports)
-        )

@@ -15,7 +15,7 @@ from onbeat.ports.access import TargetChange
 from onbeat.stores.sql.dialect import Columns, Row, Value
 from onbeat.stores.sql.schedules import spec_text
 from onbeat.stores.sql.targets import with_target
-from onbeat.stores.sql.values import instant, micros
+from onbeat.stores.sql.values import instant, micros, to_json
 
 Record = TypeVar("Record")
 
@@ -33,13 +33,18 @@ class Form(msgspec.Struct, Generic[Record], frozen=True, kw_only=True):
 
 
 class AttemptForm(msgspec.Struct, frozen=True, kw_only=True):
-    """Columns of attempts: of the table `attempts`, and of the last one, kept in `finished`."""
+    """Columns of attempts: of the table `attempts`, and of the last one, kept in `finished`.
+
+    `end_row` has the values of `end_columns`, for a job and the attempt that ended it.
+    """
 
     columns: str
     kept: str
     ending: str
     has_ending: str
     read: Callable[[Sequence[Any]], Attempt]
+    end_columns: Columns
+    end_row: Callable[[Job, Attempt | None], Row]
 
 
 ATTEMPT: Final = msgspec.json.Decoder(Attempt)
@@ -49,6 +54,8 @@ ATTEMPT_RECORDS: Final = AttemptForm(
     ending="id, token, last_attempt",
     has_ending="last_attempt IS NOT NULL",
     read=lambda row: ATTEMPT.decode(row[0]),
+    end_columns={"last_attempt": "text"},
+    end_row=lambda _job, last: (None if last is None else to_json(last),),
 )
 """Every attempt is stored as one record."""
 
@@ -197,7 +204,8 @@ NEW_COLUMNS: Final[Columns] = {
 class JobForm(msgspec.Struct, frozen=True, kw_only=True):
     """The tables of live and ended jobs, their shared columns, and the condition for each state.
 
-    `row` is that of a new job, in the order of the columns `new`.
+    `row` is that of a new job, in the order of the columns `new`. `cursor` names the column of the
+    live ones' cursors.
     """
 
     live: JobTable
@@ -207,6 +215,7 @@ class JobForm(msgspec.Struct, frozen=True, kw_only=True):
     row: Callable[[Job], Row]
     new: Columns
     shared: Columns
+    cursor: str = "cursor"
     all_columns: str = "*"
 
 

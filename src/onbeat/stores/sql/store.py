@@ -35,6 +35,7 @@ from onbeat.stores.sql.verbs import (
 )
 from onbeat.stores.sql.verbs import dead_letters as dead_letter_verbs
 from onbeat.stores.sql.verbs import dispositions as disposition_verbs
+from onbeat.stores.sql.verbs import import_jobs as import_verbs
 from onbeat.stores.sql.verbs import jobs as job_verbs
 from onbeat.stores.sql.verbs import plans as plan_verbs
 from onbeat.stores.sql.verbs import schedules as schedule_verbs
@@ -286,6 +287,9 @@ class SqlStore(ABC, Generic[T]):
 
     async def import_schedules(self, schedules: Sequence[Schedule]) -> int:
         return await self._transact(self._verbs.import_schedules, schedules)
+
+    async def import_jobs(self, exports: Sequence[JobExport]) -> int:
+        return await self._transact(import_verbs.import_jobs, exports)
 
     async def import_dispositions(self, rows: Sequence[DispositionExport]) -> int:
         return await self._transact(disposition_verbs.import_dispositions, rows)

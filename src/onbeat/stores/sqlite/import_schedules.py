@@ -7,9 +7,10 @@ from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.ports.store import Hint
 from onbeat.rules.merge import edited_since, newer_schedules
 from onbeat.stores.sql.verbs.edit_schedules import follow
+from onbeat.stores.sql.verbs.import_jobs import delete_of_jobs
+from onbeat.stores.sql.verbs.jobs import delete_live
 from onbeat.stores.sql.verbs.schedules import lock_schedules, put_schedules, refuse_taken_key
 from onbeat.stores.sqlite.coroutines import finish
-from onbeat.stores.sqlite.import_jobs import clear_existing
 from onbeat.stores.sqlite.transaction import Transaction, json_array
 
 
@@ -44,7 +45,9 @@ def forget_planned(transaction: Transaction, schedules: Sequence[ScheduleId]) ->
           AND occurrence IS NOT NULL AND state = 'waiting' AND token = 0
           AND NOT EXISTS (SELECT 1 FROM onbeat_waits WHERE awaits = onbeat_jobs.id)
     """
-    clear_existing(transaction, transaction.values(sql, (json_array(schedules),)))
+    gone = transaction.values(sql, (json_array(schedules),))
+    finish(delete_live(transaction, gone))
+    finish(delete_of_jobs(transaction, ["waits", "transitions"], gone))
     transaction.run(
         """
         DELETE FROM onbeat_dispositions

@@ -20,7 +20,6 @@ from onbeat.ports.store import (
     Finding,
     HeldLease,
     Hint,
-    JobExport,
     SentJobs,
     Settlement,
 )
@@ -33,6 +32,7 @@ from onbeat.stores.sql.verbs import (
     dependents,
     dispositions,
     edit_schedules,
+    import_jobs,
     queues,
     workers,
 )
@@ -46,7 +46,6 @@ from onbeat.stores.sqlite import (
     enqueue,
     fan_out,
     idempotency,
-    import_jobs,
     prune,
     settle,
 )
@@ -263,11 +262,6 @@ class SqliteStore(SqlStore[Transaction]):
     async def secret(self, fresh: bytes) -> bytes:
         known = await self._reader.call(access.known_secret)
         return known if known is not None else await self._writer.call(access.secret, fresh)
-
-    async def import_jobs(self, exports: Sequence[JobExport]) -> int:
-        return await self._writer.call(
-            import_jobs.import_jobs, list(map(import_jobs.prepare_import, exports))
-        )
 
 
 def apply_plans(transaction: Transaction, plans: Sequence[Plan]) -> Sequence[bool]:

@@ -45,12 +45,6 @@ async def delete_live(session: Session, ids: Collection[JobId]) -> int:
     return await session.execute(sql, tuple(ids))
 
 
-async def exports_by_id(session: Session, ids: Sequence[JobId]) -> list[JobExport]:
-    """The exports of the jobs that exist, in the order of `ids`."""
-    jobs = await jobs_by_id(session, ids)
-    return await exports_of(session, [jobs[id] for id in ids if id in jobs])
-
-
 async def jobs(session: Session, filter: JobFilter) -> Page[Job]:
     """The page has no total, as counting all jobs is expensive."""
     form, state = session.forms.jobs, filter.state

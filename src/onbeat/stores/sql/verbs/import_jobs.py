@@ -1,0 +1,240 @@
+"""Imports of jobs with their history from another store."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from onbeat.model.attempt import Attempt
+from onbeat.model.ids import JobId, ScheduleId
+from onbeat.model.job import Job
+from onbeat.ports.store import Hint, JobExport
+from onbeat.rules.merge import as_imported, is_further
+from onbeat.stores.sql.dialect import Columns, Row
+from onbeat.stores.sql.session import Session
+from onbeat.stores.sql.values import micros, micros_or_none, text_or_none, to_json
+from onbeat.stores.sql.verbs.dependents import (
+    add_dependencies,
+    cascade,
+    lock_jobs,
+    rewrite_waits,
+)
+from onbeat.stores.sql.verbs.history import add_attempts, add_transitions, exports_of
+from onbeat.stores.sql.verbs.jobs import delete_live
+from onbeat.stores.sql.verbs.schedules import (
+    hold_schedules,
+)
+
+GAINED: Final[Columns] = {
+    "token": "integer",
+    "attempt": "integer",
+    "lost": "smallint",
+    "released": "smallint",
+    "started_at": "bigint",
+    "reason": "text",
+    "cancel_reason": "text",
+    "result": "text",
+    "error": "text",
+    "progress": "text",
+}
+"""What a job has gained since it was new, live or ended."""
+
+
+def gained_row(job: Job) -> Row:
+    return (
+        job.token,
+        job.attempt,
+        job.lost,
+        job.released,
+        micros_or_none(job.started_at),
+        job.reason,
+        job.cancel_reason,
+        text_or_none(job.result),
+        job.error,
+        None if job.progress is None else to_json(job.progress),
+    )
+
+
+async def import_jobs(session: Session, exports: Sequence[JobExport]) -> int:
+    """Store all jobs first, then free the dependents of ended ones, then add dependencies."""
+    first = {export.job.id: export for export in reversed(exports)}
+    coming = [first[id] for id in sorted(first)]
+    if not coming:
+        return 0
+    schedules = {one.job.schedule_id for one in coming if one.job.schedule_id is not None}
+    paused = await hold_schedules(session, schedules)
+    here = await lock_exports(session, list(first))
+    further = [
+        msgspec.structs.replace(one, job=as_imported(one.job))
+        for one in coming
+        if is_further(one, here.get(one.job.id))
+    ]
+    stored = await replace_jobs(session, further, here, paused)
+    await replace_histories(session, stored, here)
+    await connect_dependents(session, [one.job for one in stored])
+    if stored:
+        session.hints |= {Hint.JOBS, Hint.ENDED}
+    return len(stored)
+
+
+async def lock_exports(session: Session, ids: Sequence[JobId]) -> dict[JobId, JobExport]:
+    """What is stored of the jobs, locked until the commit.
+
+    Ended jobs are read last: a job that ends during the read of live ones is found among them.
+    """
+    dialect, form = session.dialect, session.forms.jobs
+    jobs: list[Job] = []
+    for table in (form.live, form.ended):
+        rest = f"""
+            FROM onbeat.{table.view} {dialect.use_index("PRIMARY")}
+            WHERE {dialect.in_list("id", "uuid")}
+            ORDER BY id
+            {dialect.for_update}
+        """
+        jobs += map(form.read, await session.select(table.columns, rest, tuple(ids)))
+    return {export.job.id: export for export in await exports_of(session, jobs)}
+
+
+async def replace_jobs(
+    session: Session,
+    exports: Sequence[JobExport],
+    here: Mapping[JobId, JobExport],
+    paused: Collection[ScheduleId],
+) -> list[JobExport]:
+    """Returns the exports that were stored.
+
+    A live job whose unique key another live job holds is left out; its ended row here stays.
+    """
+    live_here = [one.job.id for one in exports if is_live(here, one.job.id)]
+    await delete_live(session, live_here)
+    await delete_of_jobs(session, ["waits"], live_here)
+    # Those that were live here keep their unique keys, so they come first.
+    live = sorted(
+        (one.job for one in exports if not one.job.is_final),
+        key=lambda job: not is_live(here, job.id),
+    )
+    added = await insert_live(session, live, paused)
+    stored = [one for one in exports if one.job.is_final or one.job.id in added]
+    await delete_ended(session, [one.job.id for one in stored if one.job.id in here])
+    await insert_ended(session, [one for one in stored if one.job.is_final])
+    return stored
+
+
+def is_live(here: Mapping[JobId, JobExport], id: JobId) -> bool:
+    return id in here and not here[id].job.is_final
+
+
+async def insert_live(
+    session: Session, jobs: Sequence[Job], paused: Collection[ScheduleId]
+) -> Collection[JobId]:
+    """Returns the ids of the jobs that were added."""
+    form = session.forms.jobs
+    columns: Columns = {
+        **form.new,
+        **GAINED,
+        form.cursor: "text",
+        "suspicion": "text",
+        "held": "boolean",
+    }
+    rows = [
+        (
+            *form.row(job),
+            *gained_row(job),
+            text_or_none(job.cursor),
+            None if job.suspicion is None else to_json(job.suspicion),
+            job.schedule_id in paused,
+        )
+        for job in jobs
+    ]
+    added = await session.insert_rows("jobs", columns, rows, session.dialect.unless_taken)
+    ids = [job.id for job in jobs]
+    return ids if added == len(rows) else (await lock_jobs(session, ids)).keys()
+
+
+async def delete_ended(session: Session, ids: Sequence[JobId]) -> None:
+    if ids:
+        dialect = session.dialect
+        sql = f"{dialect.delete_from('finished')} WHERE {dialect.in_list('id', 'uuid')}"
+        await session.execute(sql, tuple(ids))
+
+
+async def insert_ended(session: Session, exports: Sequence[JobExport]) -> None:
+    """The attempt that ended a job is stored in the row of the job; no group is."""
+    form, attempts = session.forms.jobs, session.forms.attempts
+    group = list(form.new).index("grp")
+    kept = {name: kind for name, kind in form.new.items() if name != "grp"}
+    columns: Columns = {
+        **kept,
+        **GAINED,
+        "state": "text",
+        "finished_at": "bigint",
+        **attempts.end_columns,
+    }
+    rows: list[Row] = []
+    for one in exports:
+        new = form.row(one.job)
+        end = (one.job.state.value, micros_or_none(one.job.finished_at))
+        last = attempts.end_row(one.job, last_attempt(one))
+        rows.append((*new[:group], *new[group + 1 :], *gained_row(one.job), *end, *last))
+    await session.insert_rows("finished", columns, rows)
+
+
+def last_attempt(export: JobExport) -> Attempt | None:
+    """The attempt that ended the job."""
+    if not export.job.is_final:
+        return None
+    mine = (one for one in reversed(export.attempts) if one.token == export.job.token)
+    return next(mine, None)
+
+
+async def replace_histories(
+    session: Session, exports: Sequence[JobExport], here: Mapping[JobId, JobExport]
+) -> None:
+    known = [one.job.id for one in exports if one.job.id in here]
+    await delete_of_jobs(session, ["attempts", "transitions"], known)
+    attempts = [
+        (attempt.job_id, attempt.token, to_json(attempt))
+        for one in exports
+        for attempt in one.attempts
+        if attempt is not last_attempt(one)
+    ]
+    await add_attempts(session, attempts)
+    step_row = session.forms.transitions.row
+    await add_transitions(session, [step_row(step) for one in exports for step in one.transitions])
+
+
+async def connect_dependents(session: Session, jobs: Sequence[Job]) -> None:
+    """Free or cancel the dependents of ended jobs, at the instant of that end.
+
+    Live jobs are marked if others wait for them here, and wait for those that they come after.
+    """
+    awaited = await awaited_among(session, [job.id for job in jobs])
+    for job in jobs:
+        if job.id in awaited and job.finished_at is not None:
+            await cascade(session, {job.id: job.state}, micros(job.finished_at))
+    waiting = [job for job in jobs if not job.is_final]
+    marked = await lock_jobs(session, {job.id for job in waiting} & awaited)
+    for one in marked.values():
+        one.awaited = True
+    await rewrite_waits(session, marked.values())
+    await add_dependencies(session, [(job.id, other) for job in waiting for other in job.after])
+
+
+async def awaited_among(session: Session, ids: Sequence[JobId]) -> set[JobId]:
+    if not ids:
+        return set()
+    dialect = session.dialect
+    rest = f"""
+        FROM (SELECT DISTINCT awaits FROM onbeat.waits {dialect.use_index("PRIMARY")}
+              WHERE {dialect.in_list("awaits", "uuid")}) AS awaited
+    """  # noqa: S608  values are bound
+    return {JobId(str(id)) for (id,) in await session.select("awaits", rest, tuple(ids))}
+
+
+async def delete_of_jobs(session: Session, tables: Sequence[str], ids: Sequence[JobId]) -> None:
+    if not ids:
+        return
+    dialect = session.dialect
+    for table in tables:
+        sql = f"{dialect.delete_from(table)} WHERE {dialect.in_list('job_id', 'uuid')}"
+        await session.execute(sql, tuple(ids))
