@@ -3,7 +3,6 @@
 from onbeat.stores.mysql import (
     access,
     idempotency,
-    import_schedules,
     leases,
     prune,
     queues,
@@ -18,5 +17,4 @@ VERBS = DialectVerbs[Transaction](
     queues=queues.queues,
     stats=queues.stats,
     secret=access.secret,
-    import_schedules=import_schedules.import_schedules,
 )

@@ -76,8 +76,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """The index hint after the table name of a SELECT; may be empty."""
         return f"INDEXED BY {self.prefix}{name}" if name in self.named_indexes else ""
 
-    def delete_from(self, table: str) -> str:
-        """The start of a DELETE that finds its rows by primary key."""
+    def delete_from(self, table: str, index: str = "PRIMARY") -> str:
+        """The start of a DELETE that finds its rows by this index."""
         return f"DELETE FROM onbeat.{table}"  # noqa: S608  a name of our own
 
     def contains(self, column: str) -> str:
@@ -130,8 +130,8 @@ class MysqlDialect(Dialect, frozen=True, kw_only=True, eq=False):
     def use_index(self, name: str) -> str:
         return f"FORCE INDEX ({name})"
 
-    def delete_from(self, table: str) -> str:
-        return f"DELETE onbeat.{table} FROM onbeat.{table} FORCE INDEX (PRIMARY)"
+    def delete_from(self, table: str, index: str = "PRIMARY") -> str:
+        return f"DELETE onbeat.{table} FROM onbeat.{table} {self.use_index(index)}"
 
     def rewrite(self, column: str) -> str:
         """Toggles a trailing space: the server skips rows that do not change."""

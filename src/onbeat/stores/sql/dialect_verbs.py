@@ -9,7 +9,6 @@ from onbeat.model.event import Stats
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
 from onbeat.model.queue import Queue
-from onbeat.model.schedule import Schedule
 
 T = TypeVar("T")
 
@@ -34,6 +33,3 @@ class DialectVerbs(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     # Access
     secret: Callable[[T, bytes], Awaitable[bytes]]
-
-    # Copies
-    import_schedules: Callable[[T, Sequence[Schedule]], Awaitable[int]]

@@ -29,6 +29,7 @@ from onbeat.stores.sql.verbs import (
     dependents,
     edit_schedules,
     history,
+    import_schedules,
     queues,
     targets,
     workers,
@@ -286,7 +287,7 @@ class SqlStore(ABC, Generic[T]):
         return await self._snapshot(job_verbs.export_jobs, after, limit)
 
     async def import_schedules(self, schedules: Sequence[Schedule]) -> int:
-        return await self._transact(self._verbs.import_schedules, schedules)
+        return await self._transact(import_schedules.import_schedules, schedules)
 
     async def import_jobs(self, exports: Sequence[JobExport]) -> int:
         return await self._transact(import_verbs.import_jobs, exports)

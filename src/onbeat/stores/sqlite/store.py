@@ -33,6 +33,7 @@ from onbeat.stores.sql.verbs import (
     dispositions,
     edit_schedules,
     import_jobs,
+    import_schedules,
     queues,
     workers,
 )
@@ -90,7 +91,7 @@ ADDING = frozenset[Callable[..., object]](
         dead_letters.add_dead_letters,
         dispositions.import_dispositions,
         import_jobs.import_jobs,
-        VERBS.import_schedules,
+        import_schedules.import_schedules,
         enqueue.enqueue,
         idempotency.run_keyed,
         plan_verbs.backfill,

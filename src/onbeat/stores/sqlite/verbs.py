@@ -4,7 +4,6 @@ from onbeat.stores.sql.dialect_verbs import DialectVerbs
 from onbeat.stores.sqlite import (
     access,
     idempotency,
-    import_schedules,
     leases,
     prune,
     queues,
@@ -19,5 +18,4 @@ VERBS = DialectVerbs[Transaction](
     queues=in_thread(queues.queues),
     stats=in_thread(queues.stats),
     secret=in_thread(access.secret),
-    import_schedules=in_thread(import_schedules.import_schedules),
 )

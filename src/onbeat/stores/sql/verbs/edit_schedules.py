@@ -1,5 +1,6 @@
 """Schedules that are added, edited and deleted."""
 
+from collections.abc import Collection
 from typing import Final
 
 from onbeat.model.ids import JobId, ScheduleId
@@ -43,7 +44,7 @@ async def update_schedule(session: Session, edited: Schedule, plan: Plan | None,
         return stored.version == edited.version and has_fields_of(session, stored, edited)
     await refuse_taken_key(session, edited)
     await rewrite_schedule(session, edited)
-    await hold_jobs(session, edited)
+    await hold_jobs(session, [edited.id], held=edited.status is ScheduleStatus.PAUSED)
     if plan is not None:
         await forget_after(session, edited.id, now)
         await store_plan(session, plan)
@@ -57,14 +58,16 @@ def has_fields_of(session: Session, stored: Schedule, edited: Schedule) -> bool:
     return stored.key == edited.key and spec_of(stored) == spec_of(edited)
 
 
-async def hold_jobs(session: Session, edited: Schedule) -> None:
+async def hold_jobs(session: Session, ids: Collection[ScheduleId], *, held: bool) -> None:
     """Jobs of a paused schedule are held."""
-    is_paused = edited.status is ScheduleStatus.PAUSED
+    if not ids:
+        return
+    dialect = session.dialect
     sql = f"""
-        UPDATE onbeat.jobs {session.dialect.use_index("jobs_of_schedule")} SET held = ?
-        WHERE schedule_id = ? AND held <> ?
+        UPDATE onbeat.jobs {dialect.use_index("jobs_of_schedule")} SET held = ?
+        WHERE {dialect.in_list("schedule_id", "uuid")} AND held <> ?
     """  # noqa: S608  values are bound
-    await session.execute(sql, is_paused, edited.id, is_paused)
+    await session.execute(sql, held, tuple(ids), held)
 
 
 async def follow(session: Session, edited: Schedule) -> None:

@@ -231,10 +231,19 @@ async def awaited_among(session: Session, ids: Sequence[JobId]) -> set[JobId]:
     return {JobId(str(id)) for (id,) in await session.select("awaits", rest, tuple(ids))}
 
 
+OF_JOB: Final = {
+    "attempts": "PRIMARY",
+    "transitions": "transitions_of_job",
+    "waits": "waits_of_job",
+}
+"""The index of each table by job."""
+
+
 async def delete_of_jobs(session: Session, tables: Sequence[str], ids: Sequence[JobId]) -> None:
     if not ids:
         return
     dialect = session.dialect
     for table in tables:
-        sql = f"{dialect.delete_from(table)} WHERE {dialect.in_list('job_id', 'uuid')}"
+        of_job = dialect.in_list("job_id", "uuid")
+        sql = f"{dialect.delete_from(table, OF_JOB[table])} WHERE {of_job}"
         await session.execute(sql, tuple(ids))
