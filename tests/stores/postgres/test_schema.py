@@ -20,11 +20,12 @@ from onbeat.stores.postgres import leases, settle
 from onbeat.stores.postgres.claim import CLAIM_FROM_ALL
 from onbeat.stores.postgres.connection import connect
 from onbeat.stores.postgres.dsn import parse_dsn
-from onbeat.stores.postgres.fan_out import enqueue_from, prepare_batch
+from onbeat.stores.postgres.enqueue import enqueue_from, new_job
 from onbeat.stores.postgres.migrate import migrations
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import instant, micros
+from onbeat.stores.sql.verbs.fan_out import prepare_batch
 from onbeat.testing.build import DAY, HOUR, NOW, a_job
 from onbeat.testing.store_contract.steps import (
     FAILURE,
@@ -51,7 +52,6 @@ async def ask(database: str, sql: str, *values: object) -> Any:
 
 OPENER = """
 import asyncio, sys
-from onbeat.stores.postgres.fan_out import enqueue_from, prepare_batch
 from onbeat.stores.postgres.store import PostgresStore
 
 async def main():
@@ -294,7 +294,7 @@ async def test_renewals_and_cursors_touch_no_index(store: PostgresStore, databas
         database, lambda transaction: leases.renew(transaction, [(job.id, job.token, 1)])
     )
     sent = prepare_batch(
-        SentJobs(sender=job.id, token=job.token, jobs=(), cursor=msgspec.Raw(b"7"))
+        SentJobs(sender=job.id, token=job.token, jobs=(), cursor=msgspec.Raw(b"7")), new_job
     )
     assert await changes_in_place(database, lambda transaction: enqueue_from(transaction, [sent]))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from onbeat.stores.mysql.transaction import join_keys
-from onbeat.stores.sql.dialect import MYSQL, POSTGRES, SQLITE
+from onbeat.stores.sql.dialect import MYSQL, POSTGRES, SQLITE, Columns
 
 SQL = "SELECT 1 FROM onbeat.audit JOIN onbeat.api_keys ON actor = name WHERE at < ? AND id = ?"
 
@@ -177,7 +177,7 @@ def test_rows_that_differ_in_the_end_of_their_key_share_a_statement_of_mysql():
 
 
 def test_postgres_selects_for_many_rows_in_one_statement():
-    columns = {"schedule_id": "uuid", "at": "bigint"}
+    columns: Columns = {"schedule_id": "uuid", "at": "bigint"}
     rest = "FROM onbeat.dispositions WHERE schedule_id = asked.schedule_id AND first <= asked.at"
     text = POSTGRES.text(POSTGRES.select_each("first, last", rest, columns))
     assert " ".join(text.split()) == (

@@ -13,6 +13,7 @@ from onbeat.stores.mysql.transaction import Row, Transaction
 from onbeat.stores.sql.forms import NEW_COLUMNS
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.dependents import wait_for_others
+from onbeat.stores.sql.verbs.fan_out import FanOutBatch, jobs_of, keep_places
 from onbeat.stores.sql.verbs.jobs import delete_live
 from onbeat.stores.sql.verbs.schedules import hold_schedules
 
@@ -119,3 +120,29 @@ async def find_stored(transaction: Transaction, ids: Sequence[JobId]) -> set[Job
 def hash_of(key: str) -> str:
     """The same value as the generated column `unique_hash`."""
     return hashlib.sha256(key.encode()).hexdigest()
+
+
+async def enqueue_from(
+    transaction: Transaction, sendings: Sequence[FanOutBatch[NewJob]]
+) -> list[bool]:
+    """Store the jobs of many senders; the last cursor of a sender counts."""
+    await hold_schedules(
+        transaction,
+        {job.schedule_id for sending in sendings for job in sending.jobs if job.schedule_id},
+    )
+    valid = await keep_places(transaction, sendings)
+    await add_missing(transaction, jobs_of(sendings, valid))
+    return [sending.lease in valid for sending in sendings]
+
+
+async def add_missing(transaction: Transaction, jobs: Sequence[NewJob]) -> None:
+    """Jobs sent before are not changed: the jobs that they waited for may be deleted since."""
+    there = await find_stored(transaction, [job.id for job in jobs])
+    new = [job for job in jobs if job.id not in there]
+    if not new:
+        return
+    ids = [job.id for job in new]
+    whole = await insert_new(transaction, new) == len(new)
+    created = set(ids) if whole else await find_stored(transaction, ids)
+    if any(job.after for job in new):
+        await wait_for_others(transaction, new, created)

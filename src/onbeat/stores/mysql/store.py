@@ -21,7 +21,7 @@ from onbeat.ports.store import (
     SentJobs,
     Settlement,
 )
-from onbeat.stores.mysql import claim, doctor, enqueue, fan_out, idempotency, prune, settle
+from onbeat.stores.mysql import claim, doctor, enqueue, idempotency, prune, settle
 from onbeat.stores.mysql.dsn import parse_dsn
 from onbeat.stores.mysql.errors import is_misconfiguration
 from onbeat.stores.mysql.hints import Hints
@@ -33,6 +33,7 @@ from onbeat.stores.mysql.verbs import VERBS
 from onbeat.stores.sql.commit_latency import commit_time
 from onbeat.stores.sql.store import Answer, P, SqlStore, Verb
 from onbeat.stores.sql.values import micros
+from onbeat.stores.sql.verbs.fan_out import prepare_batch
 
 POOL_MAX = 8
 KEYED_JOBS_MAX = 100  # a request with more jobs has its own transaction
@@ -160,7 +161,7 @@ class MysqlStore(SqlStore[Transaction]):
 
     async def enqueue_from(self, sent: Sequence[SentJobs]) -> Sequence[bool]:
         return await self._connections.transact(
-            fan_out.enqueue_from, list(map(fan_out.prepare_batch, sent))
+            enqueue.enqueue_from, [prepare_batch(one, enqueue.new_job) for one in sent]
         )
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:

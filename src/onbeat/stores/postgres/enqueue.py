@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from onbeat.model.errors import Unavailable
-from onbeat.model.ids import JobId, ScheduleId
+from onbeat.model.ids import JobId, ScheduleId, Token
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
 from onbeat.stores.postgres.hints import Notice
@@ -14,6 +14,7 @@ from onbeat.stores.postgres.rows import Row, columns, job_row
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.dependents import wait_for_others
+from onbeat.stores.sql.verbs.fan_out import FanOutBatch, Lease, jobs_of, last_places
 from onbeat.stores.sql.verbs.schedules import hold_schedules
 
 
@@ -174,3 +175,67 @@ async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
         created = {answer.id for answer in answers if answer.created}
         await wait_for_others(transaction, jobs, created)
     return answers
+
+
+ROWS_MAX = 5_000  # added in one statement; larger ones gain nothing
+UNLESS_LIVE = "AND (SELECT 1 FROM jobs AS live WHERE live.id = new.id) IS NULL"
+
+
+async def enqueue_from(
+    transaction: Transaction, sendings: Sequence[FanOutBatch[NewJob]]
+) -> list[bool]:
+    """Store the jobs of many senders; the last cursor of a sender counts."""
+    valid = await keep_places(transaction, sendings)
+    await add_sent(transaction, jobs_of(sendings, valid))
+    return [sending.lease in valid for sending in sendings]
+
+
+async def keep_places(
+    transaction: Transaction, sendings: Sequence[FanOutBatch[NewJob]]
+) -> set[Lease]:
+    """As the shared verb, in one statement. Rows are locked in the order of ids."""
+    places = last_places(sendings)
+    sql = """
+        UPDATE jobs
+        SET cursor = coalesce(told.cursor, jobs.cursor),
+            progress = coalesce(told.progress, jobs.progress)
+        FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::text[])
+             AS told (id, token, cursor, progress)
+        WHERE jobs.id = told.id
+          AND jobs.token = told.token
+          AND jobs.running IS NOT DISTINCT FROM TRUE
+        RETURNING jobs.id, jobs.token
+    """
+    rows = [(*lease, *places[lease]) for lease in sorted(places)]
+    found_rows = await transaction.rows(sql, *columns(rows))
+    return {(JobId(str(id)), Token(token)) for id, token in found_rows}
+
+
+async def add_sent(transaction: Transaction, jobs: Sequence[NewJob]) -> None:
+    """Store the jobs that do not exist and whose unique key is free."""
+    await hold_schedules(transaction, {job.schedule_id for job in jobs if job.schedule_id})
+    created: set[JobId] = set()
+    for start in range(0, len(jobs), ROWS_MAX):
+        created |= await insert_sent(transaction, jobs[start : start + ROWS_MAX])
+    if created:
+        transaction.hints.add(Hint.JOBS)
+    waiting = [job for job in jobs if job.after and job.id in created]
+    if waiting:
+        await wait_for_others(transaction, waiting, created)
+
+
+async def insert_sent(transaction: Transaction, jobs: Sequence[NewJob]) -> set[JobId]:
+    """Returns the ids of the added jobs.
+
+    No other transaction adds jobs with these ids: they derive from the ids of senders that we hold
+    locked. Only unique keys may conflict, so only rows with one take ON CONFLICT.
+    """
+    created: set[JobId] = set()
+    for keyed in (False, True):
+        rows = in_key_order([job for job in jobs if (job.unique is not None) is keyed])
+        if rows:
+            sql, values = insert_statement(rows)
+            unless = "ON CONFLICT DO NOTHING" if keyed else UNLESS_LIVE
+            found_rows = await transaction.column(f"{sql} {unless} RETURNING jobs.id", *values)
+            created.update(JobId(str(id)) for id in found_rows)
+    return created

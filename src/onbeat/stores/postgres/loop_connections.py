@@ -12,7 +12,7 @@ from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
 from onbeat.model.job import Job
 from onbeat.model.plan import Plan
 from onbeat.ports.store import Enqueued, HeldLease, Hint
-from onbeat.stores.postgres import bulk, enqueue, fan_out, idempotency, leases, settle
+from onbeat.stores.postgres import bulk, enqueue, idempotency, leases, settle
 from onbeat.stores.postgres.connection import LOCK_SECONDS
 from onbeat.stores.postgres.dsn import Dsn
 from onbeat.stores.postgres.errors import REPEAT, raise_refusal
@@ -21,6 +21,7 @@ from onbeat.stores.postgres.pool import Pool, pool_of
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.batcher import Batcher
 from onbeat.stores.sql.verbs import plans as plan_verbs
+from onbeat.stores.sql.verbs.fan_out import FanOutBatch
 
 TRIES_MAX = 6
 PAUSE_SECONDS = 0.02
@@ -208,8 +209,8 @@ class LoopConnections:
     async def _renew(self, renewals: Sequence[leases.Renewal]) -> Sequence[HeldLease | None]:
         return await self.run(leases.renew, renewals)
 
-    async def _send_from(self, sendings: Sequence[fan_out.FanOutBatch]) -> Sequence[bool]:
-        return await self.transact(fan_out.enqueue_from, sendings)
+    async def _send_from(self, sendings: Sequence[FanOutBatch[enqueue.NewJob]]) -> Sequence[bool]:
+        return await self.transact(enqueue.enqueue_from, sendings)
 
     async def _note_progress(self, notes: Sequence[settle.Note]) -> Sequence[bool]:
         return await self.run(settle.note_progress, notes)

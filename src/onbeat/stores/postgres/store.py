@@ -24,7 +24,7 @@ from onbeat.stores.postgres import (
     bulk,
     claim,
     doctor,
-    fan_out,
+    enqueue,
     idempotency,
     leases,
     maintenance,
@@ -43,6 +43,7 @@ from onbeat.stores.sql.commit_latency import commit_time
 from onbeat.stores.sql.pool import CLOSE_SECONDS
 from onbeat.stores.sql.store import Answer, P, SqlStore, Verb
 from onbeat.stores.sql.values import micros
+from onbeat.stores.sql.verbs.fan_out import prepare_batch
 
 POOL_MAX = 8
 BACKGROUND_POOL_MAX = 4
@@ -179,7 +180,7 @@ class PostgresStore(SqlStore[Transaction]):
         return await self._beat(leases.heartbeat, worker)
 
     async def enqueue_from(self, sent: Sequence[SentJobs]) -> Sequence[bool]:
-        sendings = list(map(fan_out.prepare_batch, sent))
+        sendings = [prepare_batch(one, enqueue.new_job) for one in sent]
         return await self._at(lambda connections: connections.send_from.submit(sendings))
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:

@@ -9,6 +9,7 @@ from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.dependents import wait_for_others
+from onbeat.stores.sql.verbs.fan_out import FanOutBatch, jobs_of, keep_places
 from onbeat.stores.sqlite.coroutines import finish
 from onbeat.stores.sqlite.rows import job_row
 from onbeat.stores.sqlite.transaction import Row, Transaction, json_array
@@ -74,3 +75,11 @@ def find_existing(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
         Enqueued(holder, created=holder == job.id)
         for job, holder in zip(jobs, holders, strict=True)
     ]
+
+
+def enqueue_from(transaction: Transaction, sendings: Sequence[FanOutBatch[NewJob]]) -> list[bool]:
+    """Store the jobs of many senders; the last cursor of a sender counts."""
+    valid = finish(keep_places(transaction, sendings))
+    if jobs := jobs_of(sendings, valid):
+        enqueue(transaction, jobs)
+    return [sending.lease in valid for sending in sendings]

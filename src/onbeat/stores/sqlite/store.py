@@ -38,6 +38,7 @@ from onbeat.stores.sql.verbs import (
     workers,
 )
 from onbeat.stores.sql.verbs import plans as plan_verbs
+from onbeat.stores.sql.verbs.fan_out import prepare_batch
 from onbeat.stores.sqlite import (
     access,
     caller_transaction,
@@ -45,7 +46,6 @@ from onbeat.stores.sqlite import (
     disk,
     doctor,
     enqueue,
-    fan_out,
     idempotency,
     prune,
     settle,
@@ -96,7 +96,7 @@ ADDING = frozenset[Callable[..., object]](
         idempotency.run_keyed,
         plan_verbs.backfill,
         edit_schedules.add_schedule,
-        fan_out.enqueue_from,
+        enqueue.enqueue_from,
     }
 )
 
@@ -218,7 +218,7 @@ class SqliteStore(SqlStore[Transaction]):
 
     async def enqueue_from(self, sent: Sequence[SentJobs]) -> Sequence[bool]:
         return await self._writer.run_batched(
-            fan_out.enqueue_from, list(map(fan_out.prepare_batch, sent))
+            enqueue.enqueue_from, [prepare_batch(one, enqueue.new_job) for one in sent]
         )
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:

@@ -51,7 +51,7 @@ async def add_dispositions(
 ) -> list[DispositionRow]:
     """Add runs whose first instant has no disposition yet; returns those added."""
     form = session.forms.dispositions
-    spans = {"schedule_id": "uuid", "first": "bigint", "last": "bigint"}
+    spans: Columns = {"schedule_id": "uuid", "first": "bigint", "last": "bigint"}
     rest = f"FROM onbeat.dispositions WHERE schedule_id = asked.schedule_id AND {form.within}"
     runs = Runs(may_overlap=form.may_overlap)
     columns = "schedule_id, first, last"

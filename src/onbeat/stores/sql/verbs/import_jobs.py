@@ -73,7 +73,7 @@ async def import_jobs(session: Session, exports: Sequence[JobExport]) -> int:
     await replace_histories(session, stored, here)
     await connect_dependents(session, [one.job for one in stored])
     if stored:
-        session.hints |= {Hint.JOBS, Hint.ENDED}
+        session.hints.update((Hint.JOBS, Hint.ENDED))
     return len(stored)
 
 

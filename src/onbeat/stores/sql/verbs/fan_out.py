@@ -1,0 +1,97 @@
+"""Fan-out: jobs that running jobs send, fenced by the sender's lease."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from onbeat.model.ids import JobId, Token
+from onbeat.model.job import Job
+from onbeat.ports.store import SentJobs
+from onbeat.stores.sql.dialect import Columns
+from onbeat.stores.sql.session import Session
+from onbeat.stores.sql.values import text_or_none, to_json
+
+Lease = tuple[JobId, Token]
+Place = tuple[str | None, str | None]
+"""The cursor and the progress of a sender."""
+
+
+class WithId(Protocol):
+    @property
+    def id(self) -> JobId: ...
+
+
+New = TypeVar("New", bound=WithId)
+
+
+class FanOutBatch(msgspec.Struct, Generic[New], frozen=True, gc=False):
+    """The jobs that one job sends, prepared outside the transaction, to keep that short."""
+
+    lease: Lease
+    jobs: Sequence[New]
+    place: Place
+
+
+def prepare_batch(sent: SentJobs, new_job: Callable[[Job], New]) -> FanOutBatch[New]:
+    progress = None if sent.progress is None else to_json(sent.progress)
+    return FanOutBatch(
+        lease=(sent.sender, sent.token),
+        jobs=list(map(new_job, sent.jobs)),
+        place=(text_or_none(sent.cursor), progress),
+    )
+
+
+def jobs_of(sendings: Sequence[FanOutBatch[New]], valid: Collection[Lease]) -> list[New]:
+    """The jobs that holders of these leases send; of several with one id the first."""
+    first: dict[JobId, New] = {}
+    for sending in sendings:
+        if sending.lease in valid:
+            for job in sending.jobs:
+                first.setdefault(job.id, job)
+    return list(first.values())
+
+
+def last_places(sendings: Sequence[FanOutBatch[New]]) -> dict[Lease, Place]:
+    """The last cursor and the last progress of each sender."""
+    places: dict[Lease, Place] = {}
+    for sending in sendings:
+        before = places.get(sending.lease, (None, None))
+        places[sending.lease] = later_place(before, sending.place)
+    return places
+
+
+def later_place(before: Place, after: Place) -> Place:
+    return after[0] or before[0], after[1] or before[1]
+
+
+async def keep_places(session: Session, sendings: Sequence[FanOutBatch[New]]) -> set[Lease]:
+    """Store where the senders are; returns the valid leases.
+
+    They stay valid until the commit: no sender is settled or claimed again before.
+    """
+    places = last_places(sendings)
+    if not places:
+        return set()
+    dialect, cursor = session.dialect, session.forms.jobs.cursor
+    rest = f"""
+        FROM onbeat.jobs {dialect.use_index("PRIMARY")}
+        WHERE {dialect.in_list("id", "uuid")} AND {dialect.is_running}
+        ORDER BY id
+        {dialect.for_update}
+    """
+    columns = f"id, token, {cursor}, progress"
+    rows = await session.select(columns, rest, tuple({id for id, _ in places}))
+    here: dict[Lease, Place] = {
+        (JobId(str(id)), Token(token)): (old_cursor, old_progress)
+        for id, token, old_cursor, old_progress in rows
+    }
+    valid = places.keys() & here.keys()
+    changed = [
+        (lease[0], *later_place(here[lease], places[lease]))
+        for lease in sorted(valid)
+        if places[lease] != (None, None)
+    ]
+    kept: Columns = {cursor: "text", "progress": "text"}
+    await session.update_rows("jobs", {"id": "uuid"}, kept, changed)
+    return valid
