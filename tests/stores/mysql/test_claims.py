@@ -7,8 +7,7 @@ import pytest
 
 from onbeat.model.ids import WorkerId
 from onbeat.stores.mysql import claim, ready_lists, settle
-from onbeat.stores.mysql.connection import connect
-from onbeat.stores.mysql.dsn import parse_dsn
+from onbeat.stores.mysql.connection import connect, parse_dsn
 from onbeat.stores.mysql.start import ClaimTarget
 from onbeat.stores.mysql.store import MysqlStore
 from onbeat.stores.mysql.transaction import Transaction

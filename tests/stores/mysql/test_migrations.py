@@ -8,11 +8,11 @@ import pytest
 from onbeat.model.outcome import Lost
 from onbeat.model.queue import Queue
 from onbeat.stores.mysql import migrate
-from onbeat.stores.mysql.dsn import parse_dsn
-from onbeat.stores.mysql.pool import pool_of
+from onbeat.stores.mysql.connection import MysqlDriver, parse_dsn
 from onbeat.stores.mysql.rows import job_row
 from onbeat.stores.mysql.store import MysqlStore
 from onbeat.stores.mysql.transaction import Row, Transaction
+from onbeat.stores.sql.pool import Pool
 from onbeat.testing.build import NOW, a_job
 from onbeat.testing.store_contract.steps import claim_jobs, end, ids_of, limit, stored_job
 from stores.mysql.server import database, execute
@@ -27,7 +27,7 @@ INSERT_OF_FIRST = """
 
 
 async def insert(url: str, sql: str, rows: Sequence[Row]) -> None:
-    pool = pool_of(parse_dsn(url), 1)
+    pool = Pool(MysqlDriver(parse_dsn(url)), 1)
     async with pool.borrow() as db:
         await Transaction(db).insert(sql, rows)
     await pool.close()

@@ -10,11 +10,11 @@ import pytest
 from onbeat.model.errors import Unavailable
 from onbeat.ports.store import Hint
 from onbeat.stores.mysql import hints
-from onbeat.stores.mysql.dsn import parse_dsn
+from onbeat.stores.mysql.connection import MysqlDriver, parse_dsn
 from onbeat.stores.mysql.hints import HintSender
-from onbeat.stores.mysql.pool import pool_of
 from onbeat.stores.mysql.store import MysqlStore
 from onbeat.stores.sql import pool
+from onbeat.stores.sql.pool import Pool
 from onbeat.testing.build import a_job
 
 PATIENCE = 60
@@ -100,7 +100,7 @@ async def test_what_is_rung_meanwhile_is_rung_together() -> None:
 async def test_a_turn_that_comes_too_late_is_passed_on(
     dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lenders = pool_of(parse_dsn(dsn), 1)
+    lenders = Pool(MysqlDriver(parse_dsn(dsn)), 1)
 
     async def borrow() -> None:
         async with lenders.borrow():

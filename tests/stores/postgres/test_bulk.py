@@ -15,8 +15,7 @@ from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget
 from onbeat.stores.postgres import settle
 from onbeat.stores.postgres.bulk import COPIED_MIN, ENDED_MAX, PIECE, copy_new, may_be_copied
-from onbeat.stores.postgres.connection import connect
-from onbeat.stores.postgres.dsn import parse_dsn
+from onbeat.stores.postgres.connection import connect, parse_dsn
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.testing.build import HOUR, NOW, TICK, a_job

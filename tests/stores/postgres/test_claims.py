@@ -12,8 +12,7 @@ from conditions import eventually
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
 from onbeat.stores.postgres import claim
-from onbeat.stores.postgres.connection import connect
-from onbeat.stores.postgres.dsn import parse_dsn
+from onbeat.stores.postgres.connection import connect, parse_dsn
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.testing.build import NOW, a_job

@@ -8,7 +8,7 @@ import pytest
 
 from conditions import eventually
 from onbeat.ports.store import Hint
-from onbeat.stores.postgres.dsn import parse_dsn
+from onbeat.stores.postgres.connection import parse_dsn
 from onbeat.stores.postgres.hints import NOTICE_SECONDS_MAX, Hints
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.testing.build import a_job

@@ -23,7 +23,7 @@ from transports.proxy import Proxy
 @pytest.fixture
 def holder(store: PostgresStore) -> Holder:
     async def hold(run: Callable[[Transaction, None], Awaitable[Any]], key: str) -> None:
-        await store._at(lambda connections: connections.write(a_keyed_request(key), run))
+        await store._write(a_keyed_request(key), run)
 
     return Holder(hold)
 
@@ -67,9 +67,7 @@ async def test_a_process_that_is_cut_off_gives_its_key_up(
 
         lost, job = a_job(), a_job()
         request = a_keyed_request("one", lost)
-        cut_off = asyncio.ensure_future(
-            far._at(lambda connections: connections.write(request, add_late, [lost]))
-        )
+        cut_off = asyncio.ensure_future(far._write(request, add_late, [lost]))
         await silenced.wait()
         with pytest.raises(RequestInFlight):
             await store.enqueue([job], a_keyed_request("one", job))

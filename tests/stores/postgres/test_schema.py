@@ -18,8 +18,7 @@ from onbeat.model.outcome import Released
 from onbeat.ports.store import SentJobs
 from onbeat.stores.postgres import leases, settle
 from onbeat.stores.postgres.claim import CLAIM_FROM_ALL
-from onbeat.stores.postgres.connection import connect
-from onbeat.stores.postgres.dsn import parse_dsn
+from onbeat.stores.postgres.connection import connect, parse_dsn
 from onbeat.stores.postgres.enqueue import enqueue_from, new_job
 from onbeat.stores.postgres.migrate import migrations
 from onbeat.stores.postgres.store import PostgresStore

@@ -7,8 +7,7 @@ import asyncpg
 
 from conditions import eventually
 from onbeat import Onbeat
-from onbeat.stores.postgres.connection import connect
-from onbeat.stores.postgres.dsn import parse_dsn
+from onbeat.stores.postgres.connection import connect, parse_dsn
 from onbeat.stores.postgres.store import PostgresStore
 
 OPEN_SINCE = """

@@ -4,14 +4,23 @@ import asyncio
 import ssl
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 import asyncmy
+import msgspec
 
-from onbeat.stores.mysql.dsn import Dsn
+from onbeat.model.errors import Misconfigured, Unavailable
+from onbeat.stores.mysql import errors
+from onbeat.stores.sql.pool import without_password
 
+SCHEMES = frozenset({"mysql", "mariadb"})
+PORT = 3306
+OPTIONS = frozenset({"unix_socket", "ssl"})
+FORM = "mysql://USER@HOST/DATABASE"
 CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 30
 LOCK_SECONDS = 2  # callers get an error within 3 s if a lock is held; loops try again
+ANSWER_SECONDS = 40.0  # longer than any statement may take; silence means a dead connection
 IDLE_IN_TRANSACTION_SECONDS = 5  # after it, a suspended process loses its locks
 
 # READ COMMITTED: the default also locks the gaps between rows, and still loses updates.
@@ -34,6 +43,54 @@ MYSQL_SETTINGS = (
     # With many ranges in one statement the optimizer would not use the index.
     "SET SESSION range_optimizer_max_mem_size = 0",
 )
+
+
+class Dsn(msgspec.Struct, frozen=True, kw_only=True):
+    """`url` has no secrets. `socket`, the path of a Unix socket, overrides host and port."""
+
+    url: str
+    user: str
+    password: str
+    host: str
+    port: int
+    socket: str | None
+    database: str
+    ssl: bool
+
+
+def parse_dsn(url: str) -> Dsn:
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    database = unquote(parts.path.removeprefix("/"))
+    if parts.scheme not in SCHEMES or not database or "/" in database:
+        raise Misconfigured(f"a MySQL or MariaDB store is {FORM}", key="store")
+    if unknown := sorted(options.keys() - OPTIONS):
+        raise Misconfigured(
+            f"unknown option {unknown[0]!r} in the store's URL; allowed are "
+            f"{' and '.join(sorted(OPTIONS))}",
+            key="store",
+        )
+    return Dsn(
+        url=urlunsplit(
+            parts._replace(
+                netloc=without_password(parts.netloc), query=urlencode(options, quote_via=quote)
+            )
+        ),
+        user=unquote(parts.username or "root"),
+        password=unquote(parts.password or ""),
+        host=parts.hostname or "localhost",
+        port=port_of(url) or PORT,
+        socket=options.get("unix_socket") or None,
+        database=database,
+        ssl=options.get("ssl", "") not in ("", "0", "false"),
+    )
+
+
+def port_of(url: str) -> int | None:
+    try:
+        return urlsplit(url).port
+    except ValueError as error:
+        raise Misconfigured(f"the port in the store's URL: {error}", key="store") from error
 
 
 class Cursor(Protocol):
@@ -119,3 +176,46 @@ async def make_connection(dsn: Dsn) -> Database:
         db.close()
         raise
     return db
+
+
+def in_time() -> asyncio.Timeout:
+    """A timeout; the driver's own uses `asyncio.wait_for`, see `connect`."""
+    return asyncio.timeout(ANSWER_SECONDS)
+
+
+class MysqlDriver:
+    """For `sql.pool.Pool`."""
+
+    def __init__(self, dsn: Dsn) -> None:
+        self._dsn = dsn
+
+    async def connect(self) -> Database:
+        return await connect(self._dsn)
+
+    def is_open(self, connection: Database) -> bool:
+        return connection.connected
+
+    async def close(self, connection: Database) -> None:
+        await connection.ensure_closed()
+
+    def discard(self, connection: Database) -> None:
+        connection.close()
+
+    async def execute(self, connection: Database, sql: str) -> None:
+        async with in_time():
+            await connection.cursor().execute(sql)
+
+    def is_lost(self, error: BaseException) -> bool:
+        return errors.is_lost(error)
+
+    def is_conflict(self, error: BaseException) -> bool:
+        return errors.is_retryable(error)
+
+    def is_lock_wait(self, error: BaseException) -> bool:
+        return errors.code_of(error) == errors.LOCK_WAIT
+
+    def refusal(self, error: Exception) -> Exception:
+        return errors.refusal(error, self._dsn.url)
+
+    def unavailable(self, error: BaseException) -> Unavailable:
+        return errors.unavailable(error, self._dsn.url)

@@ -1,6 +1,5 @@
 """Health checks of the server."""
 
-import time
 from datetime import UTC, datetime
 
 from onbeat.model.errors import Unavailable
@@ -15,6 +14,7 @@ from onbeat.stores.mysql.migrate import (
     version,
 )
 from onbeat.stores.mysql.transaction import Transaction
+from onbeat.stores.sql.doctor import CLOCK_REMEDY, clock_offset, finding_of
 
 OFFSET_SECONDS_MAX = 0.5
 
@@ -43,86 +43,51 @@ async def doctor(transaction: Transaction) -> list[Finding]:
 
 
 def server(transaction: Transaction) -> Finding:
-    ok = server_version(transaction) >= (MARIADB_MIN if is_mariadb(transaction.db) else MYSQL_MIN)
-    return Finding(
-        name="server version",
-        ok=ok,
-        value=server_name(transaction),
-        remedy=None if ok else "upgrade to MariaDB 10.6, MySQL 8.0.16 or newer",
-    )
+    least = MARIADB_MIN if is_mariadb(transaction.db) else MYSQL_MIN
+    ok = server_version(transaction) >= least
+    remedy = "upgrade to MariaDB 10.6, MySQL 8.0.16 or newer"
+    return finding_of("server version", server_name(transaction), remedy, ok=ok)
 
 
 async def schema(transaction: Transaction) -> Finding:
-    result = await version(transaction)
-    ok = result == len(migrations())
-    return Finding(
-        name="schema",
-        ok=ok,
-        value=str(result),
-        remedy=None if ok else f"this program needs {len(migrations())}; run `onbeat migrate`",
-    )
+    result, known = await version(transaction), len(migrations())
+    remedy = f"this program needs {known}; run `onbeat migrate`"
+    return finding_of("schema", result, remedy, ok=result == known)
 
 
 async def flush(transaction: Transaction) -> Finding:
-    value = await transaction.value("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")
-    ok = value == 1
-    return Finding(
-        name="innodb_flush_log_at_trx_commit",
-        ok=ok,
-        value=str(value),
-        remedy=None if ok else "accepted jobs can be lost at a power failure; set it to 1",
-    )
+    name = "innodb_flush_log_at_trx_commit"
+    value = await transaction.value(f"SELECT @@GLOBAL.{name}")
+    remedy = "accepted jobs can be lost at a power failure; set it to 1"
+    return finding_of(name, value, remedy, ok=value == 1)
 
 
 async def binlog(transaction: Transaction) -> Finding:
     """Without a binary log its sync interval does not matter."""
     (logged, synced), *_ = await transaction.rows("SELECT @@GLOBAL.log_bin, @@GLOBAL.sync_binlog")
-    ok = not logged or synced == 1
-    return Finding(
-        name="sync_binlog",
-        ok=ok,
-        value=str(synced) if logged else f"{synced} (no binary log)",
-        remedy=None if ok else "log and data can differ after a power failure; set it to 1",
-    )
+    value = synced if logged else f"{synced} (no binary log)"
+    remedy = "log and data can differ after a power failure; set it to 1"
+    return finding_of("sync_binlog", value, remedy, ok=not logged or synced == 1)
 
 
 async def doublewrite(transaction: Transaction) -> Finding:
     value = str(await transaction.value("SELECT @@GLOBAL.innodb_doublewrite"))
-    ok = value.upper() not in ("0", "OFF")
-    return Finding(
-        name="innodb_doublewrite",
-        ok=ok,
-        value=value,
-        remedy=None if ok else "a page can be torn at a power failure; turn it on",
-    )
+    remedy = "a page can be torn at a power failure; turn it on"
+    return finding_of("innodb_doublewrite", value, remedy, ok=value.upper() not in ("0", "OFF"))
 
 
 async def isolation(transaction: Transaction) -> Finding:
     """The isolation level of our own sessions; MariaDB uses the variable's older name."""
-    names = {True: "tx_isolation", False: "transaction_isolation"}
-    value = await transaction.value(f"SELECT @@SESSION.{names[is_mariadb(transaction.db)]}")
-    ok = value == "READ-COMMITTED"
-    return Finding(
-        name="isolation",
-        ok=ok,
-        value=str(value),
-        remedy=None
-        if ok
-        else "a proxy changes the session's settings; connect to the server itself",
-    )
+    name = "tx_isolation" if is_mariadb(transaction.db) else "transaction_isolation"
+    value = await transaction.value(f"SELECT @@SESSION.{name}")
+    remedy = "a proxy changes the session's settings; connect to the server itself"
+    return finding_of("isolation", value, remedy, ok=value == "READ-COMMITTED")
 
 
 async def clock(transaction: Transaction) -> Finding:
-    """The difference from our clock at the middle of the round trip."""
-    sent_at = time.time()
-    theirs = float(await transaction.value("SELECT UNIX_TIMESTAMP(NOW(6))"))
-    offset = theirs - (sent_at + time.time()) / 2
+    async def read() -> float:
+        return float(await transaction.value("SELECT UNIX_TIMESTAMP(NOW(6))"))
+
+    offset = await clock_offset(read)
     ok = abs(offset) <= OFFSET_SECONDS_MAX
-    return Finding(
-        name="clock offset",
-        ok=ok,
-        value=f"{offset * 1_000:+.0f} ms",
-        remedy=None
-        if ok
-        else "jobs go by the server's clock, ids and logs by this machine's; synchronise them",
-    )
+    return finding_of("clock offset", f"{offset * 1_000:+.0f} ms", CLOCK_REMEDY, ok=ok)

@@ -6,10 +6,9 @@ import threading
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from onbeat.ports.store import Hint
-from onbeat.stores.mysql.connection import Database, connect
-from onbeat.stores.mysql.dsn import Dsn
+from onbeat.stores.mysql.connection import Database, Dsn, connect
 from onbeat.stores.mysql.transaction import Transaction
-from onbeat.stores.sql.listeners import Heard, Listeners
+from onbeat.stores.sql.hints import Heard, Listeners
 
 LOOK_SECONDS = 0.04  # how often to poll for other processes' changes while there are listeners
 LOST_SECONDS_MAX = 1.0

@@ -7,16 +7,14 @@ so it is refused if it was run before.
 
 import hashlib
 import re
-from functools import cache
-from importlib.resources import files
 
 from asyncmy import errors
 
 from onbeat.model.errors import Misconfigured, Unavailable
-from onbeat.stores.mysql.connection import LOCK_SECONDS, STATEMENT_SECONDS, is_mariadb
-from onbeat.stores.mysql.dsn import Dsn
+from onbeat.stores.mysql.connection import LOCK_SECONDS, STATEMENT_SECONDS, Dsn, is_mariadb
 from onbeat.stores.mysql.errors import code_of
 from onbeat.stores.mysql.transaction import Transaction
+from onbeat.stores.sql.migrate import read_migrations, refuse_newer
 
 DUPLICATE_COLUMN = 1060
 MIGRATION_SECONDS = 25  # below the timeout of statements
@@ -93,12 +91,8 @@ async def upgrade(transaction: Transaction, dsn: Dsn) -> None:
         await transaction.run(
             "CREATE TABLE IF NOT EXISTS onbeat_schema (version INT NOT NULL) ENGINE = InnoDB"
         )
-    elif result > len(migrations()):
-        raise Misconfigured(
-            f"MySQL {dsn.url} has schema {result}, and this program knows up to "
-            f"{len(migrations())}; start the newer program that wrote it",
-            key="store",
-        )
+    else:
+        refuse_newer(f"MySQL {dsn.url}", result, len(migrations()), len(migrations()))
     exact = MARIADB_EXACT if is_mariadb(transaction.db) else MYSQL_EXACT
     for number, script in enumerate(migrations()[result or 0 :], (result or 0) + 1):
         for statement in statements(script):
@@ -149,9 +143,5 @@ def statements(script: str) -> list[str]:
     return [part.strip() for part in bare.split(";") if part.strip()]
 
 
-@cache
 def migrations() -> tuple[str, ...]:
-    """All scripts in order; the number in the name is the schema's version after it."""
-    folder = files("onbeat.stores.mysql") / "migrations"
-    scripts = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return tuple((folder / name).read_text("utf-8") for name in scripts)
+    return read_migrations("onbeat.stores.mysql")

@@ -2,15 +2,14 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from weakref import WeakKeyDictionary
 
 from onbeat.model.errors import Misconfigured, Unavailable
-from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
+from onbeat.model.idempotency import KeyedRequest
 from onbeat.model.ids import JobId, Token, WorkerId
-from onbeat.model.job import Job, Progress
-from onbeat.model.plan import Plan
+from onbeat.model.job import Job
 from onbeat.ports.store import (
     Claimed,
     ClaimRequest,
@@ -21,25 +20,26 @@ from onbeat.ports.store import (
     SentJobs,
     Settlement,
 )
-from onbeat.stores.mysql import claim, doctor, enqueue, idempotency, prune, settle
-from onbeat.stores.mysql.dsn import parse_dsn
+from onbeat.stores.mysql import claim, doctor, enqueue, prune, settle
+from onbeat.stores.mysql.connection import parse_dsn
 from onbeat.stores.mysql.errors import is_misconfiguration
 from onbeat.stores.mysql.hints import Hints
+from onbeat.stores.mysql.idempotency import KEYS, enqueue_in_one
 from onbeat.stores.mysql.leases import Takeover, renew
 from onbeat.stores.mysql.loop_connections import LoopConnections
 from onbeat.stores.mysql.migrate import migrate
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.mysql.verbs import VERBS
-from onbeat.stores.sql.commit_latency import commit_time
-from onbeat.stores.sql.store import Answer, P, SqlStore, Verb
+from onbeat.stores.sql.doctor import commit_time
+from onbeat.stores.sql.server_store import POOL_MAX, ServerStore
+from onbeat.stores.sql.session import Answer
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.fan_out import prepare_batch
 
-POOL_MAX = 8
 KEYED_JOBS_MAX = 100  # a request with more jobs has its own transaction
 
 
-class MysqlStore(SqlStore[Transaction]):
+class MysqlStore(ServerStore[LoopConnections, Transaction]):
     """All state in one database of a MySQL or MariaDB server, which many machines may share.
 
     It opens up to `pool_max` connections for each event loop that uses it, one more for heartbeats,
@@ -47,7 +47,7 @@ class MysqlStore(SqlStore[Transaction]):
     """
 
     def __init__(self, url: str, *, pool_max: int = POOL_MAX) -> None:
-        super().__init__(VERBS)
+        super().__init__(VERBS, KEYS)
         self._dsn = parse_dsn(url)
         self._pool_max = pool_max
         self._hints = Hints(self._dsn)
@@ -95,59 +95,22 @@ class MysqlStore(SqlStore[Transaction]):
             await connections.close()
         await asyncio.to_thread(self._hints.close)
 
+    async def _at(self, act: Callable[[LoopConnections], Awaitable[Answer]]) -> Answer:
+        return await act(self._connections)
+
     async def ping(self) -> None:
-        await self._connections.run(doctor.ping)
+        await self._run(doctor.ping)
 
     async def now(self) -> datetime | None:
-        return await self._connections.run(doctor.present)
+        return await self._read(doctor.present)
 
     async def doctor(self) -> Sequence[Finding]:
-        result = await self._connections.run(doctor.doctor)
-        return [*result, await commit_time(self.ping)]
+        return [*await self._read(doctor.doctor), await commit_time(self.ping)]
 
     def listen(self, on_hint: Callable[[Hint], None]) -> Callable[[], None]:
         return self._hints.listen(on_hint)
 
-    # How verbs are run
-
-    async def _read(
-        self, verb: Verb[Transaction, P, Answer], *args: P.args, **options: P.kwargs
-    ) -> Answer:
-        return await self._connections.run(verb, *args, **options)
-
-    async def _run(
-        self, verb: Verb[Transaction, P, Answer], *args: P.args, **options: P.kwargs
-    ) -> Answer:
-        return await self._connections.run(verb, *args, **options)
-
-    async def _transact(
-        self, verb: Verb[Transaction, P, Answer], *args: P.args, **options: P.kwargs
-    ) -> Answer:
-        return await self._connections.transact(verb, *args, **options)
-
-    async def _write(
-        self,
-        keyed: KeyedRequest | None,
-        verb: Verb[Transaction, P, Answer],
-        *args: P.args,
-        **options: P.kwargs,
-    ) -> Answer:
-        return await self._connections.write(keyed, verb, *args, **options)
-
-    async def _snapshot(
-        self, verb: Verb[Transaction, P, Answer], *args: P.args, **options: P.kwargs
-    ) -> Answer:
-        return await self._connections.view(verb, *args, **options)
-
-    async def _beat(
-        self, verb: Verb[Transaction, P, Answer], *args: P.args, **options: P.kwargs
-    ) -> Answer:
-        return await self._connections.run_heartbeat(verb, *args, **options)
-
     # Batched calls, and methods that differ by database
-
-    async def apply_plans(self, plans: Sequence[Plan]) -> Sequence[bool]:
-        return await self._connections.apply_plans.submit(plans)
 
     async def claim(self, request: ClaimRequest) -> Claimed:
         return await claim.claim(self._connections, request)
@@ -160,30 +123,22 @@ class MysqlStore(SqlStore[Transaction]):
         )
 
     async def enqueue_from(self, sent: Sequence[SentJobs]) -> Sequence[bool]:
-        return await self._connections.transact(
-            enqueue.enqueue_from, [prepare_batch(one, enqueue.new_job) for one in sent]
-        )
+        batches = [prepare_batch(one, enqueue.new_job) for one in sent]
+        return await self._transact(enqueue.enqueue_from, batches)
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:
         return await self._connections.settle.submit(
             list(map(settle.prepare_settlement, settlements))
         )
 
-    async def note_progress(self, notes: Sequence[tuple[JobId, Token, Progress]]) -> Sequence[bool]:
-        return await self._connections.note_progress.submit(notes)
-
     async def renew(
         self, leases: Sequence[tuple[JobId, Token]], until: datetime
     ) -> Sequence[HeldLease | None]:
-        return await self._connections.transact(renew, leases, micros(until))
+        return await self._transact(renew, leases, micros(until))
 
     async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
         ages = micros(finished_before), micros(failed_before)
-        return await self._connections.transact(prune.prune, *ages, limit)
-
-    async def keyed_answer(self, digest: bytes) -> KeyedAnswer | None:
-        (result,) = await self._connections.keyed_answers.submit([digest])
-        return result
+        return await self._transact(prune.prune, *ages, limit)
 
     async def enqueue(
         self, jobs: Sequence[Job], keyed: KeyedRequest | None = None
@@ -192,8 +147,5 @@ class MysqlStore(SqlStore[Transaction]):
         if keyed is None:
             return await self._connections.enqueue.submit(new)
         if len(new) >= KEYED_JOBS_MAX:
-            return await self._connections.write(keyed, idempotency.enqueue_in_one, new)
-        (answer,) = await self._connections.enqueue_keyed.submit(
-            [idempotency.KeyedJobs(keyed, new)]
-        )
-        return answer
+            return await self._write(keyed, enqueue_in_one, new)
+        return await self._enqueue_keyed(keyed, new)

@@ -1,11 +1,10 @@
 """A connection inside a transaction, with the methods that verbs use."""
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from onbeat.ports.store import Hint
-from onbeat.stores.mysql.connection import Database
+from onbeat.stores.mysql.connection import Database, in_time
 from onbeat.stores.mysql.rows import FORMS
 from onbeat.stores.sql.dialect import ASKED, MYSQL, Argument, Columns, Dialect, translate
 from onbeat.stores.sql.forms import Forms
@@ -13,7 +12,6 @@ from onbeat.stores.sql.forms import Forms
 Values = Sequence[object] | Mapping[str, object]
 Row = tuple[Any, ...]
 
-ANSWER_SECONDS = 40.0  # longer than any statement may take; silence means a dead connection
 STATEMENTS_MAX = 200
 SELECTS_MAX = 200  # joined by UNION in one statement
 STATEMENTS_CHARS_MAX = 1_000_000  # far below the server's default packet limit of 16 MB
@@ -143,11 +141,6 @@ def join_keys(rows: Iterable[tuple[Sequence[Any], Any]]) -> list[Row]:
 def bound(value: Argument) -> Argument:
     """As the driver takes it: an empty list would be no SQL, and nothing is equal to NULL."""
     return (None,) if value == () else value
-
-
-def in_time() -> asyncio.Timeout:
-    """A timeout; the driver's own uses `asyncio.wait_for`, see `connection.connect`."""
-    return asyncio.timeout(ANSWER_SECONDS)
 
 
 def join_statements(statements: Iterable[str]) -> Iterator[str]:

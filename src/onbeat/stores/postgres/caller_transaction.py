@@ -8,8 +8,7 @@ from onbeat.model.errors import Invalid, LeaseLost, Unavailable
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Settlement
 from onbeat.stores.postgres import settle as ended_jobs
-from onbeat.stores.postgres.connection import Database
-from onbeat.stores.postgres.dsn import parse_dsn
+from onbeat.stores.postgres.connection import Database, parse_dsn
 from onbeat.stores.postgres.enqueue import enqueue_plain, new_job
 from onbeat.stores.postgres.transaction import Transaction
 

@@ -1,12 +1,11 @@
 """Health checks of the server."""
 
-import time
 from datetime import datetime
-from typing import Any
 
 from onbeat.ports.store import Finding
 from onbeat.stores.postgres.migrate import migrations
 from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.doctor import CLOCK_REMEDY, clock_offset, finding_of
 
 VERSION_MIN = 130_000
 SNAPSHOT_SECONDS_MAX = 600
@@ -65,10 +64,6 @@ async def doctor(transaction: Transaction) -> list[Finding]:
     ]
 
 
-def finding_of(name: str, value: object, remedy: str, *, ok: bool) -> Finding:
-    return Finding(name=name, ok=ok, value=str(value), remedy=None if ok else remedy)
-
-
 async def show(transaction: Transaction, name: str) -> str:
     return str(await transaction.value("SELECT current_setting($1)", name))
 
@@ -106,14 +101,10 @@ async def oldest_snapshot(transaction: Transaction) -> Finding:
 
 
 async def clock(transaction: Transaction) -> Finding:
-    """The difference between the server's clock and ours, less the time to reach it."""
-    before = time.time()
-    server: Any = await transaction.value("SELECT extract(epoch FROM clock_timestamp())::float8")
-    offset = server - (before + time.time()) / 2
-    remedy = "jobs go by the server's clock, ids and logs by this machine's; synchronise them"
-    return finding_of(
-        "clock offset", f"{offset:+.3f} s", remedy, ok=abs(offset) <= CLOCK_SECONDS_MAX
-    )
+    sql = "SELECT extract(epoch FROM clock_timestamp())::float8"
+    offset = await clock_offset(lambda: transaction.value(sql))
+    ok = abs(offset) <= CLOCK_SECONDS_MAX
+    return finding_of("clock offset", f"{offset:+.3f} s", CLOCK_REMEDY, ok=ok)
 
 
 async def connections(transaction: Transaction) -> Finding:

@@ -1,7 +1,5 @@
 """Maps PostgreSQL's errors to the store's, with a remedy."""
 
-from typing import NoReturn
-
 import asyncpg
 
 from onbeat.model.errors import Conflict, Invalid, OnbeatError, Unavailable
@@ -64,13 +62,6 @@ def unavailable(error: BaseException, url: str) -> Unavailable:
     return answer
 
 
-def raise_refusal(error: Exception, url: str) -> NoReturn:
-    answer = refusal(error, url)
-    if answer is error:
-        raise error
-    raise answer from error
-
-
 def refusal(error: Exception, url: str) -> Exception:
     """The exception for a failed operation."""
     answer: OnbeatError
@@ -85,4 +76,5 @@ def refusal(error: Exception, url: str) -> Exception:
             answer = unavailable(error, url)
         case _:
             return error
+    answer.__cause__ = error
     return answer

@@ -17,9 +17,8 @@ from collections.abc import Awaitable, Callable
 
 from onbeat.model.errors import Unavailable
 from onbeat.ports.store import Hint
-from onbeat.stores.postgres.connection import Database, connect
-from onbeat.stores.postgres.dsn import Dsn
-from onbeat.stores.sql.listeners import Heard, Listeners
+from onbeat.stores.postgres.connection import Database, Dsn, connect
+from onbeat.stores.sql.hints import Heard, Listeners
 
 log = logging.getLogger(__name__)
 

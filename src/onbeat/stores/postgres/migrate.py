@@ -1,11 +1,7 @@
 """Migrates the schema, and refuses a newer one."""
 
-from functools import cache
-from importlib.resources import files
-
-from onbeat.model.errors import Misconfigured
-from onbeat.stores.postgres.connection import Database
-from onbeat.stores.postgres.dsn import Dsn
+from onbeat.stores.postgres.connection import Database, Dsn
+from onbeat.stores.sql.migrate import read_migrations, refuse_newer
 
 MIGRATION_SECONDS = 25  # below the timeout of statements
 
@@ -44,12 +40,7 @@ async def recognise(db: Database, dsn: Dsn) -> int:
     if await db.fetchval(sql, dsn.schema) is None:
         return 0
     version = int(await db.fetchval("SELECT coalesce(max(version), 0) FROM migrations"))
-    if version > len(migrations()):
-        raise Misconfigured(
-            f"PostgreSQL {dsn.url} has schema {version}, and this program knows up to "
-            f"{len(migrations())}; start the newer program that wrote it",
-            key="store",
-        )
+    refuse_newer(f"PostgreSQL {dsn.url}", version, len(migrations()), len(migrations()))
     return version
 
 
@@ -69,9 +60,5 @@ async def upgrade(db: Database, dsn: Dsn, result: int) -> None:
         await db.fetch("INSERT INTO migrations (version) VALUES ($1)", version)
 
 
-@cache
 def migrations() -> tuple[str, ...]:
-    """All scripts in order; the number in the name is the schema's version after it."""
-    folder = files("onbeat.stores.postgres") / "migrations"
-    scripts = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return tuple((folder / name).read_text("utf-8") for name in scripts)
+    return read_migrations("onbeat.stores.postgres")

@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
-from onbeat.model.errors import Misconfigured, RequestInFlight, Unavailable
-from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
+from onbeat.model.errors import Misconfigured, Unavailable
+from onbeat.model.idempotency import KeyedRequest
 from onbeat.model.ids import JobId, Token, WorkerId
-from onbeat.model.job import Job, Progress
-from onbeat.model.plan import Plan
+from onbeat.model.job import Job
 from onbeat.model.worker import WorkerRecord
 from onbeat.ports.store import (
     Claimed,
@@ -25,31 +24,29 @@ from onbeat.stores.postgres import (
     claim,
     doctor,
     enqueue,
-    idempotency,
     leases,
     maintenance,
     settle,
 )
-from onbeat.stores.postgres.background_loop import BackgroundLoop
-from onbeat.stores.postgres.connection import connect
-from onbeat.stores.postgres.dsn import parse_dsn
-from onbeat.stores.postgres.errors import SETTING, raise_refusal, unavailable
+from onbeat.stores.postgres.connection import connect, parse_dsn
+from onbeat.stores.postgres.errors import SETTING, refusal, unavailable
 from onbeat.stores.postgres.hints import Hints
-from onbeat.stores.postgres.loop_connections import LoopConnections
+from onbeat.stores.postgres.idempotency import KEYS, enqueue_in_one
+from onbeat.stores.postgres.loop_connections import BackgroundLoop, LoopConnections
 from onbeat.stores.postgres.migrate import migrate
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.postgres.verbs import VERBS
-from onbeat.stores.sql.commit_latency import commit_time
+from onbeat.stores.sql.doctor import commit_time
 from onbeat.stores.sql.pool import CLOSE_SECONDS
-from onbeat.stores.sql.store import Answer, P, SqlStore, Verb
+from onbeat.stores.sql.server_store import POOL_MAX, ServerStore
+from onbeat.stores.sql.session import Answer
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.fan_out import prepare_batch
 
-POOL_MAX = 8
 BACKGROUND_POOL_MAX = 4
 
 
-class PostgresStore(SqlStore[Transaction]):
+class PostgresStore(ServerStore[LoopConnections, Transaction]):
     """All state in one schema of a PostgreSQL database: `postgresql://USER@HOST/DB?schema=onbeat`.
 
     Calls from the loop that opened the store use connections of that loop. Calls from any other
@@ -57,7 +54,7 @@ class PostgresStore(SqlStore[Transaction]):
     """
 
     def __init__(self, url: str, *, pool_max: int = POOL_MAX) -> None:
-        super().__init__(VERBS)
+        super().__init__(VERBS, KEYS)
         self._dsn = parse_dsn(url)
         self._pool_max = pool_max
         self._hints = Hints(self._dsn)
@@ -81,7 +78,8 @@ class PostgresStore(SqlStore[Transaction]):
         except SETTING as error:
             raise Misconfigured(str(unavailable(error, self.url)), key="store") from error
         except Exception as error:  # noqa: BLE001  raised again as an error of the store
-            raise_refusal(error, self.url)
+            refused = refusal(error, self.url)
+            raise refused from refused.__cause__
         home = LoopConnections(self._dsn, self._hints, self._pool_max)
         self._home_connections, self._home_loop = home, asyncio.get_running_loop()
         self._background_loop.open()
@@ -113,58 +111,18 @@ class PostgresStore(SqlStore[Transaction]):
         return await self._background_loop.run(act)
 
     async def ping(self) -> None:
-        await self._at(lambda connections: connections.run(doctor.ping))
+        await self._run(doctor.ping)
 
     async def now(self) -> datetime | None:
-        return await self._at(lambda connections: connections.run(doctor.present))
+        return await self._read(doctor.present)
 
     async def doctor(self) -> Sequence[Finding]:
-        result = await self._at(lambda connections: connections.run(doctor.doctor))
-        return [*result, await commit_time(self.ping)]
+        return [*await self._read(doctor.doctor), await commit_time(self.ping)]
 
     def listen(self, on_hint: Callable[[Hint], None]) -> Callable[[], None]:
         return self._hints.listen(on_hint)
 
-    # How verbs are run
-
-    async def _read(
-        self, verb: Verb[Transaction, P, Answer], *args: P.args, **options: P.kwargs
-    ) -> Answer:
-        return await self._at(lambda connections: connections.run(verb, *args, **options))
-
-    async def _run(
-        self, verb: Verb[Transaction, P, Answer], *args: P.args, **options: P.kwargs
-    ) -> Answer:
-        return await self._at(lambda connections: connections.run(verb, *args, **options))
-
-    async def _transact(
-        self, verb: Verb[Transaction, P, Answer], *args: P.args, **options: P.kwargs
-    ) -> Answer:
-        return await self._at(lambda connections: connections.transact(verb, *args, **options))
-
-    async def _write(
-        self,
-        keyed: KeyedRequest | None,
-        verb: Verb[Transaction, P, Answer],
-        *args: P.args,
-        **options: P.kwargs,
-    ) -> Answer:
-        return await self._at(lambda connections: connections.write(keyed, verb, *args, **options))
-
-    async def _snapshot(
-        self, verb: Verb[Transaction, P, Answer], *args: P.args, **options: P.kwargs
-    ) -> Answer:
-        return await self._at(lambda connections: connections.view(verb, *args, **options))
-
-    async def _beat(
-        self, verb: Verb[Transaction, P, Answer], *args: P.args, **options: P.kwargs
-    ) -> Answer:
-        return await self._at(lambda connections: connections.run_heartbeat(verb, *args, **options))
-
     # Batched calls, and methods that differ by database
-
-    async def apply_plans(self, plans: Sequence[Plan]) -> Sequence[bool]:
-        return await self._at(lambda connections: connections.apply_plans.submit(plans))
 
     async def claim(self, request: ClaimRequest) -> Claimed:
         return await self._at(lambda connections: claim.claim(connections, request))
@@ -187,9 +145,6 @@ class PostgresStore(SqlStore[Transaction]):
         rows = list(map(settle.prepare_settlement, settlements))
         return await self._at(lambda connections: connections.settle.submit(rows))
 
-    async def note_progress(self, notes: Sequence[tuple[JobId, Token, Progress]]) -> Sequence[bool]:
-        return await self._at(lambda connections: connections.note_progress.submit(notes))
-
     async def renew(
         self, leases: Sequence[tuple[JobId, Token]], until: datetime
     ) -> Sequence[HeldLease | None]:
@@ -203,21 +158,11 @@ class PostgresStore(SqlStore[Transaction]):
             lambda connections: maintenance.prune_finished(connections, *ages, limit)
         )
 
-    async def keyed_answer(self, digest: bytes) -> KeyedAnswer | None:
-        (result,) = await self._at(lambda connections: connections.keyed_answers.submit([digest]))
-        return result
-
     async def enqueue(
         self, jobs: Sequence[Job], keyed: KeyedRequest | None = None
     ) -> Sequence[Enqueued]:
         if keyed is None:
             return await self._at(lambda connections: connections.enqueue.submit(jobs))
         if len(jobs) >= bulk.COPIED_MIN:
-            return await self._at(
-                lambda connections: connections.write(keyed, idempotency.enqueue_in_one, jobs)
-            )
-        request = idempotency.KeyedJobs(keyed, jobs)
-        (answer,) = await self._at(lambda connections: connections.enqueue_keyed.submit([request]))
-        if answer is None:
-            raise RequestInFlight
-        return answer
+            return await self._write(keyed, enqueue_in_one, jobs)
+        return await self._enqueue_keyed(keyed, jobs)

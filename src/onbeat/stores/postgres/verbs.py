@@ -1,8 +1,6 @@
 """The verbs of this database, by name."""
 
 from onbeat.stores.postgres import (
-    access,
-    idempotency,
     leases,
     prune,
     queues,
@@ -13,8 +11,6 @@ from onbeat.stores.sql.dialect_verbs import DialectVerbs
 VERBS = DialectVerbs[Transaction](
     overdue_jobs=prune.overdue_jobs,
     abandoned_jobs=leases.abandoned_jobs,
-    forget_requests=idempotency.forget_requests,
     queues=queues.queues,
     stats=queues.stats,
-    secret=access.secret,
 )

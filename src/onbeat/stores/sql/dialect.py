@@ -52,7 +52,16 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def in_list(self, column: str, kind: Kind) -> str:
         """The condition that the column is in a list of values, which may be empty."""
-        return f"{column} IN (SELECT value FROM json_each(?))"  # noqa: S608  values are bound
+        value = "unhex(value)" if kind == "bytea" else "value"
+        return f"{column} IN (SELECT {value} FROM json_each(?))"  # noqa: S608  values are bound
+
+    def in_json(self, value: str) -> str:
+        """Bytes as a value that `Session.select` can return: JSON has only text."""
+        return f"lower(hex({value}))"
+
+    def read_bytes(self, value: Any) -> bytes:
+        """The bytes that `in_json` stands for."""
+        return bytes.fromhex(value)
 
     def insert(self, table: str, columns: Columns, ending: str) -> str:
         """The INSERT of `Session.insert_rows`. SQLite pads rows with NULLs, which this skips."""
@@ -103,7 +112,17 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return f"DELETE FROM onbeat.{table} WHERE {key} IN ({chosen})"  # noqa: S608  as above
 
 
-class MysqlDialect(Dialect, frozen=True, kw_only=True, eq=False):
+class ServerDialect(Dialect, frozen=True, kw_only=True, eq=False):
+    """Drivers of servers return bytes."""
+
+    def in_json(self, value: str) -> str:
+        return value
+
+    def read_bytes(self, value: Any) -> bytes:
+        return bytes(value)
+
+
+class MysqlDialect(ServerDialect, frozen=True, kw_only=True, eq=False):
     """The dialect of MySQL and MariaDB."""
 
     def in_list(self, column: str, kind: Kind) -> str:
@@ -148,7 +167,7 @@ class MysqlDialect(Dialect, frozen=True, kw_only=True, eq=False):
         return f"DELETE FROM onbeat.{table} WHERE {where} ORDER BY {order} LIMIT ?"  # noqa: S608  values are bound
 
 
-class PostgresDialect(Dialect, frozen=True, kw_only=True, eq=False):
+class PostgresDialect(ServerDialect, frozen=True, kw_only=True, eq=False):
     def in_list(self, column: str, kind: Kind) -> str:
         return f"{column} = ANY(?::{kind}[])"
 

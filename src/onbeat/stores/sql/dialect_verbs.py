@@ -25,11 +25,7 @@ class DialectVerbs(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     # Dispatcher, renewer, rescuer, pruner
     abandoned_jobs: Callable[[T, Collection[WorkerId], int, int], Awaitable[Sequence[Job]]]
-    forget_requests: Callable[[T, int, int, int], Awaitable[int]]
 
     # Queues
     queues: Callable[[T, int], Awaitable[Sequence[Queue]]]
     stats: Callable[[T, int], Awaitable[Stats]]
-
-    # Access
-    secret: Callable[[T, bytes], Awaitable[bytes]]

@@ -1,4 +1,4 @@
-"""A connection pool for one event loop."""
+"""A connection pool for one event loop, and what a driver of a database server can do."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ CLOSE_SECONDS = 2.0
 
 
 class Driver(Protocol[Connection]):
-    """Opens and closes connections of one database driver."""
+    """Opens and closes connections of one database driver, and tells its errors apart."""
 
     async def connect(self) -> Connection:
         """Raises the driver's errors."""
@@ -34,8 +34,24 @@ class Driver(Protocol[Connection]):
         """Close at once, even in the middle of a statement."""
         ...
 
+    async def execute(self, connection: Connection, sql: str) -> None:
+        """Run a statement that has no values and no answer."""
+        ...
+
     def is_lost(self, error: BaseException) -> bool:
         """Whether the connection is lost, or in an unknown state."""
+        ...
+
+    def is_conflict(self, error: BaseException) -> bool:
+        """Whether another transaction was preferred: a retry mostly succeeds."""
+        ...
+
+    def is_lock_wait(self, error: BaseException) -> bool:
+        """Whether the conflict is a lock that another transaction held for too long."""
+        ...
+
+    def refusal(self, error: Exception) -> Exception:
+        """The exception for a failed operation, with its cause."""
         ...
 
     def unavailable(self, error: BaseException) -> Unavailable: ...
@@ -156,3 +172,9 @@ class Pool(Generic[Connection]):
             if not turn.done():
                 turn.set_result(None)
                 return
+
+
+def without_password(netloc: str) -> str:
+    """The network location of a URL, for messages and logs."""
+    user, at, host = netloc.rpartition("@")
+    return user.partition(":")[0] + at + host

@@ -1,11 +1,18 @@
 """A transaction of any database, for verbs that are written once."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from onbeat.ports.store import Hint
 from onbeat.stores.sql.dialect import Argument, Columns, Dialect, Row
 from onbeat.stores.sql.forms import Forms
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+Verb = Callable[Concatenate[T, P], Awaitable[Answer]]
+Work = Callable[[T], Awaitable[Answer]]
+"""A verb bound to its arguments."""
 
 
 class Session(Protocol):
@@ -51,3 +58,10 @@ class Session(Protocol):
     ) -> None:
         """Update rows by key; each of `rows` has the key, then the new values of `columns`."""
         ...
+
+
+def bind_verb(verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs) -> Work[T, Answer]:
+    def work(transaction: T) -> Awaitable[Answer]:
+        return verb(transaction, *args, **options)
+
+    return work

@@ -1,15 +1,15 @@
 """The store methods that are the same for every database; each runs one verb."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, TypeVar
 
 from onbeat.model.access import ApiKey, AuditFilter, AuditRecord
 from onbeat.model.attempt import Attempt
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.event import Stats, Transition
-from onbeat.model.idempotency import KeyedRequest
+from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
 from onbeat.model.ids import DeadLetterId, JobId, ScheduleId, WorkerId
 from onbeat.model.job import Job
 from onbeat.model.page import JobFilter, OccurrenceFilter, Page, ScheduleFilter
@@ -19,9 +19,8 @@ from onbeat.model.schedule import Schedule
 from onbeat.model.worker import WorkerRecord
 from onbeat.ports.access import TargetChange
 from onbeat.ports.store import Disposition, DispositionExport, HeldLease, JobExport
-from onbeat.stores.sql.access import audit_row, key_row
 from onbeat.stores.sql.dialect_verbs import DialectVerbs
-from onbeat.stores.sql.session import Session
+from onbeat.stores.sql.session import Answer, P, Session, Verb, bind_verb
 from onbeat.stores.sql.values import instant, micros
 from onbeat.stores.sql.verbs import (
     access,
@@ -40,11 +39,14 @@ from onbeat.stores.sql.verbs import import_jobs as import_verbs
 from onbeat.stores.sql.verbs import jobs as job_verbs
 from onbeat.stores.sql.verbs import plans as plan_verbs
 from onbeat.stores.sql.verbs import schedules as schedule_verbs
+from onbeat.stores.sql.verbs.idempotency import (
+    KeyVerbs,
+    forget_requests,
+    keyed_answers,
+    run_keyed,
+)
 
 T = TypeVar("T", bound=Session)
-P = ParamSpec("P")
-Answer = TypeVar("Answer")
-Verb = Callable[Concatenate[T, P], Awaitable[Answer]]
 
 
 class SqlStore(ABC, Generic[T]):
@@ -53,16 +55,13 @@ class SqlStore(ABC, Generic[T]):
     `T` is the argument of verbs: a connection inside a transaction.
     """
 
-    def __init__(self, verbs: DialectVerbs[T]) -> None:
+    def __init__(self, verbs: DialectVerbs[T], keys: KeyVerbs[T, Any]) -> None:
         self._verbs = verbs
+        self._keys = keys
 
     @abstractmethod
     async def _read(self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs) -> Answer:
         """Run a read-only verb. Each of its statements may see a different state."""
-
-    @abstractmethod
-    async def _run(self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs) -> Answer:
-        """Run a verb whose single writing statement is its own transaction."""
 
     @abstractmethod
     async def _transact(
@@ -70,7 +69,20 @@ class SqlStore(ABC, Generic[T]):
     ) -> Answer:
         """Run a verb in one transaction."""
 
-    @abstractmethod
+    async def _snapshot(
+        self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs
+    ) -> Answer:
+        """Run a read-only verb. All of its statements see the same state."""
+        return await self._read(verb, *args, **options)
+
+    async def _run(self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs) -> Answer:
+        """Run a verb whose single writing statement is its own transaction."""
+        return await self._transact(verb, *args, **options)
+
+    async def _beat(self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs) -> Answer:
+        """As `_run`, on a path that other work cannot delay."""
+        return await self._run(verb, *args, **options)
+
     async def _write(
         self,
         keyed: KeyedRequest | None,
@@ -79,16 +91,10 @@ class SqlStore(ABC, Generic[T]):
         **options: P.kwargs,
     ) -> Answer:
         """Run a verb in one transaction, with the idempotency key of its request if it has one."""
-
-    @abstractmethod
-    async def _snapshot(
-        self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs
-    ) -> Answer:
-        """Run a read-only verb. All of its statements see the same state."""
-
-    @abstractmethod
-    async def _beat(self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs) -> Answer:
-        """As `_run`, on a path that other work cannot delay."""
+        if keyed is None:
+            return await self._transact(verb, *args, **options)
+        work = bind_verb(verb, *args, **options)
+        return await self._transact(run_keyed, self._keys, keyed, work)
 
     # Planner
 
@@ -143,8 +149,11 @@ class SqlStore(ABC, Generic[T]):
         return await self._run(workers.forget_workers, ids)
 
     async def forget_requests(self, *, before: datetime, now: datetime, limit: int) -> int:
-        verb = self._verbs.forget_requests
-        return await self._transact(verb, micros(before), micros(now), limit)
+        return await self._transact(forget_requests, micros(before), micros(now), limit)
+
+    async def keyed_answer(self, digest: bytes) -> KeyedAnswer | None:
+        (answer,) = await self._read(keyed_answers, [digest])
+        return answer
 
     # Operations on schedules
 
@@ -244,10 +253,11 @@ class SqlStore(ABC, Generic[T]):
     # Access
 
     async def secret(self, fresh: bytes) -> bytes:
-        return await self._transact(self._verbs.secret, fresh)
+        known = await self._read(access.known_secret)
+        return known if known is not None else await self._transact(access.secret, fresh)
 
     async def add_key(self, key: ApiKey) -> None:
-        await self._transact(access.add_key, key_row(key))
+        await self._transact(access.add_key, access.key_row(key))
 
     async def keys(self) -> Sequence[ApiKey]:
         return await self._read(access.keys)
@@ -259,7 +269,7 @@ class SqlStore(ABC, Generic[T]):
         await self._run(access.note_key_use, name, micros(at))
 
     async def put_audit(self, record: AuditRecord) -> None:
-        await self._run(access.put_audit, audit_row(record))
+        await self._run(access.put_audit, access.audit_row(record))
 
     async def audit(self, filter: AuditFilter) -> Sequence[AuditRecord]:
         return await self._read(access.audit, filter)

@@ -9,6 +9,7 @@ import apsw
 
 from onbeat.model.limits import DISK_FREE_PERCENT_MIN
 from onbeat.ports.store import Finding
+from onbeat.stores.sql.doctor import finding_of
 from onbeat.stores.sqlite.disk import free_percent
 from onbeat.stores.sqlite.transaction import Transaction
 
@@ -24,13 +25,11 @@ def doctor(transaction: Transaction, path: str, synchronous: str) -> list[Findin
     return [
         version(),
         journal_mode(transaction),
-        Finding(
-            name="synchronous",
+        finding_of(
+            "synchronous",
+            synchronous,
+            "accepted jobs can be lost at a power failure; use FULL",
             ok=synchronous in ("FULL", "EXTRA"),
-            value=synchronous,
-            remedy=None
-            if synchronous in ("FULL", "EXTRA")
-            else "accepted jobs can be lost at a power failure; use FULL",
         ),
         integrity(transaction),
         file_system(path),
@@ -52,45 +51,27 @@ def ping(transaction: Transaction) -> None:
 def version() -> Finding:
     result = apsw.sqlite_lib_version()
     ok = tuple(map(int, result.split("."))) >= SQLITE_MIN
-    return Finding(
-        name="sqlite version",
-        ok=ok,
-        value=result,
-        remedy=None if ok else "it can corrupt a file under load; upgrade the `apsw` package",
-    )
+    remedy = "it can corrupt a file under load; upgrade the `apsw` package"
+    return finding_of("sqlite version", result, remedy, ok=ok)
 
 
 def journal_mode(transaction: Transaction) -> Finding:
     mode = transaction.value("PRAGMA journal_mode")
-    ok = mode == "wal"
-    return Finding(
-        name="journal mode",
-        ok=ok,
-        value=str(mode),
-        remedy=None if ok else "another program changed it; stop that and restart",
-    )
+    remedy = "another program changed it; stop that and restart"
+    return finding_of("journal mode", mode, remedy, ok=mode == "wal")
 
 
 def integrity(transaction: Transaction) -> Finding:
     """`quick_check` reads the whole file."""
     first = str(transaction.value("PRAGMA quick_check(1)"))
-    return Finding(
-        name="integrity",
-        ok=first == "ok",
-        value=first,
-        remedy=None if first == "ok" else "stop, keep a copy, and restore a backup",
-    )
+    remedy = "stop, keep a copy, and restore a backup"
+    return finding_of("integrity", first, remedy, ok=first == "ok")
 
 
 def file_system(path: str) -> Finding:
     kind = kind_of_file_system(path)
-    ok = kind not in REMOTE
-    return Finding(
-        name="file system",
-        ok=ok,
-        value=kind,
-        remedy=None if ok else "a write-ahead log needs a local file system; move the database",
-    )
+    remedy = "a write-ahead log needs a local file system; move the database"
+    return finding_of("file system", kind, remedy, ok=kind not in REMOTE)
 
 
 def kind_of_file_system(path: str) -> str:
@@ -133,13 +114,8 @@ def fsync_time(path: str) -> Finding:
     finally:
         os.close(descriptor)
         probe.unlink()
-    ok = seconds <= FSYNC_SECONDS_MAX
-    return Finding(
-        name="fsync",
-        ok=ok,
-        value=f"{seconds * 1_000:.2f} ms",
-        remedy=None if ok else "the disk is slow; every commit waits for it",
-    )
+    value, remedy = f"{seconds * 1_000:.2f} ms", "the disk is slow; every commit waits for it"
+    return finding_of("fsync", value, remedy, ok=seconds <= FSYNC_SECONDS_MAX)
 
 
 def time_fsync(descriptor: int) -> float:

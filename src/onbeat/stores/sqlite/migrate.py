@@ -1,13 +1,13 @@
 """Migrates the schema, in Onbeat's own file or in the file of an application."""
 
 from functools import cache
-from importlib.resources import files
 from typing import Final
 
 import apsw
 import msgspec
 
 from onbeat.model.errors import Misconfigured
+from onbeat.stores.sql.migrate import read_migrations, refuse_newer
 from onbeat.stores.sqlite.transaction import Transaction
 
 PREFIX: Final = "onbeat_"
@@ -56,12 +56,7 @@ def recognise(transaction: Transaction, path: str) -> int:
         return 0
     if version is None:
         raise altered_error(path, "onbeat_schema", "emptied")
-    if version > known:
-        raise Misconfigured(
-            f"SQLite database {path} has schema {version}, and this program knows up to "
-            f"{len(migrations())}; start the newer program that wrote it",
-            key="store",
-        )
+    refuse_newer(f"SQLite database {path}", version, known, len(migrations()))
     return int(version)
 
 
@@ -180,9 +175,5 @@ def schema_at(version: int) -> tuple[SchemaEntry, ...]:
     return made
 
 
-@cache
 def migrations() -> tuple[str, ...]:
-    """All scripts in order; the number in the name is the schema's version after it."""
-    folder = files("onbeat.stores.sqlite") / "migrations"
-    scripts = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return tuple((folder / name).read_text("utf-8") for name in scripts)
+    return read_migrations("onbeat.stores.sqlite")

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import apsw
 
 from onbeat.model.errors import Misconfigured, Unavailable
-from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
+from onbeat.model.idempotency import KeyedRequest
 from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job, Progress
 from onbeat.model.plan import Plan
@@ -23,10 +23,11 @@ from onbeat.ports.store import (
     SentJobs,
     Settlement,
 )
-from onbeat.stores.sql.store import Answer, P, SqlStore, Verb
+from onbeat.stores.sql.session import Answer, P, Verb
+from onbeat.stores.sql.store import SqlStore
 from onbeat.stores.sql.values import micros
-from onbeat.stores.sql.verbs import access as shared_access
 from onbeat.stores.sql.verbs import (
+    access,
     cancel_and_retry,
     dead_letters,
     dependents,
@@ -39,14 +40,19 @@ from onbeat.stores.sql.verbs import (
 )
 from onbeat.stores.sql.verbs import plans as plan_verbs
 from onbeat.stores.sql.verbs.fan_out import prepare_batch
+from onbeat.stores.sql.verbs.idempotency import (
+    KeyVerbs,
+    forget_requests,
+    insert_requests,
+    keyed_answers,
+    run_keyed,
+)
 from onbeat.stores.sqlite import (
-    access,
     caller_transaction,
     claim,
     disk,
     doctor,
     enqueue,
-    idempotency,
     prune,
     settle,
 )
@@ -66,13 +72,13 @@ CHECKED_BYTES_MAX = 268_435_456
 # Operations that delete or finish running work. All of them write little.
 SPARED = frozenset[Callable[..., object]](
     {
-        shared_access.prune_audit,
-        shared_access.put_audit,
-        shared_access.remove_key,
+        access.prune_audit,
+        access.put_audit,
+        access.remove_key,
         dead_letters.delete_dead_letters,
         dependents.continue_cascades,
         cancel_and_retry.cancel,
-        VERBS.forget_requests,
+        forget_requests,
         lease_verbs.renew,
         cancel_and_retry.cancel_overdue,
         prune.prune,
@@ -93,7 +99,7 @@ ADDING = frozenset[Callable[..., object]](
         import_jobs.import_jobs,
         import_schedules.import_schedules,
         enqueue.enqueue,
-        idempotency.run_keyed,
+        run_keyed,
         plan_verbs.backfill,
         edit_schedules.add_schedule,
         enqueue.enqueue_from,
@@ -103,6 +109,16 @@ ADDING = frozenset[Callable[..., object]](
 PRUNE_FEW = 50
 """Jobs deleted at once if the WAL of more does not fit on the disk."""
 
+
+async def free_keys(transaction: Transaction, requests: Sequence[KeyedRequest]) -> list[bool]:
+    """There is only one writer, so a free key stays free until the commit."""
+    known = await keyed_answers(transaction, [request.digest for request in requests])
+    return [answer is None for answer in known]
+
+
+KEYS: Final = KeyVerbs[Transaction, enqueue.NewJob](
+    take=free_keys, keep=insert_requests, enqueue=in_thread(enqueue.enqueue)
+)
 Synchronous = Literal["FULL", "EXTRA", "NORMAL", "OFF"]
 
 
@@ -113,7 +129,7 @@ class SqliteStore(SqlStore[Transaction]):
     """
 
     def __init__(self, path: str, *, synchronous: Synchronous = "FULL") -> None:
-        super().__init__(VERBS)
+        super().__init__(VERBS, KEYS)
         self._path = str(Path(path).absolute())
         self._synchronous = synchronous
         self._ballast = Ballast(self._path)
@@ -167,37 +183,7 @@ class SqliteStore(SqlStore[Transaction]):
     ) -> Answer:
         return await self._reader.run(verb, *args, **options)
 
-    async def _run(
-        self, verb: Verb[Transaction, P, Answer], *args: P.args, **options: P.kwargs
-    ) -> Answer:
-        return await self._writer.run(verb, *args, **options)
-
     async def _transact(
-        self, verb: Verb[Transaction, P, Answer], *args: P.args, **options: P.kwargs
-    ) -> Answer:
-        return await self._writer.run(verb, *args, **options)
-
-    async def _write(
-        self,
-        keyed: KeyedRequest | None,
-        verb: Verb[Transaction, P, Answer],
-        *args: P.args,
-        **options: P.kwargs,
-    ) -> Answer:
-        if keyed is None:
-            return await self._writer.run(verb, *args, **options)
-
-        def work(transaction: Transaction) -> Answer:
-            return finish(verb(transaction, *args, **options))
-
-        return await self._writer.call(idempotency.run_keyed, keyed, work)
-
-    async def _snapshot(
-        self, verb: Verb[Transaction, P, Answer], *args: P.args, **options: P.kwargs
-    ) -> Answer:
-        return await self._reader.run(verb, *args, **options)
-
-    async def _beat(
         self, verb: Verb[Transaction, P, Answer], *args: P.args, **options: P.kwargs
     ) -> Answer:
         return await self._writer.run(verb, *args, **options)
@@ -249,20 +235,13 @@ class SqliteStore(SqlStore[Transaction]):
         await asyncio.to_thread(self._ballast.keep)
         return pruned
 
-    async def keyed_answer(self, digest: bytes) -> KeyedAnswer | None:
-        return await self._reader.call(idempotency.keyed_answer, digest)
-
     async def enqueue(
         self, jobs: Sequence[Job], keyed: KeyedRequest | None = None
     ) -> Sequence[Enqueued]:
         new = list(map(enqueue.new_job, jobs))
         if keyed is None:
             return await self._writer.run_batched(enqueue.enqueue, new)
-        return await self._write(keyed, in_thread(enqueue.enqueue), new)
-
-    async def secret(self, fresh: bytes) -> bytes:
-        known = await self._reader.call(access.known_secret)
-        return known if known is not None else await self._writer.call(access.secret, fresh)
+        return await self._write(keyed, self._keys.enqueue, new)
 
 
 def apply_plans(transaction: Transaction, plans: Sequence[Plan]) -> Sequence[bool]:

@@ -117,8 +117,10 @@ class Transaction:
 
 
 def bound(value: Argument) -> Value:
-    """As the driver takes it."""
-    return json_array(value) if isinstance(value, tuple) else value
+    """As the driver takes it; bytes in a list as text, see `Dialect.in_list`."""
+    if not isinstance(value, tuple):
+        return value
+    return json_array(one.hex() if isinstance(one, bytes) else one for one in value)
 
 
 def json_array(values: Iterable[Any]) -> str:

@@ -2,8 +2,6 @@
 
 from onbeat.stores.sql.dialect_verbs import DialectVerbs
 from onbeat.stores.sqlite import (
-    access,
-    idempotency,
     leases,
     prune,
     queues,
@@ -14,8 +12,6 @@ from onbeat.stores.sqlite.transaction import Transaction
 VERBS = DialectVerbs[Transaction](
     overdue_jobs=in_thread(prune.overdue_jobs),
     abandoned_jobs=in_thread(leases.abandoned_jobs),
-    forget_requests=in_thread(idempotency.forget_requests),
     queues=in_thread(queues.queues),
     stats=in_thread(queues.stats),
-    secret=in_thread(access.secret),
 )

@@ -16,6 +16,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import apsw
 
 from onbeat.ports.store import Hint
+from onbeat.stores.sql.hints import Listeners
 from onbeat.stores.sqlite.ballast import Ballast, Hold
 from onbeat.stores.sqlite.connection import LockWait
 from onbeat.stores.sqlite.disk import Space, space
@@ -27,7 +28,6 @@ from onbeat.stores.sqlite.errors import (
     refusal,
     unavailable,
 )
-from onbeat.stores.sqlite.hints import Listeners
 from onbeat.stores.sqlite.requests import Answer, RequestQueue, WriteRequest, answer_all
 from onbeat.stores.sqlite.transaction import Transaction
 

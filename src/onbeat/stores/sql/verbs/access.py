@@ -1,19 +1,60 @@
-"""API keys and the audit log."""
+"""API keys, the audit log, and the secret of tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
 
 from onbeat.model.access import ApiKey, AuditFilter, AuditRecord
 from onbeat.model.errors import Conflict
-from onbeat.stores.sql.access import (
-    AUDIT_COLUMNS,
-    KEY_COLUMNS,
-    AuditRow,
-    KeyRow,
-    audit_conditions,
-    read_audit,
-    read_key,
-)
 from onbeat.stores.sql.session import Session
+from onbeat.stores.sql.values import instant_or_none, micros, micros_or_none, to_json
+
+KEY_COLUMNS = "name, digest, record, used_at"
+AUDIT_COLUMNS = "id, at, actor, action, object, record"
+
+READ_KEY = msgspec.json.Decoder(ApiKey)
+READ_AUDIT = msgspec.json.Decoder(AuditRecord)
+
+KeyRow = tuple[str, str, str, int | None]
+AuditRow = tuple[str, int, str, str, str, str]
+
+
+def key_row(key: ApiKey) -> KeyRow:
+    return key.name, key.digest, to_json(key), micros_or_none(key.used_at)
+
+
+def read_key(record: str, used_at: int | None) -> ApiKey:
+    return msgspec.structs.replace(READ_KEY.decode(record), used_at=instant_or_none(used_at))
+
+
+def audit_row(record: AuditRecord) -> AuditRow:
+    return (
+        record.id,
+        micros(record.at),
+        record.actor,
+        record.action,
+        record.object,
+        to_json(record),
+    )
+
+
+def read_audit(records: Iterable[str]) -> Sequence[AuditRecord]:
+    return tuple(map(READ_AUDIT.decode, records))
+
+
+def audit_conditions(filter: AuditFilter) -> tuple[str, list[Any]]:
+    """The WHERE condition of a listing, and its parameters."""
+    request: dict[str, Any] = {
+        "actor =": filter.actor,
+        "action =": filter.action,
+        "object =": filter.object,
+        "at >=": micros_or_none(filter.since),
+        "at <": micros_or_none(filter.until),
+        "id <": filter.before,
+    }
+    used = {text: value for text, value in request.items() if value is not None}
+    return " AND ".join(["TRUE", *(f"{text} ?" for text in used)]), list(used.values())
 
 
 async def add_key(session: Session, row: KeyRow) -> None:
@@ -64,3 +105,25 @@ async def audit(session: Session, filter: AuditFilter) -> Sequence[AuditRecord]:
 async def prune_audit(session: Session, before: int, limit: int) -> int:
     sql = session.dialect.delete_first("audit", "id", "at < ?", "at")
     return await session.execute(sql, before, limit)
+
+
+async def known_secret(session: Session) -> bytes | None:
+    """None if the store has none yet."""
+    return await stored_secret(session, "")
+
+
+async def secret(session: Session, fresh: bytes) -> bytes:
+    """The stored secret, or else the fresh one."""
+    dialect = session.dialect
+    sql = f"""
+        INSERT INTO onbeat.secrets (name, value) VALUES ('tokens', {dialect.in_json("?")})
+        {dialect.unless_there("name")}
+    """  # noqa: S608  values are bound
+    await session.execute(sql, fresh)
+    # A locking read: a plain one may miss another process's commit.
+    return await stored_secret(session, dialect.for_update) or fresh
+
+
+async def stored_secret(session: Session, ending: str) -> bytes | None:
+    rows = await session.select("value", f"FROM onbeat.secrets WHERE name = 'tokens' {ending}")
+    return next((session.dialect.read_bytes(value) for (value,) in rows), None)
