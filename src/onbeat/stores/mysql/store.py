@@ -20,7 +20,7 @@ from onbeat.ports.store import (
     SentJobs,
     Settlement,
 )
-from onbeat.stores.mysql import claim, doctor, enqueue, prune, settle
+from onbeat.stores.mysql import claim, doctor, enqueue, settle
 from onbeat.stores.mysql.connection import parse_dsn
 from onbeat.stores.mysql.errors import is_misconfiguration
 from onbeat.stores.mysql.hints import Hints
@@ -35,6 +35,7 @@ from onbeat.stores.sql.server_store import POOL_MAX, ServerStore
 from onbeat.stores.sql.session import Answer
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.fan_out import prepare_batch
+from onbeat.stores.sql.verbs.prune import prune
 
 KEYED_JOBS_MAX = 100  # a request with more jobs has its own transaction
 
@@ -138,7 +139,7 @@ class MysqlStore(ServerStore[LoopConnections, Transaction]):
 
     async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
         ages = micros(finished_before), micros(failed_before)
-        return await self._transact(prune.prune, *ages, limit)
+        return await self._transact(prune, "finished", *ages, limit)
 
     async def enqueue(
         self, jobs: Sequence[Job], keyed: KeyedRequest | None = None

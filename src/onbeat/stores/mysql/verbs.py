@@ -2,14 +2,12 @@
 
 from onbeat.stores.mysql import (
     leases,
-    prune,
     queues,
 )
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.dialect_verbs import DialectVerbs
 
 VERBS = DialectVerbs[Transaction](
-    overdue_jobs=prune.overdue_jobs,
     abandoned_jobs=leases.abandoned_jobs,
     queues=queues.queues,
     stats=queues.stats,

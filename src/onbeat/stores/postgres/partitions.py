@@ -1,21 +1,75 @@
 """Partitions of `finished` by the day on which an id was created.
 
-The first 48 bits of a UUIDv7 are milliseconds since the epoch, so a day is a range of ids.
+The first 48 bits of a UUIDv7 are milliseconds since the epoch, so a day is a range of ids. Days are
+added ahead of time, and past ones dropped as a whole.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
+from typing import Concatenate, ParamSpec
 
 import asyncpg
 
+from onbeat.model.errors import OnbeatError
+from onbeat.stores.postgres.loop_connections import LoopConnections
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import micros
+from onbeat.stores.sql.verbs.prune import prune
+
+P = ParamSpec("P")
 
 DAYS_AHEAD = 7
 DAYS_BACK = 1
 DAY = timedelta(days=1)
 KEPT_MAX = 20_000  # most rows moved to `finished_rest` from a dropped day; with more the day stays
 LOCK_MILLISECONDS = 500  # while we wait for the lock, all others wait behind us
+HINDRANCES = (
+    asyncpg.LockNotAvailableError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.DuplicateTableError,
+    asyncpg.DuplicateObjectError,
+    asyncpg.UniqueViolationError,
+    asyncpg.UndefinedTableError,
+    asyncpg.CheckViolationError,
+)
+"""Errors from other processes' locks and changes, or missing rights: retried the next time."""
+
+
+async def add_missing_days(connections: LoopConnections) -> None:
+    """Not urgent: jobs of a day without a partition go to `finished_rest`."""
+    missing = await connections.run(missing_days)
+    if missing:
+        await run_unless_locked(connections, add_days, missing)
+
+
+async def prune_finished(
+    connections: LoopConnections, finished_before: int, failed_before: int, limit: int
+) -> int:
+    """Whole days first: at most one in a call, since it blocks all other access for a moment."""
+    await add_missing_days(connections)
+    gone = 0
+    for day in await connections.run(past_days, finished_before):
+        gone = await run_unless_locked(connections, drop_day, day, finished_before, failed_before)
+        if gone:
+            break
+    return gone + await connections.transact(
+        prune, "finished_rest", finished_before, failed_before, limit
+    )
+
+
+async def run_unless_locked(
+    connections: LoopConnections,
+    verb: Callable[Concatenate[Transaction, P], Awaitable[int]],
+    *args: P.args,
+    **options: P.kwargs,
+) -> int:
+    try:
+        return await connections.transact(verb, *args, **options)
+    except OnbeatError as error:
+        if isinstance(error.__cause__, HINDRANCES):
+            return 0
+        raise
 
 
 def name_of(day: date) -> str:
@@ -156,16 +210,3 @@ async def column_names(transaction: Transaction) -> str:
         WHERE attrelid = 'finished'::regclass AND attnum > 0 AND NOT attisdropped
     """
     return str(await transaction.value(sql))
-
-
-HINDRANCES = (
-    asyncpg.LockNotAvailableError,
-    asyncpg.DeadlockDetectedError,
-    asyncpg.InsufficientPrivilegeError,
-    asyncpg.DuplicateTableError,
-    asyncpg.DuplicateObjectError,
-    asyncpg.UniqueViolationError,
-    asyncpg.UndefinedTableError,
-    asyncpg.CheckViolationError,
-)
-"""Errors from other processes' locks and changes, or missing rights: retried the next time."""

@@ -25,7 +25,7 @@ from onbeat.stores.postgres import (
     doctor,
     enqueue,
     leases,
-    maintenance,
+    partitions,
     settle,
 )
 from onbeat.stores.postgres.connection import connect, parse_dsn
@@ -84,7 +84,7 @@ class PostgresStore(ServerStore[LoopConnections, Transaction]):
         self._home_connections, self._home_loop = home, asyncio.get_running_loop()
         self._background_loop.open()
         self._hints.start(home.notify)
-        await maintenance.add_missing_days(home)
+        await partitions.add_missing_days(home)
 
     async def close(self) -> None:
         home, loop = self._home_connections, self._home_loop
@@ -155,7 +155,7 @@ class PostgresStore(ServerStore[LoopConnections, Transaction]):
     async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
         ages = micros(finished_before), micros(failed_before)
         return await self._at(
-            lambda connections: maintenance.prune_finished(connections, *ages, limit)
+            lambda connections: partitions.prune_finished(connections, *ages, limit)
         )
 
     async def enqueue(

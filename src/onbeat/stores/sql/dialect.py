@@ -25,14 +25,16 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """`mark` is the placeholder, with `{number}` if numbered; `tables` maps renamed tables.
 
     `named_indexes` need a hint, as the planner may choose another index. `is_running` is the
-    condition for running jobs that matches their index. `for_update` ends a SELECT that locks its
-    rows, `for_share` one that only keeps others from changing them, `skip_locked` one that also
-    skips rows locked by others. `unless_taken` ends an INSERT that skips rows with a key in use.
+    condition for running jobs that matches their index, `start_by` the column by which an index
+    orders the waiting ones. `for_update` ends a SELECT that locks its rows, `for_share` one that
+    only keeps others from changing them, `skip_locked` one that also skips rows locked by others.
+    `unless_taken` ends an INSERT that skips rows with a key in use.
     """
 
     mark: str
     is_running: str
     is_waiting: str
+    start_by: str = "start_by"
     for_update: str = "FOR UPDATE"
     for_share: str = "FOR SHARE"
     skip_locked: str = "FOR UPDATE SKIP LOCKED"
@@ -225,6 +227,7 @@ MYSQL: Final = MysqlDialect(
     mark="%s",
     is_running="worker IS NOT NULL",
     is_waiting="running = 0",
+    start_by="bound_by",
     for_share="LOCK IN SHARE MODE",
     unless_taken="ON DUPLICATE KEY UPDATE id = id",
 )

@@ -20,9 +20,6 @@ class DialectVerbs(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     `SqlStore` prepares them outside the transaction, to keep that short.
     """
 
-    # Planner
-    overdue_jobs: Callable[[T, int, int], Awaitable[Sequence[Job]]]
-
     # Dispatcher, renewer, rescuer, pruner
     abandoned_jobs: Callable[[T, Collection[WorkerId], int, int], Awaitable[Sequence[Job]]]
 

@@ -29,6 +29,7 @@ from onbeat.stores.sql.verbs import (
     edit_schedules,
     history,
     import_schedules,
+    prune,
     queues,
     targets,
     workers,
@@ -106,7 +107,7 @@ class SqlStore(ABC, Generic[T]):
         return None if value is None else instant(value)
 
     async def overdue_jobs(self, now: datetime, limit: int) -> Sequence[Job]:
-        return await self._read(self._verbs.overdue_jobs, micros(now), limit)
+        return await self._read(prune.overdue_jobs, micros(now), limit)
 
     async def schedules_by_id(self, ids: Collection[ScheduleId]) -> Sequence[Schedule]:
         return await self._read(schedule_verbs.schedules_by_id, ids)

@@ -35,6 +35,7 @@ from onbeat.stores.sql.verbs import (
     edit_schedules,
     import_jobs,
     import_schedules,
+    prune,
     queues,
     workers,
 )
@@ -53,7 +54,6 @@ from onbeat.stores.sqlite import (
     disk,
     doctor,
     enqueue,
-    prune,
     settle,
 )
 from onbeat.stores.sqlite import leases as lease_verbs
@@ -227,7 +227,7 @@ class SqliteStore(SqlStore[Transaction]):
     async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
         ages = micros(finished_before), micros(failed_before)
         try:
-            pruned = await self._writer.call(prune.prune, *ages, limit)
+            pruned = await self._writer.run(prune.prune, "finished", *ages, limit)
         except Unavailable as error:
             if not isinstance(error.__cause__, apsw.FullError):
                 raise
@@ -251,7 +251,8 @@ def apply_plans(transaction: Transaction, plans: Sequence[Plan]) -> Sequence[boo
 async def prune_by_few(writer: Writer, finished_before: int, failed_before: int, limit: int) -> int:
     pruned = 0
     while pruned < limit:
-        count = await writer.call(prune.prune, finished_before, failed_before, PRUNE_FEW)
+        ages = finished_before, failed_before
+        count = await writer.run(prune.prune, "finished", *ages, PRUNE_FEW)
         pruned += count
         if count < PRUNE_FEW:
             break

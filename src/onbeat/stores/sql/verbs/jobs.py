@@ -59,9 +59,9 @@ async def jobs(session: Session, filter: JobFilter) -> Page[Job]:
     tables = [form.live, form.ended]
     if state is not None:
         tables = [form.ended if state in FINAL_STATES else form.live]
-    listed = [(table, listing_index(table, filter)) for table in tables]
+    listed = [(table, listing_index(table, filter), where) for table in tables]
     values: tuple[Argument, ...] = (*bounds.values(), filter.limit + 1)
-    found = await select_first(session, listed, where, "id DESC", values)
+    found = await select_first(session, listed, "id DESC", values)
     found.sort(key=attrgetter("id"), reverse=True)
     items = tuple(found[: filter.limit])
     more = len(found) > filter.limit and items
@@ -78,28 +78,30 @@ async def export_jobs(session: Session, after: JobId | None, limit: int) -> Sequ
     """A job that ends during the export keeps its earlier state and attempts."""
     form = session.forms.jobs
     bounds: dict[str, Argument] = {} if after is None else {"id > ?": after}
-    tables = [(form.live, "PRIMARY"), (form.ended, "PRIMARY")]
     where = next(iter(bounds), "TRUE")
-    found = await select_first(session, tables, where, "id", (*bounds.values(), limit))
+    tables = [(table, "PRIMARY", where) for table in (form.live, form.ended)]
+    found = await select_first(session, tables, "id", (*bounds.values(), limit))
     return await exports_of(session, sorted(found, key=attrgetter("id"))[:limit])
 
 
 async def select_first(
     session: Session,
-    tables: Sequence[tuple[JobTable, str]],
-    where: str,
+    chosen: Sequence[tuple[JobTable, str, str]],
     order: str,
     values: tuple[Argument, ...],
 ) -> list[Job]:
-    """The first jobs of each table, in one statement; the last value is the limit."""
+    """The first jobs of each table by an index and a condition, in one statement.
+
+    The values are the same for each; the last one is the limit.
+    """
     form, use_index = session.forms.jobs, session.dialect.use_index
     first = (
         table.select_first.format(index=use_index(index), where=where, order=order)
-        for table, index in tables
+        for table, index, where in chosen
     )
     parts = (f"SELECT * FROM ({text}) AS part{number}" for number, text in enumerate(first))  # noqa: S608  values are bound
     rest = f"FROM ({' UNION ALL '.join(parts)}) AS chosen"
-    rows = await session.select(form.all_columns, rest, *(values * len(tables)))
+    rows = await session.select(form.all_columns, rest, *(values * len(chosen)))
     return list(map(form.read, rows))
 
 

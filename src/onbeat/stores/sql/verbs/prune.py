@@ -1,8 +1,80 @@
-"""Deletes old dispositions, dead letters and full token buckets."""
+"""Pruning by age, and jobs that may no longer start."""
 
-from onbeat.model.ids import DeadLetterId
+from collections.abc import Sequence
+
+from onbeat.model.ids import DeadLetterId, JobId
+from onbeat.model.job import Job, JobState
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.verbs.dead_letters import delete_dead_letters
+from onbeat.stores.sql.verbs.jobs import select_first
+
+
+async def prune(
+    session: Session, table: str, finished_before: int, failed_before: int, limit: int
+) -> int:
+    """Delete the oldest ended jobs of the table with their histories, and what else is old."""
+    past = await past_jobs(session, table, finished_before, failed_before, limit)
+    gone = await delete_jobs(session, table, past) if past else 0
+    await prune_dispositions(session, failed_before, limit)
+    await prune_dead_letters(session, failed_before, limit)
+    await prune_meters(session, finished_before, limit)
+    return gone
+
+
+async def past_jobs(
+    session: Session, table: str, finished_before: int, failed_before: int, limit: int
+) -> list[JobId]:
+    before = {
+        JobState.SUCCEEDED: finished_before,
+        JobState.CANCELLED: finished_before,
+        JobState.FAILED: failed_before,
+    }
+    index = session.dialect.use_index("finished_by_end")
+    parts = (
+        f"""
+        SELECT * FROM (SELECT id, finished_at FROM onbeat.{table} {index}
+                       WHERE state = '{state.value}' AND finished_at < ?
+                       ORDER BY finished_at
+                       LIMIT ?) AS {state.value}
+        """  # noqa: S608  values are bound
+        for state in before
+    )
+    rest = f"FROM ({' UNION ALL '.join(parts)}) AS past ORDER BY finished_at, id LIMIT ?"
+    bounds = [value for instant in before.values() for value in (instant, limit)]
+    return [id for (id,) in await session.select("id", rest, *bounds, limit)]
+
+
+async def delete_jobs(session: Session, table: str, ids: Sequence[JobId]) -> int:
+    """A job that was retried meanwhile is gone from the table, and keeps its history."""
+    dialect = session.dialect
+    rest = f"""
+        FROM onbeat.{table} {dialect.use_index("PRIMARY")}
+        WHERE {dialect.in_list("id", "uuid")}
+        ORDER BY id
+        {dialect.for_update}
+    """
+    chosen = tuple(id for (id,) in await session.select("id", rest, tuple(ids)))
+    of_job = dialect.in_list("job_id", "uuid")
+    for sql in (
+        f"{dialect.delete_from(table)} WHERE {dialect.in_list('id', 'uuid')}",
+        f"{dialect.delete_from('attempts')} WHERE {of_job}",
+        f"DELETE FROM onbeat.transitions WHERE {of_job}",  # noqa: S608  values are bound
+    ):
+        await session.execute(sql, chosen)
+    return len(chosen)
+
+
+async def overdue_jobs(session: Session, now: int, limit: int) -> Sequence[Job]:
+    """Lapsed jobs, both those that claims have flagged and those not flagged yet."""
+    form, dialect = session.forms.jobs, session.dialect
+    start_by = dialect.start_by
+    is_overdue = f"{start_by} < ? AND {start_by} IS NOT NULL AND {dialect.is_waiting}"
+    chosen = [
+        (form.live, "jobs_bounded", f"lapsed = {lapsed} AND {is_overdue}")
+        for lapsed in ("TRUE", "FALSE")
+    ]
+    found = await select_first(session, chosen, start_by, (now, limit))
+    return sorted(found, key=lambda job: (job.start_by, job.id))[:limit]
 
 
 async def prune_dispositions(session: Session, before: int, limit: int) -> None:
