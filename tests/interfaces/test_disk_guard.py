@@ -17,7 +17,7 @@ from onbeat.app.disk_guard import LOOK_SECONDS, DiskGuard
 from onbeat.model.errors import Unavailable
 from onbeat.service import Service
 from onbeat.settings import Settings
-from onbeat.stores.sqlite.disk import free_percent
+from onbeat.stores.sqlite.ballast import free_percent
 from onbeat.stores.sqlite.store import SqliteStore
 from onbeat.stores.sqlite.transaction import Transaction
 from onbeat.testing.build import DAY

@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, Protocol, cast
 
-from onbeat.model.errors import Invalid, LeaseLost, Unavailable
+from onbeat.model.errors import Invalid, LeaseLost
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Settlement
 from onbeat.stores.postgres import settle as ended_jobs
 from onbeat.stores.postgres.connection import Database, parse_dsn
 from onbeat.stores.postgres.enqueue import enqueue_plain, new_job
 from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.verbs.enqueue import until_stored
 
 TRIES_MAX: Final = 6
 TABLES: Final = (
@@ -64,14 +66,7 @@ async def enqueue(
     """Like the method of the store, but neither begins nor commits."""
     transaction = caller_transaction(connection, url)
     rows = list(map(new_job, jobs))
-    for _ in range(TRIES_MAX):
-        answers = await enqueue_plain(transaction, rows)
-        stored = [answer for answer in answers if answer is not None]
-        # A job that held a unique key has ended since. Repeating is harmless for the jobs stored
-        # already.
-        if len(stored) == len(answers):
-            return stored
-    raise Unavailable("the unique key changes hands too often; try again")
+    return await until_stored(partial(enqueue_plain, transaction, rows), TRIES_MAX)
 
 
 async def settle(connection: CallerConnection, url: str, settlement: Settlement) -> None:

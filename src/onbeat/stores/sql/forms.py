@@ -14,8 +14,7 @@ from onbeat.model.schedule import Schedule
 from onbeat.ports.access import TargetChange
 from onbeat.stores.sql.dialect import Columns, Row, Value
 from onbeat.stores.sql.schedules import spec_text
-from onbeat.stores.sql.targets import with_target
-from onbeat.stores.sql.values import instant, micros, to_json
+from onbeat.stores.sql.values import instant, micros, to_json, with_target
 
 Record = TypeVar("Record")
 

@@ -31,7 +31,6 @@ from onbeat.stores.sql.verbs import (
     import_schedules,
     prune,
     queues,
-    targets,
     workers,
 )
 from onbeat.stores.sql.verbs import dead_letters as dead_letter_verbs
@@ -279,10 +278,10 @@ class SqlStore(ABC, Generic[T]):
         return await self._run(access.prune_audit, micros(before), limit)
 
     async def replace_job_targets(self, changes: Sequence[TargetChange]) -> int:
-        return await self._transact(targets.replace_job_targets, changes)
+        return await self._transact(access.replace_job_targets, changes)
 
     async def replace_schedule_targets(self, changes: Sequence[TargetChange]) -> int:
-        return await self._transact(targets.replace_schedule_targets, changes)
+        return await self._transact(access.replace_schedule_targets, changes)
 
     # Copies
 

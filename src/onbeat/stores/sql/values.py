@@ -8,10 +8,14 @@ import msgspec
 
 from onbeat.model.job import JobState
 from onbeat.model.schedule import Overlap
+from onbeat.model.target import Target
+from onbeat.ports.access import TargetChange
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INSTANTS_KEPT: Final = 256  # most instants of a job equal another of its own or of its neighbours
 ENCODER = msgspec.json.Encoder()
+PARTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+TARGET = msgspec.json.Decoder(Target)
 
 STATES = {state.value: state for state in JobState}
 OVERLAPS: dict[str | None, Overlap] = {
@@ -50,3 +54,12 @@ def to_json(value: Any) -> str:
 def overlap_text(overlap: Overlap) -> str | None:
     """None for the default rule, which then takes no space."""
     return None if overlap is Overlap.ALLOW else overlap.value
+
+
+def with_target(spec: str, change: TargetChange) -> str | None:
+    """The text with the new target; None if its target has changed since it was read."""
+    parts = PARTS.decode(spec)
+    if TARGET.decode(parts["target"]) != change.before:
+        return None
+    parts["target"] = msgspec.Raw(msgspec.json.encode(change.after))
+    return to_json(parts)

@@ -1,4 +1,4 @@
-"""Disk space reserved beside a store, so that pruning still works on a full disk.
+"""The disk space of a store, and a reserve so that pruning still works on a full disk.
 
 On a full disk SQLite can neither delete rows nor checkpoint its WAL. The ballast is a filler file:
 when the disk is full it is truncated to a few bytes, and the space goes to operations that free
@@ -18,7 +18,9 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
-from onbeat.stores.sqlite.disk import Space, size_of
+import msgspec
+
+from onbeat.stores.sqlite.transaction import Transaction
 
 BALLAST_BYTES_MAX: Final = 64 << 20
 """The size to which the WAL is truncated: the largest batch of deletions fits into it."""
@@ -33,6 +35,27 @@ SHARE_OF_FREE: Final = 4
 """The ballast takes at most one part in this many of the free bytes."""
 
 LOOK_SECONDS: Final = 1.0
+
+
+class Space(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The space that a store uses and may still use, in bytes.
+
+    `free` is the free space of the disk, `empty` the free pages in the file, which pruning leaves
+    since the file does not shrink. `whole` is the used and free space, as `df` counts it: some file
+    systems reserve a part for root. `file` and `log` are the current sizes of the database and its
+    WAL.
+    """
+
+    free: int
+    empty: int
+    whole: int
+    file: int
+    log: int
+
+    @property
+    def room(self) -> int:
+        """The space for new data."""
+        return self.free + self.empty
 
 
 class Hold(Enum):
@@ -167,3 +190,30 @@ def allocate(file: int, have: int, size: int) -> None:
     os.lseek(file, have, os.SEEK_SET)
     for _ in range(have, size, BALLAST_BYTES_MIN):
         os.write(file, bytes(BALLAST_BYTES_MIN))
+
+
+def space(transaction: Transaction, path: str) -> Space:
+    usage = shutil.disk_usage(Path(path).resolve().parent)
+    pages = transaction.value("PRAGMA freelist_count")
+    empty: int = pages * transaction.value("PRAGMA page_size")
+    return Space(
+        free=usage.free,
+        empty=empty,
+        whole=usage.used + usage.free,
+        file=size_of(path),
+        log=size_of(f"{path}-wal"),
+    )
+
+
+def free_percent(transaction: Transaction, path: str) -> float:
+    """A file system that reports no size counts as empty."""
+    result = space(transaction, path)
+    return 100 * result.room / result.whole if result.whole else 100.0
+
+
+def size_of(path: str) -> int:
+    """0 if the file does not exist or is not accessible."""
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0

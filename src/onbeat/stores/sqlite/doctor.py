@@ -10,7 +10,7 @@ import apsw
 from onbeat.model.limits import DISK_FREE_PERCENT_MIN
 from onbeat.ports.store import Finding
 from onbeat.stores.sql.doctor import finding_of
-from onbeat.stores.sqlite.disk import free_percent
+from onbeat.stores.sqlite.ballast import free_percent
 from onbeat.stores.sqlite.transaction import Transaction
 
 SQLITE_MIN = (3, 51, 3)

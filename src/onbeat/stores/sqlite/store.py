@@ -51,13 +51,12 @@ from onbeat.stores.sql.verbs.idempotency import (
 from onbeat.stores.sqlite import (
     caller_transaction,
     claim,
-    disk,
     doctor,
     enqueue,
     settle,
 )
 from onbeat.stores.sqlite import leases as lease_verbs
-from onbeat.stores.sqlite.ballast import Ballast
+from onbeat.stores.sqlite.ballast import Ballast, free_percent
 from onbeat.stores.sqlite.connection import connect_reader, connect_writer
 from onbeat.stores.sqlite.coroutines import finish, in_thread
 from onbeat.stores.sqlite.errors import BUSY_OPEN_SECONDS, BUSY_SECONDS, SETTING, unavailable
@@ -171,7 +170,7 @@ class SqliteStore(SqlStore[Transaction]):
 
     async def free_percent(self) -> float:
         """Free space of the disk, including free pages in the file."""
-        return await self._reader.call(disk.free_percent, self._path)
+        return await self._reader.call(free_percent, self._path)
 
     def listen(self, on_hint: Callable[[Hint], None]) -> Callable[[], None]:
         return self._writer.listen(on_hint)

@@ -17,9 +17,8 @@ import apsw
 
 from onbeat.ports.store import Hint
 from onbeat.stores.sql.hints import Listeners
-from onbeat.stores.sqlite.ballast import Ballast, Hold
+from onbeat.stores.sqlite.ballast import Ballast, Hold, Space, space
 from onbeat.stores.sqlite.connection import LockWait
-from onbeat.stores.sqlite.disk import Space, space
 from onbeat.stores.sqlite.errors import (
     BUSY_AGAIN_SECONDS,
     BUSY_SECONDS,

@@ -1,14 +1,15 @@
-"""API keys, the audit log, and the secret of tokens."""
+"""API keys, the audit log, the secret of tokens, and the encryption of targets."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from onbeat.model.access import ApiKey, AuditFilter, AuditRecord
 from onbeat.model.errors import Conflict
+from onbeat.ports.access import TargetChange
 from onbeat.stores.sql.session import Session
-from onbeat.stores.sql.values import instant_or_none, micros, micros_or_none, to_json
+from onbeat.stores.sql.values import instant_or_none, micros, micros_or_none, to_json, with_target
 
 KEY_COLUMNS = "name, digest, record, used_at"
 AUDIT_COLUMNS = "id, at, actor, action, object, record"
@@ -127,3 +128,32 @@ async def secret(session: Session, fresh: bytes) -> bytes:
 async def stored_secret(session: Session, ending: str) -> bytes | None:
     rows = await session.select("value", f"FROM onbeat.secrets WHERE name = 'tokens' {ending}")
     return next((session.dialect.read_bytes(value) for (value,) in rows), None)
+
+
+async def replace_job_targets(session: Session, changes: Sequence[TargetChange]) -> int:
+    """For new encryption keys. A target that has changed since it was read is kept."""
+    replace = session.forms.with_job_target
+    live = await replace_targets(session, "jobs", changes, replace)
+    return live + await replace_targets(session, "finished", changes, replace)
+
+
+async def replace_schedule_targets(session: Session, changes: Sequence[TargetChange]) -> int:
+    return await replace_targets(session, "schedules", changes, with_target)
+
+
+async def replace_targets(
+    session: Session,
+    table: str,
+    changes: Sequence[TargetChange],
+    replace: Callable[[str, TargetChange], str | None],
+) -> int:
+    dialect = session.dialect
+    wanted = {change.id: change for change in changes}
+    rest = f"""
+        FROM onbeat.{table} WHERE {dialect.in_list("id", "uuid")} ORDER BY id {dialect.for_update}
+    """
+    rows = await session.select("id, spec", rest, tuple(wanted))
+    specs = [(id, replace(spec, wanted[str(id)])) for id, spec in rows]
+    changed = [(id, spec) for id, spec in specs if spec is not None]
+    await session.update_rows(table, {"id": "uuid"}, {"spec": "text"}, changed)
+    return len(changed)
