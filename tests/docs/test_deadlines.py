@@ -12,7 +12,7 @@ from onbeat.api.options import ApiOptions
 from onbeat.model import limits
 from onbeat.operations import remote_workers
 from onbeat.stores.mysql import connection as mysql
-from onbeat.stores.mysql import idempotency as mysql_idempotency
+from onbeat.stores.mysql import enqueue as mysql_enqueue
 from onbeat.stores.mysql import migrate as mysql_migrate
 from onbeat.stores.mysql import transaction as mysql_transaction
 from onbeat.stores.postgres import connection as postgres
@@ -26,7 +26,7 @@ WHERE = {
     "Requests": (limits, ApiOptions(), remote_workers, service),
     "SQLite": (sqlite,),
     "PostgreSQL": (postgres, pool, postgres_migrate),
-    "MariaDB and MySQL": (mysql, pool, mysql_idempotency, mysql_migrate, mysql_transaction),
+    "MariaDB and MySQL": (mysql, pool, mysql_enqueue, mysql_migrate, mysql_transaction),
 }
 SECTIONS = {
     title: ROW.findall(text)

@@ -11,7 +11,7 @@ from conditions import eventually
 from onbeat.model.errors import RequestInFlight, Unavailable
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued
-from onbeat.stores.postgres import connection, idempotency
+from onbeat.stores.postgres import connection, enqueue
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.testing.build import a_job
@@ -63,7 +63,7 @@ async def test_a_process_that_is_cut_off_gives_its_key_up(
         async def add_late(transaction: Transaction, jobs: Sequence[Job]) -> Sequence[Enqueued]:
             proxy.silence()
             silenced.set()
-            return await idempotency.enqueue_in_one(transaction, jobs)
+            return await enqueue.enqueue_in_one(transaction, jobs)
 
         lost, job = a_job(), a_job()
         request = a_keyed_request("one", lost)

@@ -6,8 +6,7 @@ import apsw
 import pytest
 
 from onbeat.model.errors import Conflict
-from onbeat.stores.sqlite.coroutines import finish, in_thread
-from onbeat.stores.sqlite.transaction import Transaction
+from onbeat.stores.sqlite.transaction import Transaction, finish, in_thread
 
 
 async def level(number: int) -> int:

@@ -1,21 +1,33 @@
-"""New jobs."""
+"""New jobs, and the idempotency keys of requests for them."""
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
+from typing import Final
 
 import msgspec
+from asyncmy import errors
 
+from onbeat.model.errors import RequestInFlight
+from onbeat.model.idempotency import KeyedRequest
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
+from onbeat.stores.mysql.connection import LOCK_SECONDS
+from onbeat.stores.mysql.errors import LOCK_WAIT, code_of
 from onbeat.stores.mysql.rows import job_row
 from onbeat.stores.mysql.transaction import Row, Transaction
 from onbeat.stores.sql.forms import NEW_COLUMNS
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.dependents import wait_for_others
+from onbeat.stores.sql.verbs.enqueue import until_stored
 from onbeat.stores.sql.verbs.fan_out import FanOutBatch, jobs_of, keep_places
+from onbeat.stores.sql.verbs.idempotency import DIGEST, KeyVerbs, insert_requests
 from onbeat.stores.sql.verbs.jobs import delete_live
 from onbeat.stores.sql.verbs.schedules import hold_schedules
+
+TAKE_SECONDS = 1  # the server's minimum for a lock timeout
+HOLDERS_READ_MAX = 10
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
@@ -146,3 +158,38 @@ async def add_missing(transaction: Transaction, jobs: Sequence[NewJob]) -> None:
     created = set(ids) if whole else await find_stored(transaction, ids)
     if any(job.after for job in new):
         await wait_for_others(transaction, new, created)
+
+
+async def take(transaction: Transaction, requests: Sequence[KeyedRequest]) -> list[bool]:
+    """Insert the keys without answers: other requests with one of them wait for its row.
+
+    Raises `RequestInFlight` if one is taken.
+    """
+    await wait_for_locks(transaction, TAKE_SECONDS)
+    try:
+        await insert_requests(transaction, [(request, b"") for request in requests])
+    except errors.MySQLError as error:
+        if code_of(error) == LOCK_WAIT:
+            raise RequestInFlight from error
+        raise
+    finally:
+        if transaction.db.connected:
+            await wait_for_locks(transaction, LOCK_SECONDS)
+    return [True] * len(requests)
+
+
+async def keep(transaction: Transaction, answered: Sequence[tuple[KeyedRequest, bytes]]) -> None:
+    rows = [(request.digest, answer) for request, answer in answered]
+    await transaction.update_rows("idempotency_keys", DIGEST, {"answer": "bytea"}, rows)
+
+
+async def wait_for_locks(transaction: Transaction, seconds: int) -> None:
+    await transaction.run(f"SET SESSION innodb_lock_wait_timeout = {seconds}")
+
+
+async def enqueue_in_one(transaction: Transaction, jobs: Sequence[NewJob]) -> Sequence[Enqueued]:
+    """As `LoopConnections.enqueue`, within one transaction."""
+    return await until_stored(partial(enqueue, transaction, jobs), HOLDERS_READ_MAX)
+
+
+KEYS: Final = KeyVerbs[Transaction, NewJob](take=take, keep=keep, enqueue=enqueue_in_one)

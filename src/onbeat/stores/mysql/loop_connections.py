@@ -9,14 +9,13 @@ from functools import partial
 from onbeat.ports.store import Enqueued, Hint
 from onbeat.stores.mysql import enqueue, leases, settle
 from onbeat.stores.mysql.connection import LOCK_SECONDS, Database, Dsn, MysqlDriver
+from onbeat.stores.mysql.enqueue import KEYS
 from onbeat.stores.mysql.hints import Hints, HintSender, count_changes
-from onbeat.stores.mysql.idempotency import KEYS
 from onbeat.stores.mysql.ready_lists import ReadyList, group_prefix
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql import loop_connections
 from onbeat.stores.sql.pool import Pool
 from onbeat.stores.sql.session import Answer, Work
-from onbeat.stores.sql.verbs import plans
 from onbeat.stores.sql.verbs.enqueue import until_stored
 
 LOOK_SECONDS = 0.05  # how often to check whether another loop still runs
@@ -46,7 +45,6 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
         self.settle = self._batch_verb(self.transact, settle.settle)
         self.note_progress = self._batch_verb(self.transact, settle.note_progress, flights_max=1)
         self.start = self._batch_verb(self.transact, leases.start)
-        self.apply_plans = self._batch_verb(self.transact, plans.apply_plans, flights_max=1)
 
     def _transaction(self, connection: Database) -> Transaction:
         return Transaction(connection)

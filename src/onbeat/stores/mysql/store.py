@@ -22,9 +22,9 @@ from onbeat.ports.store import (
 )
 from onbeat.stores.mysql import claim, doctor, enqueue, settle
 from onbeat.stores.mysql.connection import parse_dsn
+from onbeat.stores.mysql.enqueue import KEYS, enqueue_in_one
 from onbeat.stores.mysql.errors import is_misconfiguration
 from onbeat.stores.mysql.hints import Hints
-from onbeat.stores.mysql.idempotency import KEYS, enqueue_in_one
 from onbeat.stores.mysql.leases import Takeover, renew
 from onbeat.stores.mysql.loop_connections import LoopConnections
 from onbeat.stores.mysql.migrate import migrate

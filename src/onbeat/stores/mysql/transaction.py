@@ -23,6 +23,9 @@ class Transaction:
     A verb of one statement may also run outside a transaction: it is then its own transaction.
     """
 
+    dialect: Dialect = MYSQL
+    forms: Forms = FORMS
+
     def __init__(self, db: Database) -> None:
         self.db = db
         self.hints: set[Hint] = set()
@@ -83,14 +86,6 @@ class Transaction:
         return rows[0][0] if rows else None
 
     # For verbs that are written once: see `sql.session.Session`.
-
-    @property
-    def dialect(self) -> Dialect:
-        return MYSQL
-
-    @property
-    def forms(self) -> Forms:
-        return FORMS
 
     async def execute(self, sql: str, *values: Argument) -> int:
         return await self.run(translate(MYSQL, sql), tuple(map(bound, values)))

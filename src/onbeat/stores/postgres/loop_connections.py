@@ -10,12 +10,11 @@ from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
 from onbeat.stores.postgres import bulk, enqueue, leases, settle
 from onbeat.stores.postgres.connection import LOCK_SECONDS, Database, Dsn, PostgresDriver
+from onbeat.stores.postgres.enqueue import KEYS
 from onbeat.stores.postgres.hints import Hints
-from onbeat.stores.postgres.idempotency import KEYS
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql import loop_connections
 from onbeat.stores.sql.session import Answer
-from onbeat.stores.sql.verbs import plans
 from onbeat.stores.sql.verbs.enqueue import until_stored
 
 SENDERS_MAX = 50  # in one transaction: each may send thousands of jobs
@@ -42,7 +41,6 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
             self.transact, enqueue.enqueue_from, batch_max=SENDERS_MAX
         )
         self.note_progress = self._batch_verb(self.run, settle.note_progress)
-        self.apply_plans = self._batch_verb(self.transact, plans.apply_plans, flights_max=1)
 
     def _transaction(self, connection: Database) -> Transaction:
         return Transaction(connection)

@@ -29,9 +29,9 @@ from onbeat.stores.postgres import (
     settle,
 )
 from onbeat.stores.postgres.connection import connect, parse_dsn
+from onbeat.stores.postgres.enqueue import KEYS, enqueue_in_one
 from onbeat.stores.postgres.errors import SETTING, refusal, unavailable
 from onbeat.stores.postgres.hints import Hints
-from onbeat.stores.postgres.idempotency import KEYS, enqueue_in_one
 from onbeat.stores.postgres.loop_connections import BackgroundLoop, LoopConnections
 from onbeat.stores.postgres.migrate import migrate
 from onbeat.stores.postgres.transaction import Transaction

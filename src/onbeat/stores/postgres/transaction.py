@@ -18,6 +18,9 @@ class Transaction:
     A verb of one statement may also run outside a transaction: it is then its own transaction.
     """
 
+    dialect: Dialect = POSTGRES
+    forms: Forms = FORMS
+
     def __init__(self, db: Database) -> None:
         self.db = db
         self.hints: set[Hint] = set()
@@ -45,14 +48,6 @@ class Transaction:
         return await self.db.fetchval(sql, *values)
 
     # For verbs that are written once: see `sql.session.Session`.
-
-    @property
-    def dialect(self) -> Dialect:
-        return POSTGRES
-
-    @property
-    def forms(self) -> Forms:
-        return FORMS
 
     async def execute(self, sql: str, *values: Argument) -> int:
         return await self.run(translate(POSTGRES, sql), *values)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Progress
-from onbeat.model.plan import Plan
 from onbeat.ports.store import Enqueued
 from onbeat.stores.sql.batcher import BATCH_MAX, FLIGHTS_MAX, Batcher
 from onbeat.stores.sql.pool import Connection, Driver, Pool
@@ -19,6 +18,7 @@ from onbeat.stores.sql.verbs.idempotency import (
     enqueue_keyed,
     keyed_answers,
 )
+from onbeat.stores.sql.verbs.plans import apply_plans
 
 T = TypeVar("T", bound=Session)
 Item = TypeVar("Item")
@@ -40,13 +40,13 @@ class LoopConnections(ABC, Generic[Connection, T]):
     begin_snapshot: ClassVar[Sequence[str]]
 
     note_progress: Batcher[tuple[JobId, Token, Progress], bool]
-    apply_plans: Batcher[Plan, bool]
 
     def __init__(self, driver: Driver[Connection], pool_max: int) -> None:
         self._driver = driver
         self._pool = Pool(driver, pool_max)
         self._heartbeat_pool = Pool(driver, 1)
         self._batchers: list[Batcher[Any, Any]] = []
+        self.apply_plans = self._batch_verb(self.transact, apply_plans, flights_max=1)
         self.enqueue_keyed = self._batch(self._enqueue_keyed, batch_max=self.keyed_max)
         self.keyed_answers = self._batch_verb(self.run, keyed_answers, batch_max=self.keyed_max)
 

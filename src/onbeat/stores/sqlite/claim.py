@@ -15,17 +15,16 @@ from onbeat.ports.store import Claimed, ClaimRequest, Hint
 from onbeat.stores.sql.dialect import Value
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.jobs import jobs_by_id
-from onbeat.stores.sqlite.coroutines import finish
 from onbeat.stores.sqlite.limits import LimitedClaim
 from onbeat.stores.sqlite.ready_lists import ReadyList, earliest, find_ready_lists
 from onbeat.stores.sqlite.rows import read_jobs
 from onbeat.stores.sqlite.start import start_admitted
-from onbeat.stores.sqlite.transaction import Transaction, json_array
+from onbeat.stores.sqlite.transaction import Transaction, finish, json_array
 
 LAPSED_MAX = 20_000  # flagged by one claim; more would delay the others
 
 
-def claim(transaction: Transaction, request: ClaimRequest) -> Claimed:
+async def claim(transaction: Transaction, request: ClaimRequest) -> Claimed:
     now = micros(request.now)
     flag_overdue(transaction, now)
     lines = find_ready_lists(transaction, request)

@@ -21,7 +21,7 @@ REMOTE = frozenset(
 )
 
 
-def doctor(transaction: Transaction, path: str, synchronous: str) -> list[Finding]:
+async def doctor(transaction: Transaction, path: str, synchronous: str) -> list[Finding]:
     return [
         version(),
         journal_mode(transaction),
@@ -38,7 +38,7 @@ def doctor(transaction: Transaction, path: str, synchronous: str) -> list[Findin
     ]
 
 
-def ping(transaction: Transaction) -> None:
+async def ping(transaction: Transaction) -> None:
     """A write with its commit: only that shows that the disk accepts one."""
     transaction.run(
         """

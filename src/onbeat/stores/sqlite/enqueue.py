@@ -1,18 +1,20 @@
-"""New jobs."""
+"""New jobs, and the idempotency keys of requests for them."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
+from onbeat.model.idempotency import KeyedRequest
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.dependents import wait_for_others
 from onbeat.stores.sql.verbs.fan_out import FanOutBatch, jobs_of, keep_places
-from onbeat.stores.sqlite.coroutines import finish
+from onbeat.stores.sql.verbs.idempotency import KeyVerbs, insert_requests, keyed_answers
 from onbeat.stores.sqlite.rows import job_row
-from onbeat.stores.sqlite.transaction import Row, Transaction, json_array
+from onbeat.stores.sqlite.transaction import Row, Transaction, finish, in_thread, json_array
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
@@ -83,3 +85,14 @@ def enqueue_from(transaction: Transaction, sendings: Sequence[FanOutBatch[NewJob
     if jobs := jobs_of(sendings, valid):
         enqueue(transaction, jobs)
     return [sending.lease in valid for sending in sendings]
+
+
+async def free_keys(transaction: Transaction, requests: Sequence[KeyedRequest]) -> list[bool]:
+    """There is only one writer, so a free key stays free until the commit."""
+    known = await keyed_answers(transaction, [request.digest for request in requests])
+    return [answer is None for answer in known]
+
+
+KEYS: Final = KeyVerbs[Transaction, NewJob](
+    take=free_keys, keep=insert_requests, enqueue=in_thread(enqueue)
+)

@@ -27,7 +27,7 @@ Answered = TypeVar("Answered")
 
 
 class Reader:
-    """Runs functions on the reader thread.
+    """Runs verbs on the reader thread.
 
     Another process locks out readers while it recovers or deletes the WAL; calls then get an error
     as soon as writers do.
@@ -41,24 +41,14 @@ class Reader:
         self._thread: threading.Thread | None = None
         self._db: apsw.Connection | None = None
 
-    async def call(
-        self,
-        verb: Callable[Concatenate[Transaction, P], Answered],
-        *args: P.args,
-        **options: P.kwargs,
-    ) -> Answered:
-        """Run a function in a read transaction: all its statements see one state."""
-        answer: Answered = await self._requests.submit(verb, args, options)
-        return answer
-
     async def run(
         self,
         verb: Callable[Concatenate[Transaction, P], Awaitable[Answered]],
         *args: P.args,
         **options: P.kwargs,
     ) -> Answered:
-        """As `call`, for a coroutine verb."""
-        answer: Answered = await self._requests.submit(verb, args, options, is_coroutine=True)
+        """Run a verb in a read transaction: all its statements see one state."""
+        answer: Answered = await self._requests.submit(verb, args, options)
         return answer
 
     def start(self) -> None:

@@ -10,8 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from onbeat.model.errors import Unavailable
-from onbeat.stores.sqlite.coroutines import finish
-from onbeat.stores.sqlite.transaction import Transaction
+from onbeat.stores.sqlite.transaction import Transaction, finish
 
 NO_OPTIONS: Final[Mapping[str, Any]] = {}
 
@@ -19,21 +18,20 @@ NO_OPTIONS: Final[Mapping[str, Any]] = {}
 class WriteRequest(msgspec.Struct, frozen=True, eq=False):
     """A call of `verb` with `args` and `options`, for the caller that awaits `future` in `loop`.
 
-    With `merges`, the only argument is a sequence of rows. The rows of all requests for the same
-    verb are joined into one sequence, and so are the answers.
+    With `merges`, the verb is a plain function, and its only argument a sequence of rows. The rows
+    of all requests for the same verb are joined into one sequence, and so are the answers.
     """
 
     verb: Callable[..., Any]
     args: tuple[Any, ...]
     options: Mapping[str, Any]
     merges: bool
-    is_coroutine: bool
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
 
     def run(self, transaction: Transaction) -> Any:
         answer = self.verb(transaction, *self.args, **self.options)
-        return finish(answer) if self.is_coroutine else answer
+        return answer if self.merges else finish(answer)
 
 
 Answer = tuple[WriteRequest, Any]
@@ -62,12 +60,9 @@ class RequestQueue:
         options: Mapping[str, Any] = NO_OPTIONS,
         *,
         merges: bool = False,
-        is_coroutine: bool = False,
     ) -> Any:
         loop = asyncio.get_running_loop()
-        request = WriteRequest(
-            verb, args, options, merges, is_coroutine, loop, loop.create_future()
-        )
+        request = WriteRequest(verb, args, options, merges, loop, loop.create_future())
         self._queue.put(request)
         if self._ended:
             self.refuse_rest()

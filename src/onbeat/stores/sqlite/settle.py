@@ -10,8 +10,7 @@ from onbeat.model.job import Progress
 from onbeat.ports.store import Hint, Settlement
 from onbeat.stores.sql.values import micros, micros_or_none, text_or_none, to_json
 from onbeat.stores.sql.verbs.dependents import cancel_waiting, cascade
-from onbeat.stores.sqlite.coroutines import finish
-from onbeat.stores.sqlite.transaction import Row, Transaction, json_array
+from onbeat.stores.sqlite.transaction import Row, Transaction, finish, json_array
 
 
 class PreparedSettlement(msgspec.Struct, frozen=True, gc=False):

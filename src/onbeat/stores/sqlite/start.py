@@ -11,8 +11,7 @@ from onbeat.ports.store import ClaimRequest
 from onbeat.rules.overlap import has_overlap_rule
 from onbeat.stores.sql.values import micros, micros_or_none
 from onbeat.stores.sql.verbs.overlap import admit
-from onbeat.stores.sqlite.coroutines import finish
-from onbeat.stores.sqlite.transaction import Transaction, json_array
+from onbeat.stores.sqlite.transaction import Transaction, finish, json_array
 
 
 def start_admitted(

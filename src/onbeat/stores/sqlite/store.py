@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import apsw
 
@@ -41,13 +41,7 @@ from onbeat.stores.sql.verbs import (
 )
 from onbeat.stores.sql.verbs import plans as plan_verbs
 from onbeat.stores.sql.verbs.fan_out import prepare_batch
-from onbeat.stores.sql.verbs.idempotency import (
-    KeyVerbs,
-    forget_requests,
-    insert_requests,
-    keyed_answers,
-    run_keyed,
-)
+from onbeat.stores.sql.verbs.idempotency import forget_requests, run_keyed
 from onbeat.stores.sqlite import (
     caller_transaction,
     claim,
@@ -58,11 +52,10 @@ from onbeat.stores.sqlite import (
 from onbeat.stores.sqlite import leases as lease_verbs
 from onbeat.stores.sqlite.ballast import Ballast, free_percent
 from onbeat.stores.sqlite.connection import connect_reader, connect_writer
-from onbeat.stores.sqlite.coroutines import finish, in_thread
 from onbeat.stores.sqlite.errors import BUSY_OPEN_SECONDS, BUSY_SECONDS, SETTING, unavailable
 from onbeat.stores.sqlite.migrate import migrate
 from onbeat.stores.sqlite.reader import Reader
-from onbeat.stores.sqlite.transaction import Transaction
+from onbeat.stores.sqlite.transaction import Transaction, finish, in_thread
 from onbeat.stores.sqlite.verbs import VERBS
 from onbeat.stores.sqlite.writer import Writer
 
@@ -108,16 +101,6 @@ ADDING = frozenset[Callable[..., object]](
 PRUNE_FEW = 50
 """Jobs deleted at once if the WAL of more does not fit on the disk."""
 
-
-async def free_keys(transaction: Transaction, requests: Sequence[KeyedRequest]) -> list[bool]:
-    """There is only one writer, so a free key stays free until the commit."""
-    known = await keyed_answers(transaction, [request.digest for request in requests])
-    return [answer is None for answer in known]
-
-
-KEYS: Final = KeyVerbs[Transaction, enqueue.NewJob](
-    take=free_keys, keep=insert_requests, enqueue=in_thread(enqueue.enqueue)
-)
 Synchronous = Literal["FULL", "EXTRA", "NORMAL", "OFF"]
 
 
@@ -128,7 +111,7 @@ class SqliteStore(SqlStore[Transaction]):
     """
 
     def __init__(self, path: str, *, synchronous: Synchronous = "FULL") -> None:
-        super().__init__(VERBS, KEYS)
+        super().__init__(VERBS, enqueue.KEYS)
         self._path = str(Path(path).absolute())
         self._synchronous = synchronous
         self._ballast = Ballast(self._path)
@@ -160,17 +143,17 @@ class SqliteStore(SqlStore[Transaction]):
         caller_transaction.OPEN.pop(self, None)
 
     async def ping(self) -> None:
-        await self._writer.call(doctor.ping)
+        await self._writer.run(doctor.ping)
 
     async def now(self) -> datetime | None:
         """A file has no clock."""
 
     async def doctor(self) -> Sequence[Finding]:
-        return await self._reader.call(doctor.doctor, self._path, self._synchronous)
+        return await self._reader.run(doctor.doctor, self._path, self._synchronous)
 
     async def free_percent(self) -> float:
         """Free space of the disk, including free pages in the file."""
-        return await self._reader.call(free_percent, self._path)
+        return await self._reader.run(in_thread(free_percent), self._path)
 
     def listen(self, on_hint: Callable[[Hint], None]) -> Callable[[], None]:
         return self._writer.listen(on_hint)
@@ -193,7 +176,7 @@ class SqliteStore(SqlStore[Transaction]):
         return await self._writer.run_batched(apply_plans, plans)
 
     async def claim(self, request: ClaimRequest) -> Claimed:
-        return await self._writer.call(claim.claim, request)
+        return await self._writer.run(claim.claim, request)
 
     async def start(
         self, worker: WorkerId, leases: Sequence[tuple[JobId, Token]], now: datetime
@@ -240,7 +223,7 @@ class SqliteStore(SqlStore[Transaction]):
         new = list(map(enqueue.new_job, jobs))
         if keyed is None:
             return await self._writer.run_batched(enqueue.enqueue, new)
-        return await self._write(keyed, self._keys.enqueue, new)
+        return await self._write(keyed, enqueue.KEYS.enqueue, new)
 
 
 def apply_plans(transaction: Transaction, plans: Sequence[Plan]) -> Sequence[bool]:

@@ -1,9 +1,9 @@
 """A connection inside a transaction, with the methods that verbs use."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 import msgspec
@@ -14,6 +14,8 @@ from onbeat.stores.sql.dialect import Row as AnyRow
 from onbeat.stores.sql.forms import Forms
 from onbeat.stores.sqlite.rows import FORMS
 
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
 Bindings = Sequence[Value] | Mapping[str, Value]
 Row = tuple[Value, ...]
 
@@ -24,6 +26,9 @@ ROW_COUNTS = (1, 4, 16, 64, 256)
 
 class Transaction:
     """`hints` collects the hints for listeners after the commit."""
+
+    dialect: Dialect = SQLITE
+    forms: Forms = FORMS
 
     def __init__(self, db: apsw.Connection) -> None:
         self.db = db
@@ -71,14 +76,6 @@ class Transaction:
         return msgspec.json.decode(text) if text else []
 
     # For verbs that are written once: see `sql.session.Session`.
-
-    @property
-    def dialect(self) -> Dialect:
-        return SQLITE
-
-    @property
-    def forms(self) -> Forms:
-        return FORMS
 
     async def execute(self, sql: str, *values: Argument) -> int:
         return self.run(translate(SQLITE, sql), tuple(map(bound, values)))
@@ -145,3 +142,26 @@ def with_rows(sql: str, width: int, count: int) -> str:
     row = f"({','.join('?' * width)})"
     text = "\n".join(line.strip() for line in sql.splitlines())
     return text.replace(":rows", f"(VALUES {','.join([row] * count)})")
+
+
+def in_thread(
+    verb: Callable[Concatenate[Transaction, P], Answer],
+) -> Callable[Concatenate[Transaction, P], Awaitable[Answer]]:
+    """Wraps a plain function as the coroutine that `finish` runs."""
+
+    async def run(transaction: Transaction, /, *args: P.args, **options: P.kwargs) -> Answer:
+        return verb(transaction, *args, **options)
+
+    return run
+
+
+def finish(work: Awaitable[Answer]) -> Answer:
+    """The result of `work`, a coroutine that never suspends."""
+    steps = work.__await__()
+    try:
+        next(steps)
+    except StopIteration as end:
+        answer: Answer = end.value
+        return answer
+    steps.close()
+    raise AssertionError("a verb waited in the store's thread")

@@ -5,8 +5,7 @@ from onbeat.stores.sqlite import (
     leases,
     queues,
 )
-from onbeat.stores.sqlite.coroutines import in_thread
-from onbeat.stores.sqlite.transaction import Transaction
+from onbeat.stores.sqlite.transaction import Transaction, in_thread
 
 VERBS = DialectVerbs[Transaction](
     abandoned_jobs=in_thread(leases.abandoned_jobs),

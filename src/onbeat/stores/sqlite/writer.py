@@ -76,24 +76,14 @@ class Writer:
         self._log_look_at = LOG_BYTES_STEP
         self._bounded_at = 0.0
 
-    async def call(
-        self,
-        verb: Callable[Concatenate[Transaction, P], Answered],
-        *args: P.args,
-        **options: P.kwargs,
-    ) -> Answered:
-        """Run a function in its own or a shared transaction; returns when that is durable."""
-        answer: Answered = await self._requests.submit(verb, args, options)
-        return answer
-
     async def run(
         self,
         verb: Callable[Concatenate[Transaction, P], Awaitable[Answered]],
         *args: P.args,
         **options: P.kwargs,
     ) -> Answered:
-        """As `call`, for a coroutine verb."""
-        answer: Answered = await self._requests.submit(verb, args, options, is_coroutine=True)
+        """Run a verb in its own or a shared transaction; returns when that is durable."""
+        answer: Answered = await self._requests.submit(verb, args, options)
         return answer
 
     async def run_batched(
@@ -101,7 +91,7 @@ class Writer:
         verb: Callable[[Transaction, Sequence[Row]], Sequence[Answered]],
         rows: Sequence[Row],
     ) -> Sequence[Answered]:
-        """As `call`, for an operation that may take the rows of several callers at once."""
+        """As `run`, for a function that may take the rows of several callers at once."""
         if not rows:
             return []
         answers: Sequence[Answered] = await self._requests.submit(verb, (rows,), merges=True)
