@@ -18,7 +18,7 @@ from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import JobState
 from onbeat.stores.mysql.store import MysqlStore
 from onbeat.stores.mysql.transaction import Transaction
-from onbeat.stores.sql.server_store import POOL_MAX
+from onbeat.stores.sql.store import POOL_MAX
 from onbeat.testing.build import NOW, a_job
 from onbeat.testing.store_contract.steps import a_settlement, claim_jobs, ids_of
 from stores.mysql.server import Private, database, execute, free_port, server

@@ -31,8 +31,8 @@ from onbeat.stores.mysql.migrate import migrate
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.mysql.verbs import VERBS
 from onbeat.stores.sql.doctor import commit_time
-from onbeat.stores.sql.server_store import POOL_MAX, ServerStore
 from onbeat.stores.sql.session import Answer
+from onbeat.stores.sql.store import POOL_MAX, ServerStore
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.fan_out import prepare_batch
 from onbeat.stores.sql.verbs.prune import prune

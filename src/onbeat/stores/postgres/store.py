@@ -38,8 +38,8 @@ from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.postgres.verbs import VERBS
 from onbeat.stores.sql.doctor import commit_time
 from onbeat.stores.sql.pool import CLOSE_SECONDS
-from onbeat.stores.sql.server_store import POOL_MAX, ServerStore
 from onbeat.stores.sql.session import Answer
+from onbeat.stores.sql.store import POOL_MAX, ServerStore
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.fan_out import prepare_batch
 

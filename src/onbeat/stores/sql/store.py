@@ -1,25 +1,27 @@
-"""The store methods that are the same for every database; each runs one verb."""
+"""The store methods that are the same for every database, or for every database server."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from onbeat.model.access import ApiKey, AuditFilter, AuditRecord
 from onbeat.model.attempt import Attempt
 from onbeat.model.dead_letter import DeadLetter
+from onbeat.model.errors import RequestInFlight
 from onbeat.model.event import Stats, Transition
 from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
-from onbeat.model.ids import DeadLetterId, JobId, ScheduleId, WorkerId
-from onbeat.model.job import Job
+from onbeat.model.ids import DeadLetterId, JobId, ScheduleId, Token, WorkerId
+from onbeat.model.job import Job, Progress
 from onbeat.model.page import JobFilter, OccurrenceFilter, Page, ScheduleFilter
 from onbeat.model.plan import Plan, Skip
 from onbeat.model.queue import Limits, Queue
 from onbeat.model.schedule import Schedule
 from onbeat.model.worker import WorkerRecord
 from onbeat.ports.access import TargetChange
-from onbeat.ports.store import Disposition, DispositionExport, HeldLease, JobExport
+from onbeat.ports.store import Disposition, DispositionExport, Enqueued, HeldLease, JobExport
 from onbeat.stores.sql.dialect_verbs import DialectVerbs
+from onbeat.stores.sql.loop_connections import LoopConnections
 from onbeat.stores.sql.session import Answer, P, Session, Verb, bind_verb
 from onbeat.stores.sql.values import instant, micros
 from onbeat.stores.sql.verbs import (
@@ -40,13 +42,17 @@ from onbeat.stores.sql.verbs import jobs as job_verbs
 from onbeat.stores.sql.verbs import plans as plan_verbs
 from onbeat.stores.sql.verbs import schedules as schedule_verbs
 from onbeat.stores.sql.verbs.idempotency import (
+    KeyedJobs,
     KeyVerbs,
     forget_requests,
     keyed_answers,
     run_keyed,
 )
 
+POOL_MAX = 8
+
 T = TypeVar("T", bound=Session)
+Connections = TypeVar("Connections", bound=LoopConnections[Any, Any])
 
 
 class SqlStore(ABC, Generic[T]):
@@ -304,3 +310,48 @@ class SqlStore(ABC, Generic[T]):
 
     async def import_dispositions(self, rows: Sequence[DispositionExport]) -> int:
         return await self._transact(disposition_verbs.import_dispositions, rows)
+
+
+class ServerStore(SqlStore[T], Generic[Connections, T]):
+    """Subclasses choose the connections for the running event loop."""
+
+    @abstractmethod
+    async def _at(self, act: Callable[[Connections], Awaitable[Answer]]) -> Answer:
+        """Act with connections of the running loop, or in the loop of other connections."""
+
+    async def _read(self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs) -> Answer:
+        return await self._at(lambda connections: connections.run(verb, *args, **options))
+
+    async def _run(self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs) -> Answer:
+        return await self._at(lambda connections: connections.run(verb, *args, **options))
+
+    async def _transact(
+        self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs
+    ) -> Answer:
+        return await self._at(lambda connections: connections.transact(verb, *args, **options))
+
+    async def _snapshot(
+        self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs
+    ) -> Answer:
+        return await self._at(lambda connections: connections.view(verb, *args, **options))
+
+    async def _beat(self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs) -> Answer:
+        return await self._at(lambda connections: connections.run_heartbeat(verb, *args, **options))
+
+    async def apply_plans(self, plans: Sequence[Plan]) -> Sequence[bool]:
+        return await self._at(lambda connections: connections.apply_plans.submit(plans))
+
+    async def note_progress(self, notes: Sequence[tuple[JobId, Token, Progress]]) -> Sequence[bool]:
+        return await self._at(lambda connections: connections.note_progress.submit(notes))
+
+    async def keyed_answer(self, digest: bytes) -> KeyedAnswer | None:
+        (answer,) = await self._at(lambda connections: connections.keyed_answers.submit([digest]))
+        return answer
+
+    async def _enqueue_keyed(self, keyed: KeyedRequest, jobs: Sequence[Any]) -> Sequence[Enqueued]:
+        """Add a few jobs, in one transaction with other requests."""
+        request = KeyedJobs(keyed, jobs)
+        (answer,) = await self._at(lambda connections: connections.enqueue_keyed.submit([request]))
+        if answer is None:
+            raise RequestInFlight
+        return answer
