@@ -13,11 +13,9 @@ from onbeat.stores.sql.dialect import Columns, Row
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.values import instant, micros_or_none, to_json
 from onbeat.stores.sql.verbs.dependents import (
-    LockedJob,
     add_dependencies,
     cancel_waiting,
     lock_jobs,
-    wait_values,
 )
 from onbeat.stores.sql.verbs.history import add_attempts, attempts_of, note
 from onbeat.stores.sql.verbs.jobs import jobs_by_id
@@ -28,10 +26,10 @@ AGAIN_COLUMNS: Final[Columns] = {"token": "integer", "started_at": "bigint", "he
 
 
 async def cancel(session: Session, ids: Sequence[JobId], reason: str, now: int) -> list[Job | None]:
-    """All are locked first, so that none is claimed or released between the reads."""
-    await lock_jobs(session, ids)
-    await ask_to_stop(session, ids, reason, now)
-    await cancel_waiting(session, dict.fromkeys(ids, reason), now)
+    """All are locked first, so that none is claimed or released between the steps."""
+    live = (await lock_jobs(session, ids)).values()
+    await ask_to_stop(session, [one.id for one in live if not one.is_waiting], reason, now)
+    await cancel_waiting(session, {one.id: reason for one in live if one.is_waiting}, now)
     jobs = await jobs_by_id(session, ids)
     return [jobs.get(id) for id in ids]
 
@@ -83,6 +81,12 @@ async def move_back(session: Session, chosen: Sequence[Job], now: int) -> None:
 def row_again(session: Session, job: Job, now: int, *, held: bool) -> Row:
     """Others may still wait for the job."""
     fresh = replace(job, due_at=instant(now), start_by=None, expires_at=None)
-    waits = wait_values(session, LockedJob(job.id, None, blocked_by=0, awaited=True))
     row = session.forms.jobs.row(fresh)
-    return (*row, job.token, micros_or_none(job.started_at), held, *waits)
+    waits = {"blocked_by": 0, "awaited": True}
+    return (
+        *row,
+        job.token,
+        micros_or_none(job.started_at),
+        held,
+        *(waits[name] for name in session.forms.wait_columns),
+    )

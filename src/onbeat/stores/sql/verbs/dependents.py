@@ -5,6 +5,7 @@ job is locked. So `blocked_by`, read under that lock, changes by the rows writte
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -62,13 +63,10 @@ async def lock_jobs(session: Session, ids: Collection[JobId]) -> dict[JobId, Loc
     return {job.id: job for job in jobs}
 
 
-def wait_values(session: Session, job: LockedJob) -> Row:
-    return tuple(getattr(job, name) for name in session.forms.wait_columns)
-
-
 async def rewrite_waits(session: Session, jobs: Iterable[LockedJob]) -> None:
-    rows = [(job.id, *wait_values(session, job)) for job in jobs]
-    await session.update_rows("jobs", {"id": "uuid"}, session.forms.wait_columns, rows)
+    columns = session.forms.wait_columns
+    rows: list[Row] = list(map(attrgetter("id", *columns), jobs))
+    await session.update_rows("jobs", {"id": "uuid"}, columns, rows)
 
 
 # Jobs that are cancelled
@@ -243,13 +241,17 @@ async def add_waits(
         if job in live and live[job].is_waiting and other in live
     ]
     known = await stored_waits(session, {job for job, _ in possible if live[job].blocked_by})
-    new = [pair for pair in possible if pair not in known]
+    new = [pair for pair in possible if pair not in known] if known else possible
     await session.insert_rows("waits", WAIT_COLUMNS, [(other, job, any_end) for job, other in new])
+    marks_awaited = "awaited" in session.forms.wait_columns
+    changed: dict[JobId, LockedJob] = {}
     for job, other in new:
         live[job].blocked_by += 1
-        live[other].awaited = True
-    marked = new if "awaited" in session.forms.wait_columns else [(job,) for job, _ in new]
-    await rewrite_waits(session, (live[id] for id in {id for ids in marked for id in ids}))
+        changed[job] = live[job]
+        if marks_awaited:
+            live[other].awaited = True
+            changed[other] = live[other]
+    await rewrite_waits(session, changed.values())
 
 
 async def stored_waits(session: Session, ids: Collection[JobId]) -> set[tuple[JobId, JobId]]:
