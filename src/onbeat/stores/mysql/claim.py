@@ -20,7 +20,6 @@ from onbeat.ports.store import Claimed, ClaimRequest
 from onbeat.rules.overlap import has_overlap_rule
 from onbeat.stores.mysql.limits import take_admitted
 from onbeat.stores.mysql.loop_connections import LoopConnections
-from onbeat.stores.mysql.queues import APART, read_rules
 from onbeat.stores.mysql.ready_lists import (
     LINE,
     ReadyList,
@@ -42,6 +41,7 @@ from onbeat.stores.mysql.start import (
 )
 from onbeat.stores.mysql.transaction import Row, Transaction
 from onbeat.stores.sql.values import instant, micros
+from onbeat.stores.sql.verbs.counts import read_rules
 from onbeat.stores.sql.verbs.jobs import jobs_by_id
 
 LAPSED_MAX = 5_000  # flagged by one transaction; more would delay the others
@@ -106,6 +106,7 @@ async def survey(transaction: Transaction, now: int, known: Collection[str]) -> 
     return ClaimSurvey(await find_ready_lists(transaction, known), read_rules(apart))
 
 
+APART = "SELECT name, paused, limits FROM queues FORCE INDEX (queues_apart) WHERE apart = 1"
 LOOK_FOR_LAPSED = """
     SELECT
       EXISTS (SELECT 1 FROM jobs FORCE INDEX (jobs_bounded)

@@ -19,6 +19,7 @@ from onbeat.stores.sql.forms import (
     Form,
     Forms,
     JobForm,
+    WaitingList,
     plain_table,
 )
 from onbeat.stores.sql.jobs import DEFINITION, IN_COLUMNS, build_job
@@ -131,6 +132,23 @@ def read_dead_letter(row: Sequence[Any]) -> DeadLetter:
 
 FORMS = Forms(
     wait_columns={"blocked_by": "integer"},
+    waiting_lists=(
+        WaitingList(
+            index="jobs_due",
+            where="line IS NOT NULL",
+            groups="line",
+            # The length of the queue, the queue, five digits of priority, a flag, and the lane.
+            queue="SUBSTR(line, 4, LEFT(line, 3))",
+            lane="SUBSTR(line, 10 + LEFT(line, 3))",
+        ),
+        WaitingList(
+            index="jobs_due",
+            where="line IS NULL AND running = 0",
+            groups="queue, lane",
+            may_be_blocked=True,
+        ),
+    ),
+    has_rules="apart = 1",
     attempts=ATTEMPT_RECORDS,
     dispositions=BY_LAST,
     jobs=JobForm(

@@ -19,6 +19,7 @@ from onbeat.model.target import (
     lane_of,
 )
 from onbeat.ports.access import TargetChange
+from onbeat.stores.postgres.ready_lists import GROUPED, LOOSE
 from onbeat.stores.sql.forms import (
     ATTEMPT,
     BY_FIRST,
@@ -29,6 +30,7 @@ from onbeat.stores.sql.forms import (
     Form,
     Forms,
     JobForm,
+    WaitingList,
     plain_table,
 )
 from onbeat.stores.sql.jobs import DEFINITION, IN_COLUMNS, build_job
@@ -277,6 +279,16 @@ FORMS = Forms(
         row=job_row,
         new={**NEW_COLUMNS, "created_at": "bigint"},
         shared={**SHARED_COLUMNS, "created_at": "bigint"},
+    ),
+    waiting_lists=(
+        WaitingList(index="jobs_due", where=LOOSE),
+        WaitingList(index="jobs_due_grouped", where=GROUPED),
+        WaitingList(
+            index="jobs_stuck",
+            where="NOT running AND (blocked_by <> 0 OR held OR lapsed)",
+            groups="queue, lane",
+            may_be_blocked=True,
+        ),
     ),
     wait_columns={"blocked_by": "integer", "awaited": "boolean"},
     transitions=TRANSITION_COLUMNS,

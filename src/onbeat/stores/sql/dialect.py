@@ -29,6 +29,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     orders the waiting ones. `for_update` ends a SELECT that locks its rows, `for_share` one that
     only keeps others from changing them, `skip_locked` one that also skips rows locked by others.
     `unless_taken` ends an INSERT that skips rows with a key in use.
+    `allow_scan`, if any, is selected before a query that reads a whole table.
     """
 
     mark: str
@@ -39,6 +40,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     for_share: str = "FOR SHARE"
     skip_locked: str = "FOR UPDATE SKIP LOCKED"
     unless_taken: str = "ON CONFLICT DO NOTHING"
+    allow_scan: str = ""
     prefix: str = ""
     tables: Mapping[str, str] = {}
     named_indexes: frozenset[str] = frozenset()
@@ -240,7 +242,16 @@ SQLITE: Final = Dialect(
     skip_locked="",
     prefix="onbeat_",
     tables={"api_keys": "onbeat_keys"},
-    named_indexes=frozenset({"dispositions_by_age", "jobs_running", "schedules_due"}),
+    named_indexes=frozenset(
+        {
+            "dispositions_by_age",
+            "finished_by_end",
+            "jobs_due",
+            "jobs_running",
+            "jobs_stuck",
+            "schedules_due",
+        }
+    ),
 )
 
 

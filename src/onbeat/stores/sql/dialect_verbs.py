@@ -5,10 +5,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from onbeat.model.event import Stats
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
-from onbeat.model.queue import Queue
 
 T = TypeVar("T")
 
@@ -22,7 +20,3 @@ class DialectVerbs(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     # Dispatcher, renewer, rescuer, pruner
     abandoned_jobs: Callable[[T, Collection[WorkerId], int, int], Awaitable[Sequence[Job]]]
-
-    # Queues
-    queues: Callable[[T, int], Awaitable[Sequence[Queue]]]
-    stats: Callable[[T, int], Awaitable[Stats]]

@@ -218,11 +218,23 @@ class JobForm(msgspec.Struct, frozen=True, kw_only=True):
     all_columns: str = "*"
 
 
+class WaitingList(msgspec.Struct, frozen=True, kw_only=True):
+    """Waiting jobs that one index holds: their condition, and how the index groups them."""
+
+    index: str
+    where: str
+    groups: str = "queue, priority, lane"
+    queue: str = "queue"
+    lane: str = "lane"
+    may_be_blocked: bool = False
+
+
 class Forms(msgspec.Struct, frozen=True, kw_only=True):
     """The forms of one database.
 
     `limit_assignments` sets the limits of a queue, with one value for each mark. `wait_columns` are
-    those of a live job that change with its waits.
+    those of a live job that change with its waits. `waiting_lists` together have each waiting job
+    once. `has_rules` is the condition for paused or limited queues.
     """
 
     attempts: AttemptForm
@@ -231,6 +243,8 @@ class Forms(msgspec.Struct, frozen=True, kw_only=True):
     jobs: JobForm
     transitions: Form[Transition]
     wait_columns: Columns
+    waiting_lists: Sequence[WaitingList]
+    has_rules: str = "paused OR limits IS NOT NULL"
     limit_assignments: str = "limits = ?"
     with_job_target: Callable[[str, TargetChange], str | None] = with_target
     schedule_key: str = "key"

@@ -27,6 +27,7 @@ from onbeat.stores.sql.values import instant, micros
 from onbeat.stores.sql.verbs import (
     access,
     cancel_and_retry,
+    counts,
     dependents,
     edit_schedules,
     history,
@@ -227,7 +228,7 @@ class SqlStore(ABC, Generic[T]):
     # Operations on queues
 
     async def queues(self, now: datetime) -> Sequence[Queue]:
-        return await self._read(self._verbs.queues, micros(now))
+        return await self._read(counts.queues, micros(now))
 
     async def pause_queue(self, name: str, *, paused: bool) -> None:
         await self._run(queues.pause_queue, name, paused=paused)
@@ -236,7 +237,7 @@ class SqlStore(ABC, Generic[T]):
         await self._transact(queues.limit_queue, name, limits)
 
     async def stats(self, now: datetime) -> Stats:
-        return await self._snapshot(self._verbs.stats, micros(now))
+        return await self._snapshot(counts.stats, micros(now))
 
     # Dead letters
 

@@ -17,6 +17,7 @@ from onbeat.stores.sql.forms import (
     Forms,
     JobForm,
     JobTable,
+    WaitingList,
 )
 from onbeat.stores.sql.specs import SpecForm
 from onbeat.stores.sql.values import micros, micros_or_none, to_json
@@ -125,6 +126,15 @@ def job_table(name: str, view: str) -> JobTable:
 
 FORMS = Forms(
     wait_columns={"blocked_by": "integer"},
+    waiting_lists=(
+        WaitingList(index="jobs_due", where="ready"),
+        WaitingList(
+            index="jobs_stuck",
+            where="state = 'waiting' AND NOT ready",
+            groups="queue, lane",
+            may_be_blocked=True,
+        ),
+    ),
     schedule_spec=schedule_spec,
     attempts=ATTEMPT_RECORDS,
     dispositions=BY_FIRST,

@@ -13,8 +13,6 @@ from onbeat.stores.sql.values import to_json
 
 QUEUE_COLUMNS: Final[Columns] = {"name": "text", "paused": "boolean"}
 LIMITS: Final = msgspec.json.Decoder(Limits)
-ALL_STATES: Final = dict.fromkeys(("waiting", "running", "succeeded", "failed", "cancelled"), 0)
-ALL_STATUSES: Final = dict.fromkeys(("active", "paused", "finished"), 0)
 
 
 async def queue_names(session: Session) -> Sequence[str]:
