@@ -217,7 +217,9 @@ async def wait_for_others(
 async def states_of_ended(session: Session, ids: Collection[JobId]) -> dict[JobId, str]:
     if not ids:
         return {}
-    rest = f"FROM onbeat.finished WHERE {session.dialect.in_list('id', 'uuid')}"
+    dialect = session.dialect
+    index = dialect.use_index("PRIMARY")
+    rest = f"FROM onbeat.finished {index} WHERE {dialect.in_list('id', 'uuid')}"
     rows = await session.select("id, state", rest, tuple(ids))
     return {JobId(str(id)): state for id, state in rows}
 
@@ -258,6 +260,8 @@ async def stored_waits(session: Session, ids: Collection[JobId]) -> set[tuple[Jo
     """The waits of these jobs: of a job that is added once more after a lost answer."""
     if not ids:
         return set()
-    rest = f"FROM onbeat.waits WHERE {session.dialect.in_list('job_id', 'uuid')}"
+    dialect = session.dialect
+    index = dialect.use_index("waits_of_job")
+    rest = f"FROM onbeat.waits {index} WHERE {dialect.in_list('job_id', 'uuid')}"
     rows = await session.select("job_id, awaits", rest, tuple(ids))
     return {(JobId(str(id)), JobId(str(awaits))) for id, awaits in rows}
