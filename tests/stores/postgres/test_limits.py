@@ -15,8 +15,8 @@ from onbeat.model.queue import NO_LIMITS, Limits, Rate
 from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Hint
 from onbeat.rules.fairness import KEPT
+from onbeat.stores.postgres import limited_claim
 from onbeat.stores.postgres.connection import connect, parse_dsn
-from onbeat.stores.postgres.limits import claim as limited_claim
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.testing.build import DAY, HOUR, NOW, SECOND, a_job, a_schedule, an_occurrence

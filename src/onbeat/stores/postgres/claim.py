@@ -1,7 +1,7 @@
 """Claims of due jobs.
 
 A claim is one statement, and so one transaction. Jobs with an overlap rule need another one. With
-groups of jobs, or limits, `limits.claim` does the work instead.
+groups of jobs, or limits, `limited_claim` does the work instead.
 
 Concurrent claimants lock jobs before they change them, and skip locked ones. A claimant that is
 probably alone saves the server these locks. If it was not alone, it waits for a few milliseconds at
@@ -19,8 +19,8 @@ import msgspec
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import Claimed, ClaimRequest
-from onbeat.stores.postgres.limits import claim as limited_claim
-from onbeat.stores.postgres.limits.claim import ANY_APART, GROUPED_ANYWHERE, GROUPED_IN
+from onbeat.stores.postgres import limited_claim
+from onbeat.stores.postgres.limited_claim import ANY_APART, GROUPED_ANYWHERE, GROUPED_IN
 from onbeat.stores.postgres.loop_connections import LoopConnections
 from onbeat.stores.postgres.ready_lists import IN_TIME, LOOSE, MINE, in_ready_list, list_heads
 from onbeat.stores.postgres.rows import CLAIMED_COUNT

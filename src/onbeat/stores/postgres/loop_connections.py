@@ -31,7 +31,7 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
     def __init__(self, dsn: Dsn, hints: Hints, pool_max: int) -> None:
         super().__init__(PostgresDriver(dsn), pool_max)
         self._hints = hints
-        self.needs_limits = False  # whether the last claim met jobs that need `limits.claim`
+        self.needs_limits = False  # whether the last claim met jobs that need `limited_claim`
         self.contended_claims = 0  # how many more claims take locks against other claimants
         self.enqueue = self._batch(self._enqueue)
         self.start = self._batch_verb(self.run, leases.start)

@@ -19,8 +19,14 @@ from onbeat.model.job import Job
 from onbeat.model.queue import Limits
 from onbeat.ports.store import ClaimRequest
 from onbeat.rules.fairness import FairOrder, GroupKey, depth
-from onbeat.stores.postgres.limits.fairness import store_turns
-from onbeat.stores.postgres.limits.usage import LimitUsage, count, count_all, draw, read_usage
+from onbeat.stores.postgres.limits import (
+    LimitUsage,
+    count,
+    count_all,
+    draw,
+    read_usage,
+    store_turns,
+)
 from onbeat.stores.postgres.ready_lists import (
     BY_GROUP,
     GROUPED,

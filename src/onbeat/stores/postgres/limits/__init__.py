@@ -1,1 +1,0 @@
-"""Claims from limited queues, and turns of groups."""
