@@ -1,6 +1,7 @@
 """Health checks of the server."""
 
 from datetime import datetime
+from typing import Final
 
 from onbeat.ports.store import Finding
 from onbeat.stores.postgres.migrate import migrations
@@ -29,33 +30,25 @@ async def present(transaction: Transaction) -> datetime:
     return read
 
 
+SETTINGS: Final = {
+    "fsync": (
+        ("on",),
+        "accepted jobs can be lost, and the database damaged, at a power failure; set it on",
+    ),
+    "full_page_writes": (("on",), "pages can be torn at a power failure; set it on"),
+    "synchronous_commit": (
+        ("on", "local", "remote_write", "remote_apply"),
+        "accepted jobs can be lost at a crash; set it on",
+    ),
+    "autovacuum": (("on",), "tables will grow and claims slow down; set it on"),
+}
+"""The good values of settings, and what to do about others."""
+
+
 async def doctor(transaction: Transaction) -> list[Finding]:
     return [
         await version(transaction),
-        await setting(
-            transaction,
-            "fsync",
-            frozenset({"on"}),
-            "accepted jobs can be lost, and the database damaged, at a power failure; set it on",
-        ),
-        await setting(
-            transaction,
-            "full_page_writes",
-            frozenset({"on"}),
-            "pages can be torn at a power failure; set it on",
-        ),
-        await setting(
-            transaction,
-            "synchronous_commit",
-            frozenset({"on", "local", "remote_write", "remote_apply"}),
-            "accepted jobs can be lost at a crash; set it on",
-        ),
-        await setting(
-            transaction,
-            "autovacuum",
-            frozenset({"on"}),
-            "tables will grow and claims slow down; set it on",
-        ),
+        *[await setting(transaction, name) for name in SETTINGS],
         await encoding(transaction),
         await oldest_snapshot(transaction),
         await clock(transaction),
@@ -74,9 +67,8 @@ async def version(transaction: Transaction) -> Finding:
     return finding_of("server version", value, "13 or newer is needed", ok=number >= VERSION_MIN)
 
 
-async def setting(
-    transaction: Transaction, name: str, good: frozenset[str], remedy: str
-) -> Finding:
+async def setting(transaction: Transaction, name: str) -> Finding:
+    good, remedy = SETTINGS[name]
     value = await show(transaction, name)
     return finding_of(name.replace("_", " "), value, remedy, ok=value in good)
 

@@ -54,7 +54,7 @@ from onbeat.stores.sqlite.ballast import Ballast, free_percent
 from onbeat.stores.sqlite.connection import connect_reader, connect_writer
 from onbeat.stores.sqlite.errors import BUSY_OPEN_SECONDS, BUSY_SECONDS, SETTING, unavailable
 from onbeat.stores.sqlite.migrate import migrate
-from onbeat.stores.sqlite.reader import Reader
+from onbeat.stores.sqlite.requests import Reader
 from onbeat.stores.sqlite.transaction import Transaction, finish, in_thread
 from onbeat.stores.sqlite.verbs import VERBS
 from onbeat.stores.sqlite.writer import Writer
