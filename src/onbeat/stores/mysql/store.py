@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from weakref import WeakKeyDictionary
 
@@ -25,11 +25,10 @@ from onbeat.stores.mysql.connection import parse_dsn
 from onbeat.stores.mysql.enqueue import KEYS, enqueue_in_one
 from onbeat.stores.mysql.errors import is_misconfiguration
 from onbeat.stores.mysql.hints import Hints
-from onbeat.stores.mysql.leases import Takeover, renew
+from onbeat.stores.mysql.leases import Takeover, abandoned_jobs, renew
 from onbeat.stores.mysql.loop_connections import LoopConnections
 from onbeat.stores.mysql.migrate import migrate
 from onbeat.stores.mysql.transaction import Transaction
-from onbeat.stores.mysql.verbs import VERBS
 from onbeat.stores.sql.doctor import commit_time
 from onbeat.stores.sql.session import Answer
 from onbeat.stores.sql.store import POOL_MAX, ServerStore
@@ -48,7 +47,7 @@ class MysqlStore(ServerStore[LoopConnections, Transaction]):
     """
 
     def __init__(self, url: str, *, pool_max: int = POOL_MAX) -> None:
-        super().__init__(VERBS, KEYS)
+        super().__init__(KEYS)
         self._dsn = parse_dsn(url)
         self._pool_max = pool_max
         self._hints = Hints(self._dsn)
@@ -136,6 +135,11 @@ class MysqlStore(ServerStore[LoopConnections, Transaction]):
         self, leases: Sequence[tuple[JobId, Token]], until: datetime
     ) -> Sequence[HeldLease | None]:
         return await self._transact(renew, leases, micros(until))
+
+    async def abandoned_jobs(
+        self, dead: Collection[WorkerId], now: datetime, limit: int
+    ) -> Sequence[Job]:
+        return await self._read(abandoned_jobs, dead, micros(now), limit)
 
     async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
         ages = micros(finished_before), micros(failed_before)

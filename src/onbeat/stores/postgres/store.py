@@ -1,7 +1,7 @@
 """The store: a verb runs on the connections for the caller's event loop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 
 from onbeat.model.errors import Misconfigured, Unavailable
@@ -35,7 +35,6 @@ from onbeat.stores.postgres.hints import Hints
 from onbeat.stores.postgres.loop_connections import BackgroundLoop, LoopConnections
 from onbeat.stores.postgres.migrate import migrate
 from onbeat.stores.postgres.transaction import Transaction
-from onbeat.stores.postgres.verbs import VERBS
 from onbeat.stores.sql.doctor import commit_time
 from onbeat.stores.sql.pool import CLOSE_SECONDS
 from onbeat.stores.sql.session import Answer
@@ -54,7 +53,7 @@ class PostgresStore(ServerStore[LoopConnections, Transaction]):
     """
 
     def __init__(self, url: str, *, pool_max: int = POOL_MAX) -> None:
-        super().__init__(VERBS, KEYS)
+        super().__init__(KEYS)
         self._dsn = parse_dsn(url)
         self._pool_max = pool_max
         self._hints = Hints(self._dsn)
@@ -151,6 +150,11 @@ class PostgresStore(ServerStore[LoopConnections, Transaction]):
         at = micros(until)
         renewals = [(id, token, at) for id, token in leases]
         return await self._at(lambda connections: connections.renew.submit(renewals))
+
+    async def abandoned_jobs(
+        self, dead: Collection[WorkerId], now: datetime, limit: int
+    ) -> Sequence[Job]:
+        return await self._read(leases.abandoned_jobs, dead, micros(now), limit)
 
     async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
         ages = micros(finished_before), micros(failed_before)

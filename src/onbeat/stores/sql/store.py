@@ -20,7 +20,6 @@ from onbeat.model.schedule import Schedule
 from onbeat.model.worker import WorkerRecord
 from onbeat.ports.access import TargetChange
 from onbeat.ports.store import Disposition, DispositionExport, Enqueued, HeldLease, JobExport
-from onbeat.stores.sql.dialect_verbs import DialectVerbs
 from onbeat.stores.sql.loop_connections import LoopConnections
 from onbeat.stores.sql.session import Answer, P, Session, Verb, bind_verb
 from onbeat.stores.sql.values import instant, micros
@@ -62,8 +61,7 @@ class SqlStore(ABC, Generic[T]):
     `T` is the argument of verbs: a connection inside a transaction.
     """
 
-    def __init__(self, verbs: DialectVerbs[T], keys: KeyVerbs[T, Any]) -> None:
-        self._verbs = verbs
+    def __init__(self, keys: KeyVerbs[T, Any]) -> None:
         self._keys = keys
 
     @abstractmethod
@@ -143,11 +141,6 @@ class SqlStore(ABC, Generic[T]):
 
     async def workers(self) -> Sequence[WorkerRecord]:
         return await self._read(workers.workers)
-
-    async def abandoned_jobs(
-        self, dead: Collection[WorkerId], now: datetime, limit: int
-    ) -> Sequence[Job]:
-        return await self._read(self._verbs.abandoned_jobs, dead, micros(now), limit)
 
     async def rewrite_workers(self, ids: Collection[WorkerId]) -> int:
         return await self._run(workers.rewrite_workers, ids)

@@ -66,7 +66,7 @@ def renew(transaction: Transaction, rows: Sequence[RenewRow]) -> list[HeldLease 
     return [held.get((id, token)) for id, token, _ in rows]
 
 
-def abandoned_jobs(
+async def abandoned_jobs(
     transaction: Transaction, dead: Collection[WorkerId], now: int, limit: int
 ) -> Sequence[Job]:
     """By distinct worker and queue first, so that the jobs of live workers cost nothing."""

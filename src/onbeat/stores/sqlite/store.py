@@ -1,7 +1,7 @@
 """The store: every verb runs in the writer thread or the reader thread."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -56,7 +56,6 @@ from onbeat.stores.sqlite.errors import BUSY_OPEN_SECONDS, BUSY_SECONDS, SETTING
 from onbeat.stores.sqlite.migrate import migrate
 from onbeat.stores.sqlite.requests import Reader
 from onbeat.stores.sqlite.transaction import Transaction, finish, in_thread
-from onbeat.stores.sqlite.verbs import VERBS
 from onbeat.stores.sqlite.writer import Writer
 
 CHECKED_BYTES_MAX = 268_435_456
@@ -111,7 +110,7 @@ class SqliteStore(SqlStore[Transaction]):
     """
 
     def __init__(self, path: str, *, synchronous: Synchronous = "FULL") -> None:
-        super().__init__(VERBS, enqueue.KEYS)
+        super().__init__(enqueue.KEYS)
         self._path = str(Path(path).absolute())
         self._synchronous = synchronous
         self._ballast = Ballast(self._path)
@@ -205,6 +204,11 @@ class SqliteStore(SqlStore[Transaction]):
     ) -> Sequence[HeldLease | None]:
         rows = [lease_verbs.renew_row(id, token, until) for id, token in leases]
         return await self._writer.run_batched(lease_verbs.renew, rows)
+
+    async def abandoned_jobs(
+        self, dead: Collection[WorkerId], now: datetime, limit: int
+    ) -> Sequence[Job]:
+        return await self._read(lease_verbs.abandoned_jobs, dead, micros(now), limit)
 
     async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
         ages = micros(finished_before), micros(failed_before)
