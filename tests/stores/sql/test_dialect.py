@@ -178,10 +178,10 @@ def test_rows_that_differ_in_the_end_of_their_key_share_a_statement_of_mysql():
 
 def test_postgres_selects_for_many_rows_in_one_statement():
     columns: Columns = {"schedule_id": "uuid", "at": "bigint"}
-    rest = "FROM onbeat.dispositions WHERE schedule_id = asked.schedule_id AND first <= asked.at"
+    rest = "FROM onbeat.dispositions WHERE schedule_id = params.schedule_id AND first <= params.at"
     text = POSTGRES.text(POSTGRES.select_each("first, last", rest, columns))
     assert " ".join(text.split()) == (
-        "SELECT found.* FROM unnest($1::uuid[], $2::bigint[]) AS asked (schedule_id, at)"
+        "SELECT found.* FROM unnest($1::uuid[], $2::bigint[]) AS params (schedule_id, at)"
         " CROSS JOIN LATERAL (SELECT first, last FROM dispositions"
-        " WHERE schedule_id = asked.schedule_id AND first <= asked.at OFFSET 0) AS found"
+        " WHERE schedule_id = params.schedule_id AND first <= params.at OFFSET 0) AS found"
     )

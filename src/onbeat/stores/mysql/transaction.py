@@ -6,7 +6,7 @@ from typing import Any
 from onbeat.ports.store import Hint
 from onbeat.stores.mysql.connection import Database, in_time
 from onbeat.stores.mysql.rows import FORMS
-from onbeat.stores.sql.dialect import ASKED, MYSQL, Argument, Columns, Dialect, translate
+from onbeat.stores.sql.dialect import MYSQL, PARAMS, Argument, Columns, Dialect, translate
 from onbeat.stores.sql.forms import Forms
 
 Values = Sequence[object] | Mapping[str, object]
@@ -97,8 +97,8 @@ class Transaction:
     async def select_each(
         self, columns: str, rest: str, values: Columns, rows: Sequence[Row]
     ) -> Sequence[Sequence[Any]]:
-        one = translate(MYSQL, f"(SELECT {columns} {ASKED.sub('?', rest)})")
-        places = [list(values).index(name) for name in ASKED.findall(rest)]
+        one = translate(MYSQL, f"(SELECT {columns} {PARAMS.sub('?', rest)})")
+        places = [list(values).index(name) for name in PARAMS.findall(rest)]
         found: list[Row] = []
         for start in range(0, len(rows), SELECTS_MAX):
             part = rows[start : start + SELECTS_MAX]

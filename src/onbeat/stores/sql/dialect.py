@@ -18,7 +18,7 @@ Kind = Literal["uuid", "text", "bytea", "boolean", "smallint", "integer", "bigin
 Columns = Mapping[str, Kind]
 """Names and types of columns, in the order of the values of a row."""
 TABLE: Final = re.compile(r"\bonbeat\.(\w+)")
-ASKED: Final = re.compile(r"\basked\.(\w+)")
+PARAMS: Final = re.compile(r"\bparams\.(\w+)")
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -211,7 +211,7 @@ class PostgresDialect(ServerDialect, frozen=True, kw_only=True, eq=False):
         arrays = ", ".join(f"?::{kind}[]" for kind in values.values())
         return f"""
             SELECT found.*
-            FROM unnest({arrays}) AS asked ({", ".join(values)})
+            FROM unnest({arrays}) AS params ({", ".join(values)})
             CROSS JOIN LATERAL (SELECT {columns} {rest} OFFSET 0) AS found
         """  # noqa: S608  values are bound
 

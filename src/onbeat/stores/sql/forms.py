@@ -94,8 +94,9 @@ class DispositionForm(msgspec.Struct, frozen=True, kw_only=True):
 
     `since` returns the condition, with its values, for runs that end at an instant or later.
     `nearest` selects the only run that may cover an instant. `within` is the condition for runs
-    that may cover an instant from `asked.first` to `asked.last`. With `may_overlap` a run of skips
-    is stored whole even if others begin within it; otherwise it ends before them.
+    that may cover an instant from `params.first` to `params.last`; `select_each` has these values.
+    With `may_overlap` a run of skips is stored whole even if others begin within it; otherwise it
+    ends before them.
     """
 
     end: str
@@ -119,10 +120,10 @@ BY_FIRST: Final = DispositionForm(
     since=lambda owner, first: (SINCE_BY_FIRST, (owner, first, first, first)),
     nearest="first <= ? ORDER BY first DESC",
     within="""
-        first <= asked.last
+        first <= params.last
         AND first >= coalesce((SELECT first FROM onbeat.dispositions
-                               WHERE schedule_id = asked.schedule_id AND first <= asked.first
-                               ORDER BY first DESC LIMIT 1), asked.first)
+                               WHERE schedule_id = params.schedule_id AND first <= params.first
+                               ORDER BY first DESC LIMIT 1), params.first)
     """,
     may_overlap=True,
 )
@@ -130,7 +131,7 @@ BY_LAST: Final = DispositionForm(
     end="last",
     since=lambda _owner, first: ("last >= ?", (first,)),
     nearest="last >= ? ORDER BY last",
-    within="last >= asked.first AND first <= asked.last",
+    within="last >= params.first AND first <= params.last",
     may_overlap=False,
 )
 

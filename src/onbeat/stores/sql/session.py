@@ -40,7 +40,7 @@ class Session(Protocol):
     async def select_each(
         self, columns: str, rest: str, values: Columns, rows: Sequence[Row]
     ) -> Sequence[Sequence[Any]]:
-        """`SELECT columns rest` for each of `rows`, whose values are `asked.name` in `rest`."""
+        """`SELECT columns rest` for each of `rows`, whose values are `params.name` in `rest`."""
         ...
 
     async def insert_rows(

@@ -87,12 +87,12 @@ class Transaction:
     async def select_each(
         self, columns: str, rest: str, values: Columns, rows: Sequence[AnyRow]
     ) -> Sequence[Sequence[Any]]:
-        asked = ", ".join(f"value ->> {place} AS {name}" for place, name in enumerate(values))
+        named = ", ".join(f"value ->> {place} AS {name}" for place, name in enumerate(values))
         text = f"""
             SELECT json_group_array(json(
                      (SELECT json_group_array(json_array({columns}))
                       FROM (SELECT {columns} {rest}))))
-            FROM (SELECT {asked} FROM json_each(?)) AS asked
+            FROM (SELECT {named} FROM json_each(?)) AS params
         """  # noqa: S608  values are bound
         lists = self.values(translate(SQLITE, text), (json_array(rows),)) if rows else []
         return list(chain.from_iterable(lists))

@@ -52,7 +52,7 @@ async def add_dispositions(
     """Add runs whose first instant has no disposition yet; returns those added."""
     form = session.forms.dispositions
     spans: Columns = {"schedule_id": "uuid", "first": "bigint", "last": "bigint"}
-    rest = f"FROM onbeat.dispositions WHERE schedule_id = asked.schedule_id AND {form.within}"
+    rest = f"FROM onbeat.dispositions WHERE schedule_id = params.schedule_id AND {form.within}"
     runs = Runs(may_overlap=form.may_overlap)
     columns = "schedule_id, first, last"
     for id, first, last in await session.select_each(columns, rest, spans, time_ranges(rows)):

@@ -71,8 +71,22 @@ async def keep_places(session: Session, sendings: Sequence[FanOutBatch[New]]) ->
     They stay valid until the commit: no sender is settled or claimed again before.
     """
     places = last_places(sendings)
-    if not places:
-        return set()
+    here = await lock_senders(session, {id for id, _ in places})
+    valid = places.keys() & here.keys()
+    changes = [
+        (lease[0], *later_place(here[lease], places[lease]))
+        for lease in sorted(valid)
+        if places[lease] != (None, None)
+    ]
+    columns: Columns = {session.forms.jobs.cursor: "text", "progress": "text"}
+    await session.update_rows("jobs", {"id": "uuid"}, columns, changes)
+    return valid
+
+
+async def lock_senders(session: Session, ids: Collection[JobId]) -> dict[Lease, Place]:
+    """The leases and places of those that run."""
+    if not ids:
+        return {}
     dialect, cursor = session.dialect, session.forms.jobs.cursor
     rest = f"""
         FROM onbeat.jobs {dialect.use_index("PRIMARY")}
@@ -80,18 +94,5 @@ async def keep_places(session: Session, sendings: Sequence[FanOutBatch[New]]) ->
         ORDER BY id
         {dialect.for_update}
     """
-    columns = f"id, token, {cursor}, progress"
-    rows = await session.select(columns, rest, tuple({id for id, _ in places}))
-    here: dict[Lease, Place] = {
-        (JobId(str(id)), Token(token)): (old_cursor, old_progress)
-        for id, token, old_cursor, old_progress in rows
-    }
-    valid = places.keys() & here.keys()
-    changed = [
-        (lease[0], *later_place(here[lease], places[lease]))
-        for lease in sorted(valid)
-        if places[lease] != (None, None)
-    ]
-    kept: Columns = {cursor: "text", "progress": "text"}
-    await session.update_rows("jobs", {"id": "uuid"}, kept, changed)
-    return valid
+    rows = await session.select(f"id, token, {cursor}, progress", rest, tuple(ids))
+    return {(JobId(str(id)), Token(token)): (at, progress) for id, token, at, progress in rows}

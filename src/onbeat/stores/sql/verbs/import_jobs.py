@@ -11,6 +11,7 @@ from onbeat.model.job import Job
 from onbeat.ports.store import Hint, JobExport
 from onbeat.rules.merge import as_imported, is_further
 from onbeat.stores.sql.dialect import Columns, Row
+from onbeat.stores.sql.forms import Forms, JobForm
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.values import micros, micros_or_none, text_or_none, to_json
 from onbeat.stores.sql.verbs.dependents import (
@@ -106,8 +107,9 @@ async def replace_jobs(
     A live job whose unique key another live job holds is left out; its ended row here stays.
     """
     live_here = [one.job.id for one in exports if is_live(here, one.job.id)]
-    await delete_live(session, live_here)
-    await delete_of_jobs(session, ["waits"], live_here)
+    if live_here:
+        await delete_live(session, live_here)
+        await delete_of_jobs(session, ["waits"], live_here)
     # Those that were live here keep their unique keys, so they come first.
     live = sorted(
         (one.job for one in exports if not one.job.is_final),
@@ -129,26 +131,18 @@ async def insert_live(
 ) -> Collection[JobId]:
     """Returns the ids of the jobs that were added."""
     form = session.forms.jobs
-    columns: Columns = {
-        **form.new,
-        **GAINED,
-        form.cursor: "text",
-        "suspicion": "text",
-        "held": "boolean",
-    }
-    rows = [
-        (
-            *form.row(job),
-            *gained_row(job),
-            text_or_none(job.cursor),
-            None if job.suspicion is None else to_json(job.suspicion),
-            job.schedule_id in paused,
-        )
-        for job in jobs
-    ]
-    added = await session.insert_rows("jobs", columns, rows, session.dialect.unless_taken)
+    rest: Columns = {form.cursor: "text", "suspicion": "text", "held": "boolean"}
+    rows = [live_row(form, job, held=job.schedule_id in paused) for job in jobs]
+    added = await session.insert_rows(
+        "jobs", {**form.new, **GAINED, **rest}, rows, session.dialect.unless_taken
+    )
     ids = [job.id for job in jobs]
     return ids if added == len(rows) else (await lock_jobs(session, ids)).keys()
+
+
+def live_row(form: JobForm, job: Job, *, held: bool) -> Row:
+    suspicion = None if job.suspicion is None else to_json(job.suspicion)
+    return (*form.row(job), *gained_row(job), text_or_none(job.cursor), suspicion, held)
 
 
 async def delete_ended(session: Session, ids: Sequence[JobId]) -> None:
@@ -159,24 +153,21 @@ async def delete_ended(session: Session, ids: Sequence[JobId]) -> None:
 
 
 async def insert_ended(session: Session, exports: Sequence[JobExport]) -> None:
-    """The attempt that ended a job is stored in the row of the job; no group is."""
-    form, attempts = session.forms.jobs, session.forms.attempts
-    group = list(form.new).index("grp")
-    kept = {name: kind for name, kind in form.new.items() if name != "grp"}
-    columns: Columns = {
-        **kept,
-        **GAINED,
-        "state": "text",
-        "finished_at": "bigint",
-        **attempts.end_columns,
-    }
-    rows: list[Row] = []
-    for one in exports:
-        new = form.row(one.job)
-        end = (one.job.state.value, micros_or_none(one.job.finished_at))
-        last = attempts.end_row(one.job, last_attempt(one))
-        rows.append((*new[:group], *new[group + 1 :], *gained_row(one.job), *end, *last))
-    await session.insert_rows("finished", columns, rows)
+    """An ended job has no group any more."""
+    forms = session.forms
+    new = {name: kind for name, kind in forms.jobs.new.items() if name != "grp"}
+    end: Columns = {"state": "text", "finished_at": "bigint", **forms.attempts.end_columns}
+    rows = [ended_row(forms, export) for export in exports]
+    await session.insert_rows("finished", {**new, **GAINED, **end}, rows)
+
+
+def ended_row(forms: Forms, export: JobExport) -> Row:
+    """The attempt that ended the job is stored with it."""
+    job = export.job
+    named = zip(forms.jobs.new, forms.jobs.row(job), strict=True)
+    new = (value for name, value in named if name != "grp")
+    end = (job.state.value, micros_or_none(job.finished_at))
+    return (*new, *gained_row(job), *end, *forms.attempts.end_row(job, last_attempt(export)))
 
 
 def last_attempt(export: JobExport) -> Attempt | None:
@@ -192,15 +183,16 @@ async def replace_histories(
 ) -> None:
     known = [one.job.id for one in exports if one.job.id in here]
     await delete_of_jobs(session, ["attempts", "transitions"], known)
-    attempts = [
-        (attempt.job_id, attempt.token, to_json(attempt))
-        for one in exports
-        for attempt in one.attempts
-        if attempt is not last_attempt(one)
-    ]
-    await add_attempts(session, attempts)
+    attempts = [attempt for export in exports for attempt in earlier_attempts(export)]
+    await add_attempts(session, [(one.job_id, one.token, to_json(one)) for one in attempts])
     step_row = session.forms.transitions.row
     await add_transitions(session, [step_row(step) for one in exports for step in one.transitions])
+
+
+def earlier_attempts(export: JobExport) -> list[Attempt]:
+    """Those that did not end the job."""
+    last = last_attempt(export)
+    return [attempt for attempt in export.attempts if attempt is not last]
 
 
 async def connect_dependents(session: Session, jobs: Sequence[Job]) -> None:

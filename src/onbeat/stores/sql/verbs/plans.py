@@ -5,6 +5,7 @@ valid until the commit.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -110,18 +111,14 @@ async def drop_planned(session: Session, dropped: Sequence[Dropped]) -> None:
     """
     if not dropped:
         return
-    rest = f"FROM onbeat.jobs WHERE {session.dialect.in_list('id', 'uuid')}"
+    rest = f"FROM onbeat.jobs WHERE {session.dialect.in_list('id', 'uuid')} ORDER BY id"
     columns = "id, schedule_id, occurrence, start_by, due_at"
     rows = await session.select(columns, rest, tuple(one.job_id for one in dropped))
-    here = {str(id): row for id, *row in rows}
-    for one in dropped:
-        if one.job_id not in here:
-            continue
-        schedule_id, occurrence, start_by, due_at = here[one.job_id]
-        ended_at = due_at if start_by is None else start_by
-        reasons = {one.job_id: one.reason}
-        if await cancel_waiting(session, reasons, ended_at, started_too=False):
-            await turn_into_skip(session, schedule_id, occurrence, one)
+    reasons = {one.job_id: one.reason for one in dropped}
+    for id, schedule_id, occurrence, start_by, due_at in rows:
+        job, ended_at = JobId(str(id)), due_at if start_by is None else start_by
+        if await cancel_waiting(session, {job: reasons[job]}, ended_at, started_too=False):
+            await turn_into_skip(session, schedule_id, occurrence, Dropped(job, reasons[job]))
 
 
 async def turn_into_skip(
@@ -148,25 +145,25 @@ async def allow_late(session: Session, ids: Sequence[JobId]) -> None:
         {dialect.for_update}
     """
     late = await session.select("id, start_by, attempt, worker", rest, tuple(ids))
-    if not late:
-        return
     columns: Columns = {"start_by": "bigint", "lapsed": "boolean"}
-    await session.update_rows(
-        "jobs", {"id": "uuid"}, columns, [(id, None, False) for id, *_ in late]
+    changes = [(id, None, False) for id, *_ in late]
+    await session.update_rows("jobs", {"id": "uuid"}, columns, changes)
+    await add_transitions(session, [forms.transitions.row(excuse_of(row)) for row in late])
+    if late:
+        session.hints.add(Hint.JOBS)
+
+
+def excuse_of(row: Sequence[Any]) -> Transition:
+    """The transition at the instant from which the job could no longer start."""
+    id, start_by, attempt, worker = row
+    return Transition(
+        job_id=JobId(str(id)),
+        at=instant(start_by),
+        to="excused",
+        cause="allowed to start late",
+        attempt=attempt,
+        worker=worker,
     )
-    steps = [
-        Transition(
-            job_id=JobId(str(id)),
-            at=instant(start_by),
-            to="excused",
-            cause="allowed to start late",
-            attempt=attempt,
-            worker=worker,
-        )
-        for id, start_by, attempt, worker in late
-    ]
-    await add_transitions(session, list(map(forms.transitions.row, steps)))
-    session.hints.add(Hint.JOBS)
 
 
 async def backfill(
