@@ -24,7 +24,7 @@ from onbeat.stores.postgres.migrate import migrations
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import instant, micros
-from onbeat.stores.sql.verbs.fan_out import prepare_batch
+from onbeat.stores.sql.verbs.enqueue import prepare_batch
 from onbeat.testing.build import DAY, HOUR, NOW, a_job
 from onbeat.testing.store_contract.steps import (
     FAILURE,

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-import msgspec
 from asyncmy import errors
 
 from onbeat.model.errors import RequestInFlight
 from onbeat.model.idempotency import KeyedRequest
-from onbeat.model.ids import JobId, ScheduleId
+from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
 from onbeat.stores.mysql.connection import LOCK_SECONDS
@@ -20,25 +19,20 @@ from onbeat.stores.mysql.transaction import Row, Transaction
 from onbeat.stores.sql.forms import NEW_COLUMNS
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.dependents import wait_for_others
-from onbeat.stores.sql.verbs.enqueue import until_stored
-from onbeat.stores.sql.verbs.fan_out import FanOutBatch, jobs_of, keep_places
+from onbeat.stores.sql.verbs.enqueue import (
+    FanOutBatch,
+    NewJob,
+    in_key_order,
+    jobs_of,
+    keep_places,
+    until_stored,
+)
 from onbeat.stores.sql.verbs.idempotency import DIGEST, KeyVerbs, insert_requests
 from onbeat.stores.sql.verbs.jobs import delete_live
 from onbeat.stores.sql.verbs.schedules import hold_schedules
 
 TAKE_SECONDS = 1  # the server's minimum for a lock timeout
 HOLDERS_READ_MAX = 10
-
-
-class NewJob(msgspec.Struct, frozen=True, gc=False):
-    """A job prepared outside the transaction, to keep that short."""
-
-    id: JobId
-    row: Row
-    unique: str | None
-    after: tuple[JobId, ...]
-    schedule_id: ScheduleId | None
-    created_at: int
 
 
 def new_job(job: Job) -> NewJob:
@@ -66,13 +60,6 @@ async def insert_new(transaction: Transaction, jobs: Sequence[NewJob]) -> int:
     paused = await hold_schedules(transaction, {job.schedule_id for job in jobs if job.schedule_id})
     rows = [(*job.row, job.schedule_id in paused) for job in in_key_order(jobs)]
     return await insert(transaction, rows)
-
-
-def in_key_order(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
-    """In the order of unique keys, so that concurrent calls cannot deadlock."""
-    if all(job.unique is None for job in jobs):
-        return jobs
-    return sorted(jobs, key=lambda job: job.unique or "")
 
 
 async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
@@ -134,9 +121,7 @@ def hash_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-async def enqueue_from(
-    transaction: Transaction, sendings: Sequence[FanOutBatch[NewJob]]
-) -> list[bool]:
+async def enqueue_from(transaction: Transaction, sendings: Sequence[FanOutBatch]) -> list[bool]:
     """Store the jobs of many senders; the last cursor of a sender counts."""
     await hold_schedules(
         transaction,

@@ -16,7 +16,7 @@ from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql import loop_connections
 from onbeat.stores.sql.pool import Pool
 from onbeat.stores.sql.session import Answer, Work
-from onbeat.stores.sql.verbs.enqueue import until_stored
+from onbeat.stores.sql.verbs.enqueue import NewJob, until_stored
 
 LOOK_SECONDS = 0.05  # how often to check whether another loop still runs
 
@@ -102,7 +102,7 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
     def starts_of(self, ready_lists: Collection[ReadyList]) -> list[str]:
         return [start for line in ready_lists for start in self._starts.get(line.text, ())]
 
-    async def _enqueue(self, jobs: Sequence[enqueue.NewJob]) -> Sequence[Enqueued]:
+    async def _enqueue(self, jobs: Sequence[NewJob]) -> Sequence[Enqueued]:
         return await until_stored(partial(self.transact, enqueue.enqueue, jobs), self.tries_max)
 
 

@@ -33,7 +33,7 @@ from onbeat.stores.sql.doctor import commit_time
 from onbeat.stores.sql.session import Answer
 from onbeat.stores.sql.store import POOL_MAX, ServerStore
 from onbeat.stores.sql.values import micros
-from onbeat.stores.sql.verbs.fan_out import prepare_batch
+from onbeat.stores.sql.verbs.enqueue import prepare_batch
 from onbeat.stores.sql.verbs.prune import prune
 
 KEYED_JOBS_MAX = 100  # a request with more jobs has its own transaction

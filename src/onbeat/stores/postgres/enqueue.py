@@ -5,11 +5,10 @@ from functools import partial
 from typing import Any, Final
 
 import asyncpg
-import msgspec
 
 from onbeat.model.errors import Conflict, Unavailable
 from onbeat.model.idempotency import KeyedRequest
-from onbeat.model.ids import JobId, ScheduleId, Token
+from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
 from onbeat.stores.postgres import bulk
@@ -18,28 +17,19 @@ from onbeat.stores.postgres.rows import Row, columns, job_row
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.dependents import wait_for_others
-from onbeat.stores.sql.verbs.enqueue import until_stored
-from onbeat.stores.sql.verbs.fan_out import FanOutBatch, Lease, jobs_of, last_places
+from onbeat.stores.sql.verbs.enqueue import (
+    FanOutBatch,
+    Lease,
+    NewJob,
+    in_key_order,
+    jobs_of,
+    last_places,
+    until_stored,
+)
 from onbeat.stores.sql.verbs.idempotency import KeyVerbs, insert_requests
 from onbeat.stores.sql.verbs.schedules import hold_schedules
 
 HOLDERS_READ_MAX = 6
-
-
-class NewJob(msgspec.Struct, frozen=True, gc=False):
-    """A job prepared outside the transaction, to keep that short."""
-
-    id: JobId
-    row: Row
-    unique: str | None
-    after: tuple[JobId, ...]
-    schedule_id: ScheduleId | None
-    created_at: int
-
-    @property
-    def needs_locks(self) -> bool:
-        """Whether other rows must not change while this one is added."""
-        return bool(self.after) or self.schedule_id is not None
 
 
 def new_job(job: Job) -> NewJob:
@@ -130,16 +120,9 @@ async def enqueue_plain(transaction: Transaction, jobs: Sequence[NewJob]) -> lis
 
     None for a job whose unique key was held by a live job that ended before it could be read.
     """
-    if await insert(transaction, in_key_order(jobs)) == len(jobs):
+    if await insert(transaction, [job.row for job in in_key_order(jobs)]) == len(jobs):
         return [Enqueued(job.id, created=True) for job in jobs]
     return await find_existing(transaction, jobs)
-
-
-def in_key_order(jobs: Sequence[NewJob]) -> list[Row]:
-    """In the order of unique keys, so that concurrent calls cannot deadlock."""
-    if all(job.unique is None for job in jobs):
-        return [job.row for job in jobs]
-    return [job.row for job in sorted(jobs, key=lambda job: job.unique or "")]
 
 
 async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
@@ -189,18 +172,14 @@ ROWS_MAX = 5_000  # added in one statement; larger ones gain nothing
 UNLESS_LIVE = "AND (SELECT 1 FROM jobs AS live WHERE live.id = new.id) IS NULL"
 
 
-async def enqueue_from(
-    transaction: Transaction, sendings: Sequence[FanOutBatch[NewJob]]
-) -> list[bool]:
+async def enqueue_from(transaction: Transaction, sendings: Sequence[FanOutBatch]) -> list[bool]:
     """Store the jobs of many senders; the last cursor of a sender counts."""
     valid = await keep_places(transaction, sendings)
     await add_sent(transaction, jobs_of(sendings, valid))
     return [sending.lease in valid for sending in sendings]
 
 
-async def keep_places(
-    transaction: Transaction, sendings: Sequence[FanOutBatch[NewJob]]
-) -> set[Lease]:
+async def keep_places(transaction: Transaction, sendings: Sequence[FanOutBatch]) -> set[Lease]:
     """As the shared verb, in one statement. Rows are locked in the order of ids."""
     places = last_places(sendings)
     sql = """
@@ -240,9 +219,9 @@ async def insert_sent(transaction: Transaction, jobs: Sequence[NewJob]) -> set[J
     """
     created: set[JobId] = set()
     for keyed in (False, True):
-        rows = in_key_order([job for job in jobs if (job.unique is not None) is keyed])
-        if rows:
-            sql, values = insert_statement(rows)
+        new = in_key_order([job for job in jobs if (job.unique is not None) is keyed])
+        if new:
+            sql, values = insert_statement([job.row for job in new])
             unless = "ON CONFLICT DO NOTHING" if keyed else UNLESS_LIVE
             found_rows = await transaction.column(f"{sql} {unless} RETURNING jobs.id", *values)
             created.update(JobId(str(id)) for id in found_rows)

@@ -15,7 +15,7 @@ from onbeat.stores.postgres.hints import Hints
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql import loop_connections
 from onbeat.stores.sql.session import Answer
-from onbeat.stores.sql.verbs.enqueue import until_stored
+from onbeat.stores.sql.verbs.enqueue import NewJob, until_stored
 
 SENDERS_MAX = 50  # in one transaction: each may send thousands of jobs
 
@@ -69,7 +69,7 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
                 return [Enqueued(job.id, created=True) for job in jobs]
         return await self._enqueue_plain(new)
 
-    async def _enqueue_plain(self, new: Sequence[enqueue.NewJob]) -> Sequence[Enqueued]:
+    async def _enqueue_plain(self, new: Sequence[NewJob]) -> Sequence[Enqueued]:
         return await until_stored(partial(self.run, enqueue.enqueue_plain, new), self.tries_max)
 
     async def _settle(self, settlements: Sequence[settle.PreparedSettlement]) -> Sequence[bool]:

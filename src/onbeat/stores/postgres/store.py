@@ -40,7 +40,7 @@ from onbeat.stores.sql.pool import CLOSE_SECONDS
 from onbeat.stores.sql.session import Answer
 from onbeat.stores.sql.store import POOL_MAX, ServerStore
 from onbeat.stores.sql.values import micros
-from onbeat.stores.sql.verbs.fan_out import prepare_batch
+from onbeat.stores.sql.verbs.enqueue import prepare_batch
 
 BACKGROUND_POOL_MAX = 4
 

@@ -3,32 +3,21 @@
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
 from onbeat.model.idempotency import KeyedRequest
-from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.dependents import wait_for_others
-from onbeat.stores.sql.verbs.fan_out import FanOutBatch, jobs_of, keep_places
+from onbeat.stores.sql.verbs.enqueue import FanOutBatch, NewJob, jobs_of, keep_places
 from onbeat.stores.sql.verbs.idempotency import KeyVerbs, insert_requests, keyed_answers
 from onbeat.stores.sqlite.rows import job_row
 from onbeat.stores.sqlite.transaction import Row, Transaction, finish, in_thread, json_array
 
 
-class NewJob(msgspec.Struct, frozen=True, gc=False):
-    """A job prepared outside the transaction, to keep that short."""
-
-    id: JobId
-    row: Row
-    unique: str | None
-    after: tuple[JobId, ...]
-    created_at: int
-
-
 def new_job(job: Job) -> NewJob:
-    return NewJob(job.id, job_row(job), job.unique, job.after, micros(job.created_at))
+    return NewJob(
+        job.id, job_row(job), job.unique, job.after, job.schedule_id, micros(job.created_at)
+    )
 
 
 def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> Sequence[Enqueued]:
@@ -79,7 +68,7 @@ def find_existing(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
     ]
 
 
-def enqueue_from(transaction: Transaction, sendings: Sequence[FanOutBatch[NewJob]]) -> list[bool]:
+def enqueue_from(transaction: Transaction, sendings: Sequence[FanOutBatch]) -> list[bool]:
     """Store the jobs of many senders; the last cursor of a sender counts."""
     valid = finish(keep_places(transaction, sendings))
     if jobs := jobs_of(sendings, valid):

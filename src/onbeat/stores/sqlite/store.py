@@ -40,7 +40,7 @@ from onbeat.stores.sql.verbs import (
     workers,
 )
 from onbeat.stores.sql.verbs import plans as plan_verbs
-from onbeat.stores.sql.verbs.fan_out import prepare_batch
+from onbeat.stores.sql.verbs.enqueue import prepare_batch
 from onbeat.stores.sql.verbs.idempotency import forget_requests, run_keyed
 from onbeat.stores.sqlite import (
     caller_transaction,

@@ -1,9 +1,39 @@
-"""Adds jobs."""
+"""New jobs, also those that running jobs send: fan-out, fenced by the sender's lease."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+
+import msgspec
 
 from onbeat.model.errors import Unavailable
-from onbeat.ports.store import Enqueued
+from onbeat.model.ids import JobId, ScheduleId, Token
+from onbeat.model.job import Job
+from onbeat.ports.store import Enqueued, SentJobs
+from onbeat.stores.sql.dialect import Columns, Row
+from onbeat.stores.sql.session import Session
+from onbeat.stores.sql.values import text_or_none, to_json
+
+
+class NewJob(msgspec.Struct, frozen=True, gc=False):
+    """A job prepared outside the transaction, to keep that short."""
+
+    id: JobId
+    row: Row
+    unique: str | None
+    after: tuple[JobId, ...]
+    schedule_id: ScheduleId | None
+    created_at: int
+
+    @property
+    def needs_locks(self) -> bool:
+        """Whether other rows must not change while this one is added."""
+        return bool(self.after) or self.schedule_id is not None
+
+
+def in_key_order(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
+    """In the order of unique keys, so that concurrent calls cannot deadlock."""
+    if all(job.unique is None for job in jobs):
+        return jobs
+    return sorted(jobs, key=lambda job: job.unique or "")
 
 
 async def until_stored(
@@ -19,3 +49,83 @@ async def until_stored(
         if len(stored) == len(answers):
             return stored
     raise Unavailable("the unique key changes hands too often; try again")
+
+
+# Fan-out
+
+Lease = tuple[JobId, Token]
+Place = tuple[str | None, str | None]
+"""The cursor and the progress of a sender."""
+
+
+class FanOutBatch(msgspec.Struct, frozen=True, gc=False):
+    """The jobs that one job sends, prepared outside the transaction, to keep that short."""
+
+    lease: Lease
+    jobs: Sequence[NewJob]
+    place: Place
+
+
+def prepare_batch(sent: SentJobs, new_job: Callable[[Job], NewJob]) -> FanOutBatch:
+    progress = None if sent.progress is None else to_json(sent.progress)
+    return FanOutBatch(
+        lease=(sent.sender, sent.token),
+        jobs=list(map(new_job, sent.jobs)),
+        place=(text_or_none(sent.cursor), progress),
+    )
+
+
+def jobs_of(sendings: Sequence[FanOutBatch], valid: Collection[Lease]) -> list[NewJob]:
+    """The jobs that holders of these leases send; of several with one id the first."""
+    first: dict[JobId, NewJob] = {}
+    for sending in sendings:
+        if sending.lease in valid:
+            for job in sending.jobs:
+                first.setdefault(job.id, job)
+    return list(first.values())
+
+
+def last_places(sendings: Sequence[FanOutBatch]) -> dict[Lease, Place]:
+    """The last cursor and the last progress of each sender."""
+    places: dict[Lease, Place] = {}
+    for sending in sendings:
+        before = places.get(sending.lease, (None, None))
+        places[sending.lease] = later_place(before, sending.place)
+    return places
+
+
+def later_place(before: Place, after: Place) -> Place:
+    return after[0] or before[0], after[1] or before[1]
+
+
+async def keep_places(session: Session, sendings: Sequence[FanOutBatch]) -> set[Lease]:
+    """Store where the senders are; returns the valid leases.
+
+    They stay valid until the commit: no sender is settled or claimed again before.
+    """
+    places = last_places(sendings)
+    here = await lock_senders(session, {id for id, _ in places})
+    valid = places.keys() & here.keys()
+    changes = [
+        (lease[0], *later_place(here[lease], places[lease]))
+        for lease in sorted(valid)
+        if places[lease] != (None, None)
+    ]
+    columns: Columns = {session.forms.jobs.cursor: "text", "progress": "text"}
+    await session.update_rows("jobs", {"id": "uuid"}, columns, changes)
+    return valid
+
+
+async def lock_senders(session: Session, ids: Collection[JobId]) -> dict[Lease, Place]:
+    """The leases and places of those that run."""
+    if not ids:
+        return {}
+    dialect, cursor = session.dialect, session.forms.jobs.cursor
+    rest = f"""
+        FROM onbeat.jobs {dialect.use_index("PRIMARY")}
+        WHERE {dialect.in_list("id", "uuid")} AND {dialect.is_running}
+        ORDER BY id
+        {dialect.for_update}
+    """
+    rows = await session.select(f"id, token, {cursor}, progress", rest, tuple(ids))
+    return {(JobId(str(id)), Token(token)): (at, progress) for id, token, at, progress in rows}
