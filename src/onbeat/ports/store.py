@@ -60,6 +60,10 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...] | None = None
     lease: timedelta | None = None
 
+    @property
+    def lease_until(self) -> datetime | None:
+        return None if self.lease is None else self.now + self.lease
+
 
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that now run under the claimant's lease, and when the next job could be due.

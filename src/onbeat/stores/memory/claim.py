@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from operator import attrgetter
 
-from msgspec.structs import replace
-
-from onbeat.model.ids import JobId, Token
+from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Claimed, ClaimRequest
+from onbeat.rules.claims import as_claimed
 from onbeat.rules.overlap import (
     REPLACED,
     EarlierJob,
@@ -32,7 +31,7 @@ def claim(tables: Tables, request: ClaimRequest) -> Claimed:
     while len(ids) < request.limit and (job := heads.first()) is not None:
         if may_start(tables, job, request.now):
             admission.take(job)
-            tables.put_job(as_claimed(job, request))
+            tables.put_job(as_claimed(job, request.worker, request.now, request.lease_until))
             ids.append(job.id)
         if job.overlap is not Overlap.ALLOW:
             # The end of a job may have freed another.
@@ -51,19 +50,6 @@ def can_take(tables: Tables, request: ClaimRequest, ready_list: ReadyList) -> bo
         ready_list.lane in request.lanes
         and (request.queues is None or ready_list.queue in request.queues)
         and ready_list.queue not in tables.paused_queues
-    )
-
-
-def as_claimed(job: Job, request: ClaimRequest) -> Job:
-    return replace(
-        job,
-        state=JobState.RUNNING,
-        token=Token(job.token + 1),
-        worker=request.worker,
-        attempt=job.attempt + 1,
-        started_at=request.now,
-        lease_until=None if request.lease is None else request.now + request.lease,
-        progress=None,
     )
 
 

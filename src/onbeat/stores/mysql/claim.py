@@ -17,6 +17,7 @@ from onbeat.model.job import Job
 from onbeat.model.queue import NO_LIMITS, Limits, Queue
 from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Claimed, ClaimRequest
+from onbeat.rules.claims import as_claimed
 from onbeat.rules.overlap import has_overlap_rule
 from onbeat.stores.mysql.limits import take_admitted
 from onbeat.stores.mysql.loop_connections import LoopConnections
@@ -32,7 +33,6 @@ from onbeat.stores.mysql.start import (
     STILL_STARTS,
     ClaimBatch,
     ClaimTarget,
-    as_started,
     candidate_of,
     find_candidates,
     lock_candidates,
@@ -199,7 +199,9 @@ async def take(transaction: Transaction, wanted: ClaimTarget) -> ClaimBatch:
     ruled = [candidate_of(job) for job in due if has_overlap_rule(job)]
     ruled.sort(key=attrgetter("due_at", "id"))
     return ClaimBatch(
-        jobs=[as_started(job, request) for job in free], with_overlap=ruled, is_cut=is_cut
+        jobs=[as_claimed(job, request.worker, request.now, request.lease_until) for job in free],
+        with_overlap=ruled,
+        is_cut=is_cut,
     )
 
 

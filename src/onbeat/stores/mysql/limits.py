@@ -16,6 +16,7 @@ import msgspec
 from onbeat.model.job import Job
 from onbeat.model.queue import Limits
 from onbeat.ports.store import ClaimRequest
+from onbeat.rules.claims import as_claimed
 from onbeat.rules.fairness import KEPT, GroupKey, depth, should_prune_turns
 from onbeat.rules.limits import Admission, LimitKey
 from onbeat.stores.mysql.ready_lists import GROUP, LINE, ReadyList, WaitingGroup, select_each
@@ -24,7 +25,6 @@ from onbeat.stores.mysql.start import (
     Candidate,
     ClaimBatch,
     ClaimTarget,
-    as_started,
     candidate_of,
     find_candidates,
     lock_candidates,
@@ -256,7 +256,10 @@ async def start_chosen(
     rows = await lock_candidates(transaction, list(free), micros(request.now), len(free))
     ready = [job for job in read_jobs(rows) if candidate_of(job) == free[job.id]]
     await start(transaction, request, [job.id for job in ready])
-    return [*jobs, *(as_started(job, request) for job in ready)]
+    return [
+        *jobs,
+        *(as_claimed(job, request.worker, request.now, request.lease_until) for job in ready),
+    ]
 
 
 async def draw(transaction: Transaction, admission: Admission) -> None:

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
-from msgspec.structs import replace
 
-from onbeat.model.ids import JobId, ScheduleId, Token
-from onbeat.model.job import Job, JobState
+from onbeat.model.ids import JobId, ScheduleId
+from onbeat.model.job import Job
 from onbeat.model.queue import Limits
 from onbeat.ports.store import ClaimRequest
+from onbeat.rules.claims import as_claimed
 from onbeat.rules.overlap import has_overlap_rule
 from onbeat.stores.mysql.ready_lists import Kind, ReadyList, WaitingGroup, select_each
 from onbeat.stores.mysql.rows import LIVE_COLUMNS, group_key, read_jobs
@@ -123,7 +123,7 @@ async def start_admitted(
         if job is not None and await admit(transaction, job, now):
             await start(transaction, request, [candidate.id])
             admitted.append(job)
-    return [as_started(job, request) for job in admitted]
+    return [as_claimed(job, request.worker, request.now, request.lease_until) for job in admitted]
 
 
 async def lock_schedules_of(transaction: Transaction, ids: Sequence[JobId]) -> None:
@@ -159,24 +159,7 @@ async def start(transaction: Transaction, request: ClaimRequest, ids: Sequence[J
             (
                 request.worker,
                 micros(request.now),
-                micros_or_none(lease_until(request)),
+                micros_or_none(request.lease_until),
                 tuple(ids),
             ),
         )
-
-
-def as_started(job: Job, request: ClaimRequest) -> Job:
-    return replace(
-        job,
-        state=JobState.RUNNING,
-        worker=request.worker,
-        token=Token(job.token + 1),
-        attempt=job.attempt + 1,
-        started_at=request.now,
-        lease_until=lease_until(request),
-        progress=None,
-    )
-
-
-def lease_until(request: ClaimRequest) -> datetime | None:
-    return None if request.lease is None else request.now + request.lease

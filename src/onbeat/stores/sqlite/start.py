@@ -1,13 +1,10 @@
 """Starts claimed jobs."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
-import msgspec
-
-from onbeat.model.ids import Token
-from onbeat.model.job import Job, JobState
+from onbeat.model.job import Job
 from onbeat.ports.store import ClaimRequest
+from onbeat.rules.claims import as_claimed
 from onbeat.rules.overlap import has_overlap_rule
 from onbeat.stores.sql.values import micros, micros_or_none
 from onbeat.stores.sql.verbs.overlap import admit
@@ -30,7 +27,7 @@ def start_admitted(
         pending.append(job)
         admitted.append(job)
     start(transaction, request, pending)
-    return [as_started(job, request) for job in admitted]
+    return [as_claimed(job, request.worker, request.now, request.lease_until) for job in admitted]
 
 
 def is_ready(transaction: Transaction, job: Job) -> bool:
@@ -50,24 +47,7 @@ def start(transaction: Transaction, request: ClaimRequest, jobs: Sequence[Job]) 
             {
                 "worker": request.worker,
                 "now": micros(request.now),
-                "lease_until": micros_or_none(lease_until(request)),
+                "lease_until": micros_or_none(request.lease_until),
                 "ids": json_array(job.id for job in jobs),
             },
         )
-
-
-def lease_until(request: ClaimRequest) -> datetime | None:
-    return None if request.lease is None else request.now + request.lease
-
-
-def as_started(job: Job, request: ClaimRequest) -> Job:
-    return msgspec.structs.replace(
-        job,
-        state=JobState.RUNNING,
-        worker=request.worker,
-        token=Token(job.token + 1),
-        attempt=job.attempt + 1,
-        started_at=request.now,
-        lease_until=lease_until(request),
-        progress=None,
-    )
