@@ -257,4 +257,5 @@ SQLITE: Final = Dialect(
 
 @cache
 def translate(dialect: Dialect, sql: str) -> str:
-    return dialect.text(sql)
+    """Without indentation, since drivers read the whole text each time."""
+    return "\n".join(line.strip() for line in dialect.text(sql).strip().splitlines())

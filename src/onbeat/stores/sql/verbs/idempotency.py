@@ -1,6 +1,7 @@
 """Idempotency keys: requests that take effect once."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar
@@ -10,7 +11,7 @@ import msgspec
 from onbeat.model.errors import RequestInFlight
 from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
 from onbeat.ports.store import Enqueued
-from onbeat.stores.sql.dialect import Columns
+from onbeat.stores.sql.dialect import Columns, Dialect
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.values import instant, micros
 
@@ -93,8 +94,22 @@ def request_row(request: KeyedRequest, answer: bytes) -> tuple[Any, ...]:
 
 
 async def keyed_answers(session: Session, digests: Sequence[bytes]) -> list[KeyedAnswer | None]:
-    dialect = session.dialect
-    rest = f"""
+    columns, rest = "digest, fingerprint, made_at, answer", by_digest(session.dialect)
+    as_bytes = session.dialect.read_bytes
+    known = {
+        as_bytes(digest): KeyedAnswer(
+            fingerprint=as_bytes(fingerprint), made_at=instant(made_at), answer=as_bytes(answer)
+        )
+        for digest, fingerprint, made_at, answer in await session.select(
+            columns, rest, tuple(digests)
+        )
+    }
+    return [known.get(digest) for digest in digests]
+
+
+@cache
+def by_digest(dialect: Dialect) -> str:
+    return f"""
         FROM (SELECT {dialect.in_json("digest")} AS digest,
                      {dialect.in_json("fingerprint")} AS fingerprint,
                      made_at,
@@ -102,15 +117,6 @@ async def keyed_answers(session: Session, digests: Sequence[bytes]) -> list[Keye
               FROM onbeat.idempotency_keys {dialect.use_index("PRIMARY")}
               WHERE {dialect.in_list("digest", "bytea")}) AS known
     """  # noqa: S608  values are bound
-    rows = await session.select("digest, fingerprint, made_at, answer", rest, tuple(digests))
-    as_bytes = dialect.read_bytes
-    known = {
-        as_bytes(digest): KeyedAnswer(
-            fingerprint=as_bytes(fingerprint), made_at=instant(made_at), answer=as_bytes(answer)
-        )
-        for digest, fingerprint, made_at, answer in rows
-    }
-    return [known.get(digest) for digest in digests]
 
 
 async def forget_requests(session: Session, before: int, now: int, limit: int) -> int:
