@@ -88,23 +88,26 @@ async def cancel_waiting(
 async def move_cancelled(
     session: Session, reasons: Mapping[JobId, str], now: int, *, started_too: bool = True
 ) -> list[JobId]:
-    """Move the waiting ones among the jobs to `finished`; they wait for no others any more."""
+    """Move the waiting ones among the jobs to `finished`; returns their ids."""
     rows = await lock_waiting(session, reasons, started_too=started_too) if reasons else ()
     if not rows:
         return []
-    ids = [JobId(str(id)) for id, *_ in rows]
+    attempts: dict[JobId, int] = {JobId(str(id)): attempt for id, attempt, *_ in rows}
     columns = {**session.forms.jobs.shared, **ENDED_COLUMNS}
-    ended = [(*row, "cancelled", now, reasons[id]) for id, row in zip(ids, rows, strict=True)]
+    ended = [(*row, "cancelled", now, reasons[id]) for id, row in zip(attempts, rows, strict=True)]
     await session.insert_rows("finished", columns, ended)
-    await delete_live(session, ids)
-    of_job = session.dialect.in_list("job_id", "uuid")
-    await session.execute(f"DELETE FROM onbeat.waits WHERE {of_job}", tuple(ids))  # noqa: S608  values are bound
-    notes = [
-        (id, reasons[id], attempt, None) for id, (_, attempt, *_) in zip(ids, rows, strict=True)
-    ]
+    await delete_live(session, attempts)
+    await delete_waits(session, attempts)
+    notes = [(id, reasons[id], attempt, None) for id, attempt in attempts.items()]
     await note(session, "cancelled", now, notes)
     session.hints.add(Hint.ENDED)
-    return ids
+    return list(attempts)
+
+
+async def delete_waits(session: Session, ids: Collection[JobId]) -> None:
+    """These jobs wait for no others any more; their own dependents keep waiting."""
+    of_job = session.dialect.in_list("job_id", "uuid")
+    await session.execute(f"DELETE FROM onbeat.waits WHERE {of_job}", tuple(ids))  # noqa: S608  values are bound
 
 
 async def lock_waiting(
@@ -165,8 +168,9 @@ async def free(session: Session, waits: Sequence[Wait], blocked: Mapping[JobId, 
         return
     keys = [(wait.awaits, wait.job_id) for wait in waits]
     deleted = await session.delete_rows("waits", WAIT_KEY, keys)
-    if 0 <= deleted < len(keys):
-        # Cancelled and retried since its waits were read; the next try reads them again.
+    if 0 <= deleted < len(keys):  # it is negative where a caller's driver does not know
+        # A dependent was cancelled and retried since its waits were read. The next try reads them
+        # again.
         raise Unavailable("a dependent job changed meanwhile; try again")
     for wait in waits:
         blocked[wait.job_id].blocked_by -= 1
@@ -180,6 +184,16 @@ async def has_cascades(session: Session) -> bool:
 
 async def continue_cascades(session: Session, now: int) -> int:
     """A job that was retried meanwhile is skipped: its dependents wait for it again."""
+    begun = await take_cascades(session)
+    if begun:
+        live = await lock_ended(session, begun)
+        ended = {id: state for id, state in begun.items() if id not in live}
+        await cascade(session, ended, now)
+    return len(begun)
+
+
+async def take_cascades(session: Session) -> dict[JobId, str]:
+    """Some jobs with more dependents, with their state; other processes take others."""
     dialect = session.dialect
     rest = f"FROM onbeat.cascades LIMIT ? {dialect.skip_locked}"
     rows = await session.select("job_id, state", rest, DEPENDENTS_MAX)
@@ -187,15 +201,17 @@ async def continue_cascades(session: Session, now: int) -> int:
     if begun:
         of_job = dialect.in_list("job_id", "uuid")
         await session.execute(f"DELETE FROM onbeat.cascades WHERE {of_job}", tuple(begun))  # noqa: S608  values are bound
-        # A retry locks the row of the ended job, so it comes entirely before or after this.
-        chosen = f"{dialect.use_index('PRIMARY')} WHERE {dialect.in_list('id', 'uuid')}"
-        ended = f"FROM onbeat.finished {chosen} ORDER BY id {dialect.for_update}"
-        await session.select("id", ended, tuple(begun))
-        live = await session.select("id", f"FROM onbeat.jobs {chosen}", tuple(begun))
-        for (id,) in live:
-            del begun[JobId(str(id))]
-        await cascade(session, begun, now)
-    return len(rows)
+    return begun
+
+
+async def lock_ended(session: Session, ids: Collection[JobId]) -> set[JobId]:
+    """Lock the ended jobs against a retry, which then comes after this; returns the live ones."""
+    dialect = session.dialect
+    chosen = f"{dialect.use_index('PRIMARY')} WHERE {dialect.in_list('id', 'uuid')}"
+    ended = f"FROM onbeat.finished {chosen} ORDER BY id {dialect.for_update}"
+    await session.select("id", ended, tuple(ids))
+    live = await session.select("id", f"FROM onbeat.jobs {chosen}", tuple(ids))
+    return {JobId(str(id)) for (id,) in live}
 
 
 # Jobs that wait for others
