@@ -71,9 +71,23 @@ def find_existing(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
 def enqueue_from(transaction: Transaction, sendings: Sequence[FanOutBatch]) -> list[bool]:
     """Store the jobs of many senders; the last cursor of a sender counts."""
     valid = finish(keep_places(transaction, sendings))
-    if jobs := jobs_of(sendings, valid):
+    if jobs := without_stored(transaction, jobs_of(sendings, valid)):
         enqueue(transaction, jobs)
     return [sending.lease in valid for sending in sendings]
+
+
+def without_stored(transaction: Transaction, jobs: Sequence[NewJob]) -> Sequence[NewJob]:
+    """Jobs sent before are not changed: the jobs that they waited for may be deleted since."""
+    if not any(job.after for job in jobs):
+        return jobs
+    sql = """
+        SELECT json_group_array(
+                 EXISTS (SELECT 1 FROM onbeat_jobs WHERE id = value)
+                 OR EXISTS (SELECT 1 FROM onbeat_finished WHERE id = value))
+        FROM json_each(?)
+    """
+    stored = transaction.values(sql, (json_array(job.id for job in jobs),))
+    return [job for job, is_stored in zip(jobs, stored, strict=True) if not is_stored]
 
 
 async def free_keys(transaction: Transaction, requests: Sequence[KeyedRequest]) -> list[bool]:

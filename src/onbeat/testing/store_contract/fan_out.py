@@ -10,7 +10,7 @@ from onbeat.model.job import Job, JobState, Progress
 from onbeat.model.outcome import Lost, Released
 from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Hint, SentJobs, Store
-from onbeat.testing.build import HOUR, NOW, SECOND, a_job, a_schedule, an_id, an_occurrence
+from onbeat.testing.build import DAY, HOUR, NOW, SECOND, a_job, a_schedule, an_id, an_occurrence
 from onbeat.testing.store_contract.hints import expect_hint
 from onbeat.testing.store_contract.steps import (
     FAILURE,
@@ -20,6 +20,7 @@ from onbeat.testing.store_contract.steps import (
     claim_jobs,
     end,
     ids_of,
+    run_and_end,
     run_job,
     stored_job,
 )
@@ -198,6 +199,17 @@ class SendContract:
         assert list(await store.enqueue_from([sent_by(sender, job)])) == [True]
         assert await stored_job(store, job) == done
         assert await claim_jobs(store) == ()
+
+    async def test_a_job_is_sent_again_although_what_it_waited_for_is_pruned(
+        self, store: Store
+    ) -> None:
+        first = await run_and_end(store, a_job())
+        sender = await run_job(store, a_job())
+        sent = sent_by(sender, a_later_job(after=(first.id,)))
+        await store.enqueue_from([sent])
+        await store.prune(finished_before=NOW + DAY, failed_before=NOW + DAY, limit=10)
+        assert await store.job(first.id) is None
+        assert list(await store.enqueue_from([sent])) == [True]
 
     async def test_a_job_whose_unique_key_is_held_is_left_out(self, store: Store) -> None:
         sender = await run_job(store, a_job())
