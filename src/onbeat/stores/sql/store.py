@@ -30,14 +30,13 @@ from onbeat.stores.sql.verbs import (
     dependents,
     edit_schedules,
     history,
-    import_schedules,
+    imports,
     prune,
     queues,
     workers,
 )
 from onbeat.stores.sql.verbs import dead_letters as dead_letter_verbs
 from onbeat.stores.sql.verbs import dispositions as disposition_verbs
-from onbeat.stores.sql.verbs import import_jobs as import_verbs
 from onbeat.stores.sql.verbs import jobs as job_verbs
 from onbeat.stores.sql.verbs import plans as plan_verbs
 from onbeat.stores.sql.verbs import schedules as schedule_verbs
@@ -297,10 +296,10 @@ class SqlStore(ABC, Generic[T]):
         return await self._snapshot(job_verbs.export_jobs, after, limit)
 
     async def import_schedules(self, schedules: Sequence[Schedule]) -> int:
-        return await self._transact(import_schedules.import_schedules, schedules)
+        return await self._transact(imports.import_schedules, schedules)
 
     async def import_jobs(self, exports: Sequence[JobExport]) -> int:
-        return await self._transact(import_verbs.import_jobs, exports)
+        return await self._transact(imports.import_jobs, exports)
 
     async def import_dispositions(self, rows: Sequence[DispositionExport]) -> int:
         return await self._transact(disposition_verbs.import_dispositions, rows)
