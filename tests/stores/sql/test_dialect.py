@@ -1,9 +1,11 @@
 """Statements that are written once, as each driver takes them."""
 
+import apsw
 import pytest
 
 from onbeat.stores.mysql.transaction import join_keys
-from onbeat.stores.sql.dialect import MYSQL, POSTGRES, SQLITE, Columns
+from onbeat.stores.sql.dialect import MYSQL, POSTGRES, SQLITE, Columns, translate
+from onbeat.stores.sqlite.transaction import bound
 
 SQL = "SELECT 1 FROM onbeat.audit JOIN onbeat.api_keys ON actor = name WHERE at < ? AND id = ?"
 
@@ -185,3 +187,27 @@ def test_postgres_selects_for_many_rows_in_one_statement():
         " CROSS JOIN LATERAL (SELECT first, last FROM dispositions"
         " WHERE schedule_id = params.schedule_id AND first <= params.at OFFSET 0) AS found"
     )
+
+
+@pytest.mark.parametrize("dialect", [POSTGRES, MYSQL, SQLITE])
+def test_statements_are_sent_without_their_indentation(dialect):
+    sql = """
+        SELECT 1
+          FROM onbeat.audit
+    """
+    assert translate(dialect, sql) == f"SELECT 1\nFROM {dialect.table('audit')}"
+
+
+def test_bytes_are_read_as_text_where_rows_are_json():
+    text = SQLITE.in_json("X'00ff'")
+    ((value,),) = apsw.Connection(":memory:").execute(f"SELECT {text}")
+    assert SQLITE.read_bytes(value) == b"\x00\xff"
+    for dialect in (POSTGRES, MYSQL):
+        assert dialect.in_json("digest") == "digest"
+        assert dialect.read_bytes(b"\x00\xff") == b"\x00\xff"
+
+
+def test_a_list_of_bytes_is_found_by_its_values():
+    text = SQLITE.text(f"SELECT {SQLITE.in_list('?', 'bytea')}")
+    found = apsw.Connection(":memory:").execute(text, (b"\xff", bound((b"\x00", b"\xff"))))
+    assert list(found) == [(1,)]
