@@ -18,7 +18,7 @@ from onbeat.stores.sql.verbs.dependents import (
     lock_jobs,
 )
 from onbeat.stores.sql.verbs.history import add_attempts, attempts_of, note
-from onbeat.stores.sql.verbs.jobs import jobs_by_id
+from onbeat.stores.sql.verbs.jobs import delete_ended, jobs_by_id
 from onbeat.stores.sql.verbs.overlap import ask_to_stop
 from onbeat.stores.sql.verbs.schedules import hold_schedules
 
@@ -67,9 +67,8 @@ async def move_back(session: Session, chosen: Sequence[Job], now: int) -> None:
     ids = [one.id for one in chosen]
     last = [attempts[-1] for attempts in (await attempts_of(session, ids)).values()]
     await add_attempts(session, [(one.job_id, one.token, to_json(one)) for one in last])
+    await delete_ended(session, ids)
     dialect, forms = session.dialect, session.forms
-    sql = f"{dialect.delete_from('finished')} WHERE {dialect.in_list('id', 'uuid')}"
-    await session.execute(sql, tuple(ids))
     schedules = {one.schedule_id for one in chosen if one.schedule_id is not None}
     paused = await hold_schedules(session, schedules)
     rows = [row_again(session, one, now, held=one.schedule_id in paused) for one in chosen]

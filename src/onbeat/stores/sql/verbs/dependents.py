@@ -106,8 +106,11 @@ async def move_cancelled(
 
 async def delete_waits(session: Session, ids: Collection[JobId]) -> None:
     """These jobs wait for no others any more; their own dependents keep waiting."""
-    of_job = session.dialect.in_list("job_id", "uuid")
-    await session.execute(f"DELETE FROM onbeat.waits WHERE {of_job}", tuple(ids))  # noqa: S608  values are bound
+    if ids:
+        dialect = session.dialect
+        delete = dialect.delete_from("waits", "waits_of_job")
+        of_job = dialect.in_list("job_id", "uuid")
+        await session.execute(f"{delete} WHERE {of_job}", tuple(ids))
 
 
 async def lock_waiting(

@@ -42,6 +42,17 @@ async def note(
     await add_transitions(session, list(map(session.forms.transitions.row, steps)))
 
 
+async def delete_histories(session: Session, ids: Collection[JobId]) -> None:
+    """Delete the attempts and transitions of the jobs."""
+    if not ids:
+        return
+    dialect = session.dialect
+    of_job = dialect.in_list("job_id", "uuid")
+    for table, index in (("attempts", "PRIMARY"), ("transitions", "transitions_of_job")):
+        sql = f"{dialect.delete_from(table, index)} WHERE {of_job}"
+        await session.execute(sql, tuple(ids))
+
+
 async def attempts(session: Session, id: JobId) -> Sequence[Attempt]:
     return (await attempts_of(session, [id])).get(id, [])
 

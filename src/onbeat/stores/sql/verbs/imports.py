@@ -17,10 +17,21 @@ from onbeat.stores.sql.dialect import Columns, Row
 from onbeat.stores.sql.forms import Forms, JobForm
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.values import micros, micros_or_none, text_or_none, to_json
-from onbeat.stores.sql.verbs.dependents import add_dependencies, cascade, lock_jobs, rewrite_waits
+from onbeat.stores.sql.verbs.dependents import (
+    add_dependencies,
+    cascade,
+    delete_waits,
+    lock_jobs,
+    rewrite_waits,
+)
 from onbeat.stores.sql.verbs.edit_schedules import follow, hold_jobs
-from onbeat.stores.sql.verbs.history import add_attempts, add_transitions, exports_of
-from onbeat.stores.sql.verbs.jobs import delete_live
+from onbeat.stores.sql.verbs.history import (
+    add_attempts,
+    add_transitions,
+    delete_histories,
+    exports_of,
+)
+from onbeat.stores.sql.verbs.jobs import delete_ended, delete_live
 from onbeat.stores.sql.verbs.schedules import hold_schedules, lock_schedules, put_schedules
 
 # Schedules
@@ -71,9 +82,9 @@ async def forget_planned(session: Session, schedules: Sequence[ScheduleId]) -> N
         {dialect.for_update}
     """  # noqa: S608  values are bound
     gone = [id for (id,) in await session.select("id", rest, tuple(schedules))]
-    if gone:
-        await delete_live(session, gone)
-    await delete_of_jobs(session, ["waits", "transitions"], gone)
+    await delete_live(session, gone)
+    await delete_waits(session, gone)
+    await delete_histories(session, gone)
     sql = f"""
         DELETE FROM onbeat.dispositions
         WHERE {of_schedule}
@@ -169,9 +180,8 @@ async def replace_jobs(
     A live job whose unique key another live job holds is left out; its ended row here stays.
     """
     live_here = [one.job.id for one in exports if is_live(here, one.job.id)]
-    if live_here:
-        await delete_live(session, live_here)
-        await delete_of_jobs(session, ["waits"], live_here)
+    await delete_live(session, live_here)
+    await delete_waits(session, live_here)
     # Those that were live here keep their unique keys, so they come first.
     live = sorted(
         (one.job for one in exports if not one.job.is_final),
@@ -207,13 +217,6 @@ def live_row(form: JobForm, job: Job, *, held: bool) -> Row:
     return (*form.row(job), *gained_row(job), text_or_none(job.cursor), suspicion, held)
 
 
-async def delete_ended(session: Session, ids: Sequence[JobId]) -> None:
-    if ids:
-        dialect = session.dialect
-        sql = f"{dialect.delete_from('finished')} WHERE {dialect.in_list('id', 'uuid')}"
-        await session.execute(sql, tuple(ids))
-
-
 async def insert_ended(session: Session, exports: Sequence[JobExport]) -> None:
     """An ended job has no group any more."""
     forms = session.forms
@@ -244,7 +247,7 @@ async def replace_histories(
     session: Session, exports: Sequence[JobExport], here: Mapping[JobId, JobExport]
 ) -> None:
     known = [one.job.id for one in exports if one.job.id in here]
-    await delete_of_jobs(session, ["attempts", "transitions"], known)
+    await delete_histories(session, known)
     attempts = [attempt for export in exports for attempt in earlier_attempts(export)]
     await add_attempts(session, [(one.job_id, one.token, to_json(one)) for one in attempts])
     step_row = session.forms.transitions.row
@@ -283,21 +286,3 @@ async def awaited_among(session: Session, ids: Sequence[JobId]) -> set[JobId]:
               WHERE {dialect.in_list("awaits", "uuid")}) AS awaited
     """  # noqa: S608  values are bound
     return {JobId(str(id)) for (id,) in await session.select("awaits", rest, tuple(ids))}
-
-
-OF_JOB: Final = {
-    "attempts": "PRIMARY",
-    "transitions": "transitions_of_job",
-    "waits": "waits_of_job",
-}
-"""The index of each table by job."""
-
-
-async def delete_of_jobs(session: Session, tables: Sequence[str], ids: Sequence[JobId]) -> None:
-    if not ids:
-        return
-    dialect = session.dialect
-    for table in tables:
-        of_job = dialect.in_list("job_id", "uuid")
-        sql = f"{dialect.delete_from(table, OF_JOB[table])} WHERE {of_job}"
-        await session.execute(sql, tuple(ids))

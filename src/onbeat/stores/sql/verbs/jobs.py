@@ -40,9 +40,18 @@ async def jobs_by_id(session: Session, ids: Collection[JobId]) -> dict[JobId, Jo
 
 async def delete_live(session: Session, ids: Collection[JobId]) -> int:
     """Delete jobs that are in `finished` now, or are stored anew."""
+    return await delete_by_id(session, "jobs", ids)
+
+
+async def delete_ended(session: Session, ids: Collection[JobId]) -> int:
+    """Delete jobs that are live again, are stored anew, or are pruned."""
+    return await delete_by_id(session, "finished", ids)
+
+
+async def delete_by_id(session: Session, table: str, ids: Collection[JobId]) -> int:
     dialect = session.dialect
-    sql = f"{dialect.delete_from('jobs')} WHERE {dialect.in_list('id', 'uuid')}"
-    return await session.execute(sql, tuple(ids))
+    sql = f"{dialect.delete_from(table)} WHERE {dialect.in_list('id', 'uuid')}"
+    return await session.execute(sql, tuple(ids)) if ids else 0
 
 
 async def jobs(session: Session, filter: JobFilter) -> Page[Job]:

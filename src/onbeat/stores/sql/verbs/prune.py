@@ -6,7 +6,8 @@ from onbeat.model.ids import DeadLetterId, JobId
 from onbeat.model.job import Job, JobState
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.verbs.dead_letters import delete_dead_letters
-from onbeat.stores.sql.verbs.jobs import select_first
+from onbeat.stores.sql.verbs.history import delete_histories
+from onbeat.stores.sql.verbs.jobs import delete_by_id, select_first
 
 
 async def prune(
@@ -54,13 +55,8 @@ async def delete_jobs(session: Session, table: str, ids: Sequence[JobId]) -> int
         {dialect.for_update}
     """
     chosen = tuple(id for (id,) in await session.select("id", rest, tuple(ids)))
-    of_job = dialect.in_list("job_id", "uuid")
-    for sql in (
-        f"{dialect.delete_from(table)} WHERE {dialect.in_list('id', 'uuid')}",
-        f"{dialect.delete_from('attempts')} WHERE {of_job}",
-        f"DELETE FROM onbeat.transitions WHERE {of_job}",  # noqa: S608  values are bound
-    ):
-        await session.execute(sql, chosen)
+    await delete_by_id(session, table, chosen)
+    await delete_histories(session, chosen)
     return len(chosen)
 
 
