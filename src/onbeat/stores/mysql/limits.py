@@ -33,7 +33,7 @@ from onbeat.stores.mysql.start import (
 )
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.values import instant, micros
-from onbeat.stores.sql.verbs.queues import read_limits
+from onbeat.stores.sql.verbs.queues import read_limits, store_buckets
 
 BUSY: Final = timedelta(milliseconds=5)  # about as long as another claim takes
 
@@ -59,7 +59,7 @@ async def take_admitted(transaction: Transaction, wanted: ClaimTarget) -> ClaimB
         jobs += begun
         tried = {one.id for one in chosen}
         left = [one for one in left if one.id not in tried]
-    await draw(transaction, admission)
+    await store_buckets(transaction, admission.drawn_buckets())
     await keep_turns(transaction, admission)
     is_cut = len(jobs) < wanted.limit and any(map(admission.is_open, result.cut))
     return ClaimBatch(jobs=jobs, is_cut=is_cut, again_at=admission.again_at)
@@ -260,17 +260,6 @@ async def start_chosen(
         *jobs,
         *(as_claimed(job, request.worker, request.now, request.lease_until) for job in ready),
     ]
-
-
-async def draw(transaction: Transaction, admission: Admission) -> None:
-    await transaction.insert(
-        """
-        INSERT INTO meters (queue, grp, full_at)
-        VALUES (%s, %s, %s)
-        ON DUPLICATE KEY UPDATE full_at = VALUES(full_at)
-        """,
-        [(queue, group, micros(full_at)) for queue, group, full_at in admission.drawn_buckets()],
-    )
 
 
 async def keep_turns(transaction: Transaction, admission: Admission) -> None:

@@ -23,7 +23,6 @@ from onbeat.stores.postgres.limits import (
     LimitUsage,
     count,
     count_all,
-    draw,
     read_usage,
     store_turns,
 )
@@ -48,7 +47,7 @@ from onbeat.stores.postgres.start import (
 )
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import instant, micros, micros_or_none
-from onbeat.stores.sql.verbs.queues import read_limits
+from onbeat.stores.sql.verbs.queues import read_limits, store_buckets
 
 RIPE_SECONDS: Final = 300
 """The time after which no running claim can be unaware of a new limit."""
@@ -95,7 +94,7 @@ async def take(
     admitted = await start_in_turn(transaction, request, ruled)
     await count(transaction, [job.id for job in admitted if job.queue in gates.limits])
     standing.note([*picked.jobs, *admitted])
-    await draw(transaction, standing)
+    await store_buckets(transaction, standing.drawn_buckets())
     give_turns(turns, gates.limits, [*picked.jobs, *admitted])
     await store_turns(transaction, turns.given)
     times = next_times(lines, standing, picked)

@@ -14,7 +14,7 @@ from onbeat.rules.fairness import KEPT, GroupKey, should_prune_turns
 from onbeat.rules.limits import UNLIMITED, Allowance, allowance, full_again_at
 from onbeat.stores.postgres.rows import columns
 from onbeat.stores.postgres.transaction import Transaction
-from onbeat.stores.sql.values import instant, micros
+from onbeat.stores.sql.values import instant
 
 Member = tuple[str, str | None]
 """A queue and one of its groups; None for the queue itself."""
@@ -58,13 +58,17 @@ class LimitUsage:
             if job.group is not None:
                 self._started[job.queue, job.group] += 1
 
-    def drawn_buckets(self) -> dict[Member, datetime]:
-        """When the buckets that were drawn on will be full again."""
-        return {
-            member: full_again_at(rate, self._full_at.get(member), self._now, count)
-            for member, count in self._started.items()
-            if (rate := self._bounds(member)[1]) is not None
-        }
+    def drawn_buckets(self) -> list[tuple[str, str, datetime]]:
+        """The buckets that were used, and when each will be full again."""
+        return [
+            (
+                queue,
+                group or "",
+                full_again_at(rate, self._full_at.get((queue, group)), self._now, count),
+            )
+            for (queue, group), count in self._started.items()
+            if (rate := self._bounds((queue, group))[1]) is not None
+        ]
 
     def _again_at(self, member: Member) -> datetime | None:
         result = self._allowance(member)
@@ -164,20 +168,6 @@ async def read_usage(
 
 def is_bounded(limits: Limits) -> bool:
     return limits.concurrency is not None or limits.group_concurrency is not None
-
-
-async def draw(transaction: Transaction, standing: LimitUsage) -> None:
-    """Store the levels of the buckets after the started jobs."""
-    drawn = standing.drawn_buckets()
-    if drawn:
-        await transaction.run(
-            """
-            INSERT INTO meters (queue, grp, full_at)
-            SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[])
-            ON CONFLICT (queue, grp) DO UPDATE SET full_at = excluded.full_at
-            """,
-            *columns([(queue, group or "", micros(at)) for (queue, group), at in drawn.items()]),
-        )
 
 
 async def store_turns(transaction: Transaction, given: Mapping[GroupKey, int]) -> None:

@@ -15,6 +15,7 @@ from onbeat.ports.store import Claimed, ClaimRequest, Hint
 from onbeat.stores.sql.dialect import Value
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.jobs import jobs_by_id
+from onbeat.stores.sql.verbs.queues import store_buckets
 from onbeat.stores.sqlite.limits import LimitedClaim
 from onbeat.stores.sqlite.ready_lists import ReadyList, earliest, find_ready_lists
 from onbeat.stores.sqlite.rows import read_jobs
@@ -43,7 +44,7 @@ def claim_within_limits(
 ) -> Claimed:
     limited = LimitedClaim(transaction, request, due)
     jobs = take_by_priority(limited.take, due, request.limit)
-    limited.keep_meters()
+    finish(store_buckets(transaction, limited.admission.drawn_buckets()))
     limited.keep_turns()
     return Claimed(jobs=reread(transaction, jobs), next_due_at=limited.next_due_at(ready_lists))
 

@@ -169,19 +169,6 @@ class LimitedClaim:
         names = [group.name for group in groups]
         return first_of_groups(self.transaction, ready_list, names, self.now, most + 1)
 
-    def keep_meters(self) -> None:
-        """Store the levels of the buckets that were drawn on."""
-        drawn = self.admission.drawn_buckets()
-        rows: list[Row] = [(queue, group, micros(full_at)) for queue, group, full_at in drawn]
-        self.transaction.run_rows(
-            """
-            INSERT INTO onbeat_meters (queue, grp, full_at)
-            SELECT * FROM :rows WHERE column1 IS NOT NULL
-            ON CONFLICT DO UPDATE SET full_at = excluded.full_at
-            """,
-            rows,
-        )
-
     def keep_turns(self) -> None:
         """Store the turns of groups that gave out jobs, and delete old turns."""
         given = self.admission.turns.given

@@ -1,6 +1,7 @@
 """Queues: their names, whether they are paused, and their limits."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -9,9 +10,10 @@ from onbeat.model.queue import NO_LIMITS, Limits
 from onbeat.ports.store import Hint
 from onbeat.stores.sql.dialect import Columns
 from onbeat.stores.sql.session import Session
-from onbeat.stores.sql.values import to_json
+from onbeat.stores.sql.values import micros, to_json
 
 QUEUE_COLUMNS: Final[Columns] = {"name": "text", "paused": "boolean"}
+BUCKET_COLUMNS: Final[Columns] = {"queue": "text", "grp": "text", "full_at": "bigint"}
 LIMITS: Final = msgspec.json.Decoder(Limits)
 
 
@@ -68,3 +70,10 @@ async def lock_limits(session: Session, name: str) -> Limits:
 
 def read_limits(text: str | None) -> Limits:
     return NO_LIMITS if text is None else LIMITS.decode(text)
+
+
+async def store_buckets(session: Session, drawn: Sequence[tuple[str, str, datetime]]) -> None:
+    """Store when the buckets of queues and groups will be full again."""
+    rows = [(queue, group, micros(full_at)) for queue, group, full_at in drawn]
+    ending = session.dialect.or_change("queue, grp", ["full_at"])
+    await session.insert_rows("meters", BUCKET_COLUMNS, rows, ending)
