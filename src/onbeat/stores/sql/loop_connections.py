@@ -99,6 +99,7 @@ class LoopConnections(ABC, Generic[Connection, T]):
         flights_max: int = FLIGHTS_MAX,
         batch_max: int = BATCH_MAX,
     ) -> Batcher[Item, Answer]:
+        """A batcher that `close` drains."""
         batcher = Batcher(write, flights_max=flights_max, batch_max=batch_max)
         self._batchers.append(batcher)
         return batcher
@@ -111,7 +112,7 @@ class LoopConnections(ABC, Generic[Connection, T]):
         flights_max: int = FLIGHTS_MAX,
         batch_max: int = BATCH_MAX,
     ) -> Batcher[Item, Answer]:
-        """`run` is `self.run` or `self.transact`."""
+        """A batcher that passes its rows to the verb; `run` is `self.run` or `self.transact`."""
 
         async def write(items: Sequence[Item]) -> Sequence[Answer]:
             answers: Sequence[Answer] = await run(verb, items)
