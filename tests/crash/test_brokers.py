@@ -239,8 +239,9 @@ def test_a_service_starts_before_its_broker_and_is_ready(place: Path, broker: Ra
     """One process, one file: it serves and works, and says what it misses."""
     with fleet(place, broker, ALL | {"all": f"{ALL['all']},api"}) as made:
         service = made.running["all"]
-        made.wait_for_work(50, "it works without the broker")
         service.wait_to_say("event=loop.failed loop=broker")
+        made.wait_for_work(200, "it works without the broker")
+        assert not service.said("event=loop.recovered")
         broker.start()
         service.wait_to_say("event=loop.recovered loop=broker")
         made.wait_for_work(50, "it works over the broker", BACK_WITHIN)

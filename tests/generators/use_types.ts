@@ -11,7 +11,7 @@ export const job: Job = {
 };
 export const query: Query = { state: "failed", limit: 10 };
 
-export function pathOf(answer: components["schemas"]["JobAnswer"]): string {
+export function pathOf(answer: components["schemas"]["JobInfo"]): string {
   const first: unknown = answer.target.args?.[0];
   return `${answer.id} ${String(first)}`;
 }

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+import apsw
 import pytest
 
 from conditions import eventually
@@ -19,8 +20,9 @@ from onbeat.model.errors import Unavailable
 from onbeat.model.job import JobState
 from onbeat.model.page import JobFilter
 from onbeat.stores.sqlite import ballast
-from onbeat.stores.sqlite.ballast import BALLAST_BYTES_MIN, Ballast, Hold
+from onbeat.stores.sqlite.ballast import BALLAST_BYTES_MIN, Ballast, Hold, space
 from onbeat.stores.sqlite.store import SqliteStore
+from onbeat.stores.sqlite.transaction import Transaction
 from onbeat.testing.build import DAY, NOW, a_job
 from onbeat.testing.store_contract.steps import SUCCESS, a_request, a_settlement, end, run_job
 from onbeat.wire.errors import status_of
@@ -289,3 +291,22 @@ async def test_a_long_log_is_copied_back_on_a_disk_that_somebody_else_filled(
     other.unlink()
     await load.send()
     await store.close()
+
+
+def test_pages_that_a_reader_keeps_in_the_log_still_need_their_place_in_the_file(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "onbeat.db")
+    db = apsw.Connection(path)
+    db.execute("PRAGMA journal_mode = wal")
+    db.execute("PRAGMA wal_autocheckpoint = 0")
+    db.execute("CREATE TABLE t (x)")
+    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    for rows, least in ((1, MIB), (3, 4 * MIB)):
+        db.execute("INSERT INTO t SELECT zeroblob(?) FROM json_each(?)", (MIB, str([1] * rows)))
+        found = space(Transaction(db), path)
+        assert found.log > found.owed >= least
+        assert found.room == found.free + found.empty - found.owed
+    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    assert space(Transaction(db), path).owed == 0
+    db.close()

@@ -125,9 +125,15 @@ class BrokerRuntime:
         """The step, which rests while the broker is unavailable."""
 
         async def step_or_rest() -> float:
-            return Rest(TROUBLED_PERIOD) if self.broker_watch.is_away else await step()
+            if self.broker_watch.is_away:
+                return Rest(TROUBLED_PERIOD)
+            return self.delay_after(await step())
 
         return step_or_rest
+
+    def delay_after(self, delay: float) -> float:
+        """A `Rest` while the broker does not answer: a round that needed nothing proves nothing."""
+        return Rest(delay) if self.broker_watch.failed_pings else delay
 
     def on_broker_change(self) -> None:
         """Update the carrier's row and wake all loops after a change of `BrokerWatch.is_usable`."""
@@ -161,9 +167,9 @@ class BrokerRuntime:
 
     async def dispatch(self) -> float:
         if self.broker_watch.is_usable:
-            return await self.dispatcher_loop.step()
+            return self.delay_after(await self.dispatcher_loop.step())
         await self.dispatcher_loop.hand_over_all(self.dependencies.randomness.fraction())
-        return TROUBLED_PERIOD
+        return Rest(TROUBLED_PERIOD)
 
     def start_working(self) -> None:
         self.claiming += [

@@ -41,13 +41,14 @@ class Space(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The space that a store uses and may still use, in bytes.
 
     `free` is the free space of the disk, `empty` the free pages in the file, which pruning leaves
-    since the file does not shrink. `whole` is the used and free space, as `df` counts it: some file
-    systems reserve a part for root. `file` and `log` are the current sizes of the database and its
-    WAL.
+    since the file does not shrink. `owed` is how much the file will grow by pages that are still in
+    the WAL. `whole` is the used and free space, as `df` counts it: some file systems reserve a part
+    for root. `file` and `log` are the current sizes of the database and its WAL.
     """
 
     free: int
     empty: int
+    owed: int
     whole: int
     file: int
     log: int
@@ -55,7 +56,7 @@ class Space(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def room(self) -> int:
         """The space for new data."""
-        return self.free + self.empty
+        return max(0, self.free + self.empty - self.owed)
 
 
 class Hold(Enum):
@@ -194,13 +195,14 @@ def allocate(file: int, have: int, size: int) -> None:
 
 def space(transaction: Transaction, path: str) -> Space:
     usage = shutil.disk_usage(Path(path).resolve().parent)
-    pages = transaction.value("PRAGMA freelist_count")
-    empty: int = pages * transaction.value("PRAGMA page_size")
+    page: int = transaction.value("PRAGMA page_size")
+    file = size_of(path)
     return Space(
         free=usage.free,
-        empty=empty,
+        empty=page * transaction.value("PRAGMA freelist_count"),
+        owed=max(0, page * transaction.value("PRAGMA page_count") - file),
         whole=usage.used + usage.free,
-        file=size_of(path),
+        file=file,
         log=size_of(f"{path}-wal"),
     )
 
