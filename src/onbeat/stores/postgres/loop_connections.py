@@ -136,7 +136,7 @@ class BackgroundLoop:
 
 
 async def all_are_new(adding: Awaitable[int], count: int) -> bool:
-    """Whether this many jobs were added. If some exist already, none are added."""
+    """Whether this many jobs were added; the others exist already."""
     try:
         return await adding == count
     except Conflict:

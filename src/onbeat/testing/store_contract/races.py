@@ -6,10 +6,11 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 from onbeat.model.ids import WorkerId
-from onbeat.model.job import JobState
+from onbeat.model.job import Job, JobState
 from onbeat.model.outcome import Lost
 from onbeat.model.page import JobFilter
 from onbeat.ports.store import Store
@@ -26,6 +27,8 @@ from onbeat.testing.store_contract.steps import (
 
 CALLERS = 8
 JOBS = 1_000
+ROUNDS = 10
+SENT = 40
 
 Answer = TypeVar("Answer")
 
@@ -76,6 +79,16 @@ async def in_threads(act: Callable[[int], Coroutine[Any, Any, Answer]]) -> Seque
 
 async def in_tasks(act: Callable[[int], Awaitable[Answer]]) -> Sequence[Answer]:
     return await asyncio.gather(*(act(number) for number in range(CALLERS)))
+
+
+async def settle_or_send_again(
+    store: Store, claimed: Sequence[Job], sent: Sequence[Job], number: int
+) -> None:
+    for place in range(number // 2, len(sent), CALLERS // 2):
+        if number % 2:
+            await store.enqueue([sent[place]])
+        else:
+            assert all(await store.settle([a_settlement(claimed[place])]))
 
 
 class RaceContract:
@@ -153,6 +166,16 @@ class RaceContract:
             job.state is JobState.CANCELLED or (job.state is JobState.RUNNING and job.token == 1)
             for job in after
         )
+
+    async def test_jobs_that_are_sent_again_while_they_end_run_once(self, store: Store) -> None:
+        for number in range(ROUNDS):
+            jobs = [a_job(unique=f"{number}-{n}" if n % 2 else None) for n in range(SENT)]
+            await store.enqueue(jobs)
+            claimed = await claim_jobs(store, limit=SENT)
+            await in_threads(partial(settle_or_send_again, store, claimed, jobs))
+        counts = (await store.stats(NOW)).jobs
+        assert (counts["succeeded"], counts["waiting"], counts["running"]) == (ROUNDS * SENT, 0, 0)
+        assert not await claim_jobs(store)
 
     async def test_predecessors_that_end_at_once_free_a_job_once(self, store: Store) -> None:
         firsts = [a_job() for _ in range(CALLERS)]
