@@ -265,8 +265,17 @@ class FullUnderSqlite:
     def refusing(self) -> Any:
         return filled(self.disk)
 
-    def is_felt(self, fleet: Any) -> Any:
-        return fleet.beats_stand_still()
+    async def is_felt(self, fleet: Any) -> bool:
+        """Beats alone may go on for ever, in pages that the log has already."""
+        return await refuses_rows(fleet)
+
+
+async def refuses_rows(fleet: Any) -> bool:
+    try:
+        await fleet.store.add_dead_letters([a_dead_letter(body=bytes(4_000))])
+    except Unavailable:
+        return True
+    return False
 
 
 ROOM_FOR_VERDICTS = (
@@ -331,11 +340,7 @@ class FullUnderMysql:
         return filled(self.disk)
 
     async def is_felt(self, fleet: Any) -> bool:
-        try:
-            await fleet.store.add_dead_letters([a_dead_letter(body=bytes(4_000))])
-        except Unavailable:
-            return True
-        return False
+        return await refuses_rows(fleet)
 
 
 def owned_by_server(disk: Any) -> Any:

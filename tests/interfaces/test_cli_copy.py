@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -279,6 +280,8 @@ def test_an_interrupted_copy_is_gone_on_with(
     process = subprocess.Popen(
         [sys.executable, "-m", "onbeat", "copy", "--from", SOURCE, "--to", TARGET],
         cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        # A shell that runs the tests in the background has SIGINT ignored.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )  # fmt: skip
     with closing(sqlite3.connect(tmp_path / "target.db", isolation_level=None)) as db:
         eventually_here(lambda: count(db) > 0, "some jobs have arrived")

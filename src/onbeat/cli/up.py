@@ -30,8 +30,9 @@ Examples:
   ONBEAT_API__KEYS=$KEY onbeat up --host 0.0.0.0
 
 \b
-Settings also come from onbeat.yaml, .env and ONBEAT_* variables. Other variables in .env are set
-for the program; ONBEAT_DOTENV=off ignores the file, ONBEAT_DOTENV=PATH names another.
+Settings also come from onbeat.yaml, .env and ONBEAT_* variables. Other
+variables in .env are set for the program. ONBEAT_DOTENV=off ignores the file,
+and ONBEAT_DOTENV=PATH names another.
 SIGTERM drains: running jobs get --drain-timeout; a second one stops at once."""
 
 

@@ -38,9 +38,9 @@ def new_job(job: Job) -> NewJob:
     )
 
 
-# Live and ended jobs are looked for in one snapshot. Otherwise an INSERT could wait for a settlement
-# that deletes the live row, and store the job again, since it does not see yet that it has ended.
-# Subqueries for each job: an anti-join took a third more of the server's time.
+# Live and ended jobs are looked for in one snapshot. Otherwise an INSERT could wait for a
+# settlement that deletes the live row, and store the job again, since it does not see yet that it
+# has ended. Subqueries for each job: an anti-join took a third more of the server's time.
 INSERT = """
     INSERT INTO jobs (id, queue, priority, lane, due_at, start_by, unique_key,
                       schedule_id, occurrence, overlap, grp, spec, created_at, held)
