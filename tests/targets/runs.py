@@ -44,6 +44,9 @@ class ARun:
     def is_held(self) -> bool:
         return True
 
+    def is_closed(self) -> bool:
+        return False
+
     async def confirm(self) -> None: ...
 
 

@@ -74,6 +74,7 @@ class StoreClock:
 
     def __init__(self, own: Clock) -> None:
         self.own = own
+        self.monotonic = own.monotonic  # no method of its own: each attempt asks several times
         self.fit: ClockFit | None = None
         self.leads_by_store = False
         self.followed_at: float | None = None
@@ -82,9 +83,6 @@ class StoreClock:
     def now(self) -> datetime:
         line = self.fit if self.leads_by_store else None
         return self.own.now() if line is None else line.estimate(self.own.monotonic())
-
-    def monotonic(self) -> float:
-        return self.own.monotonic()
 
     @property
     def is_stale(self) -> bool:

@@ -42,6 +42,12 @@ class RunningAttempt(msgspec.Struct, eq=False, gc=False):
     def is_held(self) -> bool:
         return self.guard.holds()
 
+    def is_closed(self) -> bool:
+        try:
+            return asyncio.current_task() is not self.task
+        except RuntimeError:  # no loop is running
+            return True
+
     async def confirm(self) -> None:
         await self.guard.confirm()
 

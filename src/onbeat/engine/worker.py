@@ -137,7 +137,7 @@ class JobRunner:
             except GeneratorExit as error:
                 # A GeneratorExit of a task that the handler awaited is raised in the outermost
                 # coroutine.
-                if is_loop_closing(running.task):
+                if running.is_closed():
                     raise
                 outcome = Failed(f"GeneratorExit: {error}")
             duration = self.clock.monotonic() - began
@@ -354,14 +354,6 @@ def timer_of(running: RunningAttempt) -> asyncio.TimerHandle | None:
 
 def time_out(running: RunningAttempt, seconds: float) -> None:
     running.request_stop(StopReason.TIMEOUT, f"timed out after {seconds:g} s")
-
-
-def is_loop_closing(task: "asyncio.Task[None] | None") -> bool:
-    """Whether the coroutine is closed because its loop ended; its task is then not running."""
-    try:
-        return asyncio.current_task() is not task
-    except RuntimeError:  # no loop is running
-        return True
 
 
 def is_being_cancelled() -> bool:

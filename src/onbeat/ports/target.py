@@ -30,6 +30,10 @@ class Run(Protocol):
         """Whether this attempt certainly still holds its lease. May be called from any thread."""
         ...
 
+    def is_closed(self) -> bool:
+        """Whether the attempt's task is not running: its coroutine is closed from outside."""
+        ...
+
     async def confirm(self) -> None:
         """Returns once the lease is certainly held; if it was lost, the attempt is cancelled."""
         ...

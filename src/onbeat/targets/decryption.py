@@ -40,6 +40,9 @@ class DecryptedRun:
     def is_held(self) -> bool:
         return self._run.is_held()
 
+    def is_closed(self) -> bool:
+        return self._run.is_closed()
+
     async def confirm(self) -> None:
         await self._run.confirm()
 

@@ -19,7 +19,6 @@ from onbeat.targets.codec import encode_result
 from onbeat.targets.context import Context
 from onbeat.targets.fan_out import FanOut, FanOutRunner
 from onbeat.targets.handler import Handler
-from onbeat.targets.interrupts import is_closed_outside
 from onbeat.targets.leased_start import run_held
 from onbeat.targets.threads import Threads
 from onbeat.wire.values import read_span
@@ -46,7 +45,7 @@ class InProcessRunner:
             self.threads = None
 
     async def run(self, handler: Handler, run: Run) -> Outcome:
-        target, task = run.job.target, asyncio.current_task()
+        target = run.job.target
         assert isinstance(target, HandlerTarget), "only handler targets have handlers"
         try:
             args, kwargs = handler.codec.decode(target.args, target.kwargs)
@@ -58,7 +57,7 @@ class InProcessRunner:
         except (Shortage, asyncio.CancelledError):
             raise  # ours: the handler was not called, or is being stopped
         except BaseException as error:
-            if is_closed_outside(error, task):
+            if isinstance(error, GeneratorExit) and run.is_closed():
                 raise
             return outcome_of(error)
         return success_outcome(handler, value)

@@ -30,26 +30,30 @@ ERROR_CHARS_SHOWN: Final = 500
 class LogEvents:
     """A `Telemetry` that writes log lines.
 
-    Successes are logged at debug level only: at full speed, logging would be most of the work.
+    Starts and successes are logged at debug level only: at full speed, logging would be most of the
+    work. Each round of a loop looks whether that level is on.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._jobs = Log("onbeat.jobs")
-        self._writes = self._jobs.logger.isEnabledFor  # called twice for each job
+        self._is_verbose = self._writes_all()
         self._loops = Log("onbeat.loops")
         # A failing loop fails several times per second while its store is away.
         self._failing = Repeats(monotonic)
 
+    def _writes_all(self) -> bool:
+        return self._jobs.logger.isEnabledFor(logging.DEBUG)
+
     def started(self, job: Job, lateness: timedelta) -> None:
-        if self._writes(logging.DEBUG):
+        if self._is_verbose:
             self._jobs.debug("job.started", **job_fields(job), late=seconds(lateness))
 
     def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
         # Success is the common case, and its line is usually disabled.
-        if not isinstance(outcome, Succeeded) or self._writes(logging.DEBUG):
-            self.note_end(job, outcome, duration)
+        if self._is_verbose or type(outcome) is not Succeeded:
+            self._note_end(job, outcome, duration)
 
-    def note_end(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
+    def _note_end(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
         fields = job_fields(job) | {"took": seconds(duration)}
         match outcome:
             case Succeeded():
@@ -128,6 +132,7 @@ class LogEvents:
         pass
 
     def loop_beat(self, loop: str) -> None:
+        self._is_verbose = self._writes_all()
         if self._failing.forget(loop):
             self._loops.info("loop.recovered", loop=loop)
 

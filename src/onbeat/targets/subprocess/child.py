@@ -35,6 +35,10 @@ class RemoteRun:
         """The command was sent while the lease was held."""
         return True
 
+    def is_closed(self) -> bool:
+        """The child's only coroutine is never closed: the child is killed."""
+        return False
+
     async def confirm(self) -> None:
         return
 
