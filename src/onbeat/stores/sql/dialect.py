@@ -29,7 +29,6 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     orders the waiting ones. `for_update` ends a SELECT that locks its rows, `for_share` one that
     only keeps others from changing them, `skip_locked` one that also skips rows locked by others.
     `unless_taken` ends an INSERT that skips rows with a key in use.
-    `allow_scan`, if any, is selected before a query that reads a whole table.
     """
 
     mark: str
@@ -40,7 +39,6 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     for_share: str = "FOR SHARE"
     skip_locked: str = "FOR UPDATE SKIP LOCKED"
     unless_taken: str = "ON CONFLICT DO NOTHING"
-    allow_scan: str = ""
     prefix: str = ""
     tables: Mapping[str, str] = {}
     named_indexes: frozenset[str] = frozenset()

@@ -121,12 +121,8 @@ async def stats(session: Session, now: int) -> Stats:
 
 async def count_ended(session: Session) -> dict[str, int]:
     """Reads all ended jobs, of an index where there is one by state."""
-    dialect = session.dialect
-    if dialect.allow_scan:
-        await session.select(dialect.allow_scan, "")
-    return await count_by(
-        session, "state", f"onbeat.finished {dialect.use_index('finished_by_end')}"
-    )
+    index = session.dialect.use_index("finished_by_end")
+    return await count_by(session, "state", f"onbeat.finished {index}")
 
 
 async def count_by(session: Session, column: str, table: str) -> dict[str, int]:
