@@ -115,6 +115,11 @@ def test_less_than_that_ends_no_job(companies: list[int]) -> None:
     assert lost(running(), *map(beside, companies)).state is JobState.WAITING
 
 
+def test_one_death_is_told_as_one() -> None:
+    job = lost(running(retry=replace(PLAIN, lost_max=1)), beside(1))
+    assert job.reason == "poison: its worker died once while it ran, alone; last: w died"
+
+
 @pytest.mark.parametrize("lost_max", [1, 2, 5])
 def test_a_policy_may_say_how_many_workers_may_die(lost_max: int) -> None:
     policy = replace(PLAIN, lost_max=lost_max)

@@ -79,8 +79,9 @@ def evidence(lost: int, suspicion: Suspicion, last: Lost) -> str:
     """The reason of a job that fails as poison."""
     what = "process" if last.company == 0 else "worker"
     deaths, alone = lost - last.returned, deaths_alone(suspicion, last.returned)
-    how = "each time" if alone == deaths else times(alone)
-    return f"poison: its {what} died {times(deaths)} while it ran, {how} alone; last: {last.reason}"
+    how = "" if alone == deaths == 1 else "each time " if alone == deaths else f"{times(alone)} "
+    count = times(deaths)
+    return f"poison: its {what} died {count} while it ran, {how}alone; last: {last.reason}"
 
 
 def times(count: int) -> str:
