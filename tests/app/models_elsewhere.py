@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from onbeat import Context
 
 if TYPE_CHECKING:
-    from nowhere import Thing
+    from nowhere import Thing  # type: ignore[import-not-found]  # nor is it found at runtime
 
 
 async def handles(thing: Thing, n: int, context: Context) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 import pytest
+from msgspec import UNSET
 
 from app.test_lost_answers import served
 from conditions import eventually
@@ -34,7 +35,7 @@ class Program:
 
     def __init__(self, folder: Any, *keys: Any, **options: Any) -> None:
         self.folder = folder
-        self.paid = []
+        self.paid: list[tuple[str, int]] = []
         self.beat = Onbeat(
             f"sqlite:///{folder}/onbeat.db",
             options=Options(
@@ -265,6 +266,7 @@ async def test_a_service_encrypts_what_a_program_elsewhere_sends(tmp_path: Path)
             sent = await pay.asend(f"{CANARY}R", cents=5)
             await elsewhere.schedules.aput("s", every("1h"), pay.call(f"{CANARY}R", cents=6))
             shown = await elsewhere.jobs.aget(sent.id)
+            assert shown.target.args is not UNSET
             assert bytes(shown.target.args) == b'["***"]'
             assert shown.target.encrypted is True
         assert not program.files_with()

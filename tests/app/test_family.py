@@ -74,13 +74,13 @@ async def test_after_the_attempt_nothing_of_it_is_left_and_its_process_is_used_a
 
 
 async def test_a_timeout_ends_all_of_it(running: Onbeat, journal: Path) -> None:
-    job = await tasks.hangs.asend(str(journal))
+    job: JobHandle[None] = await tasks.hangs.asend(str(journal))
     assert (await final(job)).error == "timed out after 5 s"
     await eventually(lambda: not alive(journal), "the kernel has ended all of it")
 
 
 async def test_a_cancel_ends_all_of_it(running: Onbeat, journal: Path) -> None:
-    job = await tasks.stays.asend(str(journal))
+    job: JobHandle[None] = await tasks.stays.asend(str(journal))
     await eventually(journal.exists, "it runs", 60)
     await running.jobs.acancel(job.id)
     assert (await final(job)).state == "cancelled"
@@ -88,7 +88,7 @@ async def test_a_cancel_ends_all_of_it(running: Onbeat, journal: Path) -> None:
 
 
 async def test_a_crash_ends_the_session_with_it(running: Onbeat, journal: Path) -> None:
-    job = await tasks.crashes.asend(str(journal))
+    job: JobHandle[None] = await tasks.crashes.asend(str(journal))
     assert (await final(job)).error == "its process was ended by SIGSEGV"
     _, child, stubborn, *_ = family(journal)
     await eventually(lambda: not is_alive(child) and not is_alive(stubborn), "both have ended")

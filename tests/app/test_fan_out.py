@@ -11,12 +11,12 @@ from threading import Event
 from typing import Any
 
 import pytest
-from msgspec import Raw, structs
+from msgspec import UNSET, Raw, structs
 
 from conditions import eventually
 from onbeat import Cancel, Context, Fail, Invalid, JobFailed, Onbeat, Retry, Snooze, Task, http
 from onbeat.app.call import Call
-from onbeat.app.task import ContextTask, FanOut
+from onbeat.app.task import AnyTask, ContextTask, FanOut
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.errors import Unavailable
 from onbeat.model.ids import JobId
@@ -48,7 +48,8 @@ async def park(beat: Onbeat) -> None:
 
 async def jobs_of(beat: Onbeat, task: str = "mail") -> list[Job]:
     """All jobs of a task, oldest first."""
-    result, before = [], None
+    result: list[Job] = []
+    before: JobId | None = None
     while True:
         page = await beat.backend.store.jobs(JobFilter(task=task, limit=1000, before=before))
         result += page.items
@@ -112,7 +113,7 @@ async def test_a_generator_that_yields_nothing_succeeds(
 ) -> None:
     @beat.task
     async def nobody() -> AsyncIterator[Any]:
-        for user in ():
+        for user in range(0):
             yield mail.call(user)
 
     async with beat:
@@ -221,7 +222,8 @@ async def test_a_generator_is_held_back_while_the_store_takes_its_time(
             return await send_from(sent)
 
         beat.backend.store.enqueue_from = slow_send_from
-        job = await {"async": mail_all, "plain": mail_all_plainly}[kind].asend()
+        tasks: dict[str, AnyTask] = {"async": mail_all, "plain": mail_all_plainly}
+        job = await tasks[kind].asend()
         await eventually(
             lambda: batches and len(yielded) == batches[0] + BATCH_MAX,
             "one batch is being stored, another is full",
@@ -319,7 +321,7 @@ async def test_a_run_goes_on_from_what_it_saved(
 async def test_a_cursor_is_stored_with_the_jobs_before_it_and_not_before(
     beat: Onbeat, mail: Task[..., Any, Any]
 ) -> None:
-    steps = asyncio.Queue()
+    steps: asyncio.Queue[str | None] = asyncio.Queue()
 
     @beat.task
     async def stepwise(context: Context) -> AsyncIterator[Any]:
@@ -675,7 +677,9 @@ async def test_what_is_no_call_fails_the_job_and_says_which(
         with pytest.raises(JobFailed, match=r"call 2 that was yielded: .* is not a call"):
             await job.aresult(PATIENCE)
         assert await users_of(beat) == [1]
-        assert len((await job.ainfo()).attempts) == 1
+        attempts = (await job.ainfo()).attempts
+        assert attempts is not UNSET
+        assert len(attempts) == 1
 
 
 async def test_a_task_without_its_arguments_is_no_call(

@@ -9,12 +9,12 @@ from contextlib import suppress
 from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import apsw
 import asyncpg
 import pytest
-from msgspec import structs
+from msgspec import UNSET, UnsetType, structs
 
 from app.connections import ASYNC, PLAIN, of_apsw, of_sqlite3
 from conditions import eventually
@@ -28,6 +28,7 @@ from onbeat.ports.store import Settlement
 from onbeat.rules.settlement import attempt_of, settle
 from onbeat.stores.postgres.caller_transaction import TABLES
 from onbeat.stores.postgres.store import PostgresStore
+from onbeat.wire.jobs import AttemptAnswer
 from stores.postgres import server
 
 PATIENCE = 60
@@ -51,7 +52,7 @@ class Bank:
         self.beat = beat
         self.place = place
         self.connect = lambda: connect(place)
-        self.children = []
+        self.children: list[JobHandle[int]] = []
 
         @beat.task("mail")
         def mail(number: int) -> int:
@@ -144,8 +145,14 @@ def rolled_back_at_first(
     return rollback() if context.attempt == 1 else commit()
 
 
-async def outcomes_of(job: JobHandle) -> list[OutcomeName]:
-    return [attempt.outcome for attempt in (await job.ainfo()).attempts]
+async def attempts_of(job: JobHandle) -> tuple[AttemptAnswer, ...]:
+    attempts = (await job.ainfo()).attempts
+    assert attempts is not UNSET
+    return attempts
+
+
+async def outcomes_of(job: JobHandle) -> list[OutcomeName | UnsetType]:
+    return [attempt.outcome for attempt in await attempts_of(job)]
 
 
 # Commit and rollback
@@ -174,7 +181,8 @@ async def check_rollback(bank: Bank, book: ContextTask) -> None:
         job = await book.asend(7)
         assert await job.aresult(PATIENCE) == "booked 7"
         assert await outcomes_of(job) == ["failed", "succeeded"]
-        first, _ = (await job.ainfo()).attempts
+        first, _ = await attempts_of(job)
+        assert first.error is not UNSET
         assert "finish_in_transaction" in first.error
         assert "the transaction was not committed" in first.error
         assert not await bank.has_child(0)
@@ -201,7 +209,9 @@ async def test_an_error_before_the_commit_counts_as_it_is(bank: Bank) -> None:
         job = await book.asend(7)
         assert await job.aresult(PATIENCE) == "booked 7"
         assert await outcomes_of(job) == ["failed", "succeeded"]
-        assert "the bank is closed" in (await job.ainfo()).attempts[0].error
+        first = (await attempts_of(job))[0]
+        assert first.error is not UNSET
+        assert "the bank is closed" in first.error
         assert not await bank.has_child(0)
 
 
@@ -227,7 +237,7 @@ async def test_a_job_may_be_finished_at_the_second_try_of_one_attempt(bank: Bank
                 commit() if is_last else rollback()
 
     async with bank.beat:
-        job = await book.asend()
+        job: JobHandle[None] = await book.asend()
         await job.wait_until_ended()
         assert bytes((await job.ainfo()).result) == b"true"
         assert await outcomes_of(job) == ["succeeded"]
@@ -318,7 +328,7 @@ async def test_a_lost_lease_is_refused(bank: Bank) -> None:
             commit()
 
     async with bank.beat:
-        job = await book.asend()
+        job: JobHandle[None] = await book.asend()
         await eventually(begun.is_set, "it runs")
         await give_up(bank.beat, job.id)
         await job.wait_until_ended()
@@ -411,7 +421,7 @@ async def test_what_was_never_awaited_has_not_finished_the_job(database: str) ->
         db = await asyncpg.connect(bank.place)
         try:
             async with db.transaction():
-                context.finish_in_transaction(db).close()
+                cast("Coroutine[Any, Any, None]", context.finish_in_transaction(db)).close()
         finally:
             await db.close()
 

@@ -30,41 +30,41 @@ class Panic(BaseException):
 ERRORS = [KeyboardInterrupt, GeneratorExit, SystemExit, Panic]
 
 
-async def in_the_coroutine(error: KeyboardInterrupt) -> None:
+async def in_the_coroutine(error: BaseException) -> None:
     raise error
 
 
-async def in_a_task(error: type[Any]) -> None:
+async def in_a_task(error: BaseException) -> None:
     await asyncio.create_task(in_the_coroutine(error))
 
 
-async def in_a_group(error: type[Any]) -> None:
+async def in_a_group(error: BaseException) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(in_the_coroutine(error))
 
 
-async def in_a_generator(error: type[Any]) -> AsyncIterator[None]:
+async def in_a_generator(error: BaseException) -> AsyncIterator[None]:
     raise error
     yield
 
 
-def in_a_thread(error: type[Any]) -> None:
+def in_a_thread(error: BaseException) -> None:
     raise error
 
 
-def in_a_plain_generator(error: type[Any]) -> Iterator[None]:
+def in_a_plain_generator(error: BaseException) -> Iterator[None]:
     raise error
     yield
 
 
-def coroutine_of(act: Callable[..., Any], error: type[Any]) -> Callable[..., Any]:
+def coroutine_of(act: Callable[..., Any], error: type[BaseException]) -> Callable[..., Any]:
     async def work() -> None:
         await act(error("odd"))
 
     return work
 
 
-def generator_of(error: type[Any]) -> Any:
+def generator_of(error: type[BaseException]) -> Any:
     async def work() -> AsyncIterator[Any]:
         async for call in in_a_generator(error("odd")):
             yield call
@@ -72,14 +72,14 @@ def generator_of(error: type[Any]) -> Any:
     return work
 
 
-def thread_of(error: type[Any]) -> Any:
+def thread_of(error: type[BaseException]) -> Any:
     def work() -> None:
         in_a_thread(error("odd"))
 
     return work
 
 
-def plain_generator_of(error: type[Any]) -> Any:
+def plain_generator_of(error: type[BaseException]) -> Any:
     def work() -> Iterator[Any]:
         yield from in_a_plain_generator(error("odd"))
 
@@ -100,7 +100,7 @@ def plain_generator_of(error: type[Any]) -> Any:
     ids=["coroutine", "task", "group", "async generator", "thread", "generator"],
 )
 def test_whatever_is_raised_is_a_failed_attempt_and_the_loop_goes_on(
-    error: type[Any], made: Callable[..., Any]
+    error: type[BaseException], made: Callable[..., Any]
 ) -> None:
     beat = Onbeat("memory://")
     work = beat.task("work", retry=ONCE)(made(error))

@@ -40,7 +40,7 @@ async def served(app: Any) -> AsyncIterator[Any]:
 @pytest.fixture
 async def beat(tmp_path: Path) -> AsyncIterator[Any]:
     """A program with its service, whose jobs end at once; `ran` counts them."""
-    beat = Onbeat(f"sqlite:///{tmp_path}/onbeat.db")
+    beat: Any = Onbeat(f"sqlite:///{tmp_path}/onbeat.db")
     beat.ran = Counter()
 
     @beat.task("note")
@@ -68,7 +68,7 @@ def note_of(client: Any) -> Any:
     return note
 
 
-async def test_lost_answers_double_no_job(beat: Onbeat, port: Any) -> None:
+async def test_lost_answers_double_no_job(beat: Any, port: Any) -> None:
     turns = asyncio.Semaphore(CALLERS)
 
     async with LossyProxy(port, lambda number: number % 5 == 0) as proxy:
@@ -141,7 +141,7 @@ class Answering:
 
     def __init__(self, *answers: Response) -> None:
         self.answers = list(answers)
-        self.keys = []
+        self.keys: list[str | None] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}

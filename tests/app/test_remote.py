@@ -86,7 +86,9 @@ async def test_it_runs_nothing_itself(client: Any) -> None:
 
 async def test_a_service_that_is_not_there_is_unavailable() -> None:
     gone = Onbeat("http://127.0.0.1:9")
-    nothing = gone.task("t")(lambda: None)
+
+    @gone.task("t")
+    def nothing() -> None: ...
 
     with pytest.raises(Unavailable, match="is `onbeat up` running there"):
         await gone.schedules.aput("x", every("1h"), nothing.call())

@@ -1,5 +1,6 @@
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -61,8 +62,8 @@ def seen_by(beat: Onbeat, recurrence: Any, at: Any, until: Any, **policies: Any)
 def test_the_next_day_or_month_begins_at_its_midnight_and_once(
     rule: Recurrence, at: str, first: str
 ) -> None:
-    at, first = local(at, "UTC"), local(first, "UTC")
-    assert seen_by(a_beat(), rule, at, first + timedelta(minutes=5)) == [first]
+    begin, midnight = local(at, "UTC"), local(first, "UTC")
+    assert seen_by(a_beat(), rule, begin, midnight + timedelta(minutes=5)) == [midnight]
 
 
 def test_the_first_second_of_a_month_holds_one_run_however_short() -> None:
@@ -150,7 +151,8 @@ async def test_a_job_that_is_due_soon_does_not_run_after_a_stop() -> None:
 
 async def test_runs_never_overlap_where_the_schedule_says_so() -> None:
     beat = a_beat()
-    running, peak, ends = 0, 0, []
+    running, peak = 0, 0
+    ends: list[int] = []
 
     async def work() -> None:
         nonlocal running, peak
@@ -160,13 +162,16 @@ async def test_runs_never_overlap_where_the_schedule_says_so() -> None:
         finished.append(1)
         running -= 1
 
+    def has_ended(count: int) -> bool:
+        return len(finished) == count
+
     finished: list[int] = []
     beat.schedule(every("20ms"), overlap="skip")(work)
     async with beat:
         for n in range(1, 5):
             await eventually(lambda: running == 1, "it runs")
             ends.append(n)
-            await eventually(lambda n=n: len(finished) == n, "it has ended")
+            await eventually(partial(has_ended, n), "it has ended")
     assert peak == 1
 
 

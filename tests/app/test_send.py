@@ -1,5 +1,6 @@
 import threading
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -8,6 +9,8 @@ import pytest
 
 from conditions import eventually
 from onbeat import Conflict, Invalid, JobFailed, NotFound, Onbeat, Retry, http
+from onbeat.app.handle import JobHandle
+from onbeat.model.ids import JobId
 from onbeat.model.job import JobState
 from onbeat.model.limits import (
     AFTER_MAX,
@@ -33,7 +36,7 @@ async def test_a_task_is_still_just_a_function(beat: Onbeat) -> None:
 
     assert await double(3) == 6
     assert half(3) == 1.5
-    assert double.__name__ == "double"
+    assert double.__name__ == "double"  # type: ignore[attr-defined]  # from the function
 
 
 async def test_a_sent_job_runs_and_gives_back_its_typed_result(beat: Onbeat) -> None:
@@ -68,7 +71,8 @@ async def test_a_result_of_nothing_is_none(beat: Onbeat) -> None:
     async def nothing() -> None: ...
 
     async with beat:
-        assert await (await nothing.asend()).aresult(PATIENCE) is None
+        job: JobHandle[Any] = await nothing.asend()
+        assert await job.aresult(PATIENCE) is None
 
 
 async def test_a_job_that_failed_says_so_to_who_waits(beat: Onbeat) -> None:
@@ -147,7 +151,7 @@ async def test_jobs_can_be_sent_from_inside_handlers_of_either_kind(beat: Onbeat
     async with beat:
         for parent in (plain, coroutine):
             id = await (await parent.asend(1)).aresult(PATIENCE)
-            await eventually(lambda child=id: succeeded(beat, child), "the child ran")
+            await eventually(partial(succeeded, beat, id), "the child ran")
             assert bytes((await beat.jobs.aget(id)).result) == b"2"
 
 
@@ -358,7 +362,7 @@ async def test_a_job_after_one_that_does_not_exist_is_refused(beat: Onbeat) -> N
     async def work() -> None: ...
 
     with pytest.raises(Invalid, match="does not exist"):
-        await work.options(after=("01900000-0000-7000-8000-000000000000",)).asend()
+        await work.options(after=(JobId("01900000-0000-7000-8000-000000000000"),)).asend()
 
 
 # By hand.
@@ -433,8 +437,11 @@ def test_a_call_of_an_endpoint_is_checked_when_it_is_made() -> None:
 
 def test_an_unknown_option_is_refused_as_an_unknown_keyword() -> None:
     beat = Onbeat("memory://")
-    work = beat.task("work")(lambda: None)
+
+    @beat.task("work")
+    def work() -> None: ...
+
     with pytest.raises(TypeError, match=r"Task.options\(\) got an unexpected .* 'colour'"):
-        work.options(colour="red")
+        work.options(colour="red")  # type: ignore[call-arg]  # the mistake
     with pytest.raises(TypeError, match=r"Onbeat.task\(\) got an unexpected .* 'unique'"):
-        beat.task("other", unique="k")
+        beat.task("other", unique="k")  # type: ignore[call-overload]  # the mistake

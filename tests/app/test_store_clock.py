@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from conditions import eventually
 from engine.harness import RecordingTelemetry
 from onbeat import Context, Onbeat, cron
+from onbeat.app.handle import JobHandle
 from onbeat.app.options import Options
 from onbeat.engine import clocks, dispatcher, runtime
 from onbeat.engine.options import RuntimeOptions
@@ -94,7 +96,7 @@ async def test_programs_whose_clocks_differ_start_jobs_at_the_stores_time(
             ]
             jobs = await sender.asend(calls)
             for job in jobs:
-                ended = await eventually(lambda job=job: ended_of(right, job), "the job runs")
+                ended = await eventually(partial(ended_of, right, job), "the job runs")
                 at = (began_right | began_wrong)[job.id]
                 assert timedelta() < ended.due_at - sent_at < timedelta(minutes=1)
                 assert ended.due_at <= ended.started_at <= at
@@ -115,7 +117,7 @@ async def test_a_program_without_loops_sends_by_the_stores_time(url: str) -> Non
     def note() -> None: ...
 
     try:
-        sent = await beat.asend(note.call())
+        sent: JobHandle[None] = await beat.asend(note.call())
         job = await beat.backend.store.job(sent.id)
         assert abs(await beat.backend.store.now() - job.due_at) < timedelta(minutes=1)
     finally:
@@ -142,7 +144,7 @@ async def test_what_is_sent_in_a_transaction_of_the_callers_has_the_stores_time(
     own = await asyncpg.connect(database)
     try:
         async with own.transaction():
-            sent = await beat.in_transaction(own).asend(note.call())
+            sent: JobHandle[None] = await beat.in_transaction(own).asend(note.call())
         job = await beat.backend.store.job(sent.id)
         assert abs(await beat.backend.store.now() - job.due_at) < timedelta(minutes=1)
     finally:
@@ -167,12 +169,10 @@ class Kept:
         beats = [args[0] for args in self.told.of("loop_beat")]
         for loop in ("planner", "expirer", "dispatcher"):
             more = beats.count(loop) + 3
-            await eventually(
-                lambda loop=loop, more=more: self.rounds(loop) >= more, f"the {loop} looks"
-            )
+            await eventually(partial(self.has_looked, loop, more), f"the {loop} looks")
 
-    def rounds(self, loop: Any) -> Any:
-        return sum(args[0] == loop for args in self.told.of("loop_beat"))
+    def has_looked(self, loop: str, times: int) -> bool:
+        return sum(args[0] == loop for args in self.told.of("loop_beat")) >= times
 
     async def occurrences(self) -> Any:
         """What became of the occurrences from 13:00 on: (first, last, whether there is a job)."""

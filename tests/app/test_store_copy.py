@@ -18,7 +18,7 @@ from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import DeadLetterId, JobId, ScheduleId
 from onbeat.model.job import Job, JobState, Progress
-from onbeat.model.outcome import Failed, Lost, Released, Snoozed, Succeeded
+from onbeat.model.outcome import Failed, Lost, Outcome, Released, Snoozed, Succeeded
 from onbeat.model.plan import Skip
 from onbeat.model.queue import Limits, Rate
 from onbeat.model.recurrence import CalendarSpec, RecurrenceSpec
@@ -60,7 +60,7 @@ SOON = NOW + MINUTE
 LONG_AGO = NOW - 30 * DAY
 
 RESULT = Succeeded(msgspec.Raw(b'{"answer":42,"words":["\\u00e4","\xe2\x98\x83"]}'))
-LANES = {
+LANES: dict[str, Outcome] = {
     "succeeds": RESULT,
     "fails": FAILURE,
     "tries-again": PASSING_FAILURE,
@@ -153,8 +153,8 @@ async def lived_in(store: Store, scale: int) -> None:
     )
     cancelled = of_task("is-cancelled", scale)
     await store.enqueue(cancelled)
-    await store.cancel(ids_of(cancelled), "by hand \u2603", SOON)
-    await store.retry(ids_of(cancelled[: scale // 2]), SOON)
+    await store.cancel([job.id for job in cancelled], "by hand \u2603", SOON)
+    await store.retry([job.id for job in cancelled[: scale // 2]], SOON)
     await blocked(store, scale)
     await run_on(store, scale)
     await scheduled(store)
@@ -182,7 +182,7 @@ async def run_on(store: Store, scale: int) -> None:
     await store.enqueue_from(
         [SentJobs(sender=job.id, token=job.token, jobs=(), cursor=cursor) for job in jobs[::2]]
     )
-    await store.cancel(ids_of(jobs[: scale // 5]), "too late", SOON)
+    await store.cancel([job.id for job in jobs[: scale // 5]], "too late", SOON)
 
 
 async def scheduled(store: Store) -> None:
@@ -270,13 +270,13 @@ async def pair(urls: list[str]) -> AsyncIterator[list[Store]]:
 async def emptied(url: str) -> None:
     """The next test has the database, too."""
     if url.startswith("postgresql:"):
-        from stores.postgres import server  # noqa: PLC0415  as above
+        from stores.postgres import server as postgres  # noqa: PLC0415  as above
 
-        await server.empty(url, "onbeat")
+        await postgres.empty(url, "onbeat")
     elif url.startswith("mysql:"):
-        from stores.mysql import server  # noqa: PLC0415  as above
+        from stores.mysql import server as mysql  # noqa: PLC0415  as above
 
-        server.empty(url)
+        mysql.empty(url)
 
 
 @pytest.fixture
@@ -324,7 +324,7 @@ async def test_a_source_that_goes_on_and_is_copied_again_ends_equal(pair: list[S
 
 async def go_on(store: Store) -> None:
     """What ran ends in every way, what waited runs, schedules are planned on, people act."""
-    outcomes = [*LANES.values(), Failed("worse", retryable=False)]
+    outcomes: list[Outcome] = [*LANES.values(), Failed("worse", retryable=False)]
     runs = [one.job for one in await all_of(store.export_jobs, lambda one: one.job.id, batch=BATCH)
             if one.job.state is JobState.RUNNING]  # fmt: skip
     for number, job in enumerate(runs[:-5]):
@@ -333,7 +333,7 @@ async def go_on(store: Store) -> None:
         await claim_jobs(store, lanes=frozenset({lane}), limit=6, now=NOW + HOUR)
     failed = [one.job for one in await all_of(store.export_jobs, lambda one: one.job.id)
               if one.job.state is JobState.FAILED]  # fmt: skip
-    await store.retry(ids_of(failed[:3]), SOON)
+    await store.retry([job.id for job in failed[:3]], SOON)
     await store.cancel([failed[0].id], "it was not worth it", SOON)
     await store.enqueue(of_task("succeeds", 10))
     for schedule in await store.due_schedules(NOW, 3):
@@ -533,8 +533,8 @@ class Yielding:
     def __init__(self, store: Store) -> None:
         self.store = store
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        async def call(*args: Any, **named: Any) -> tuple[Any, ...]:
+    def __getattr__(self, name: str) -> Any:
+        async def call(*args: Any, **named: Any) -> Any:
             await asyncio.sleep(0)
             return await getattr(self.store, name)(*args, **named)
 

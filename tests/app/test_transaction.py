@@ -42,7 +42,7 @@ class Shop:
     def __init__(self, beat: Onbeat, place: Any) -> None:
         self.beat = beat
         self.place = place
-        self.greeted = []
+        self.greeted: list[int] = []
 
         @beat.task("mail.welcome", queue="mail", priority=3)
         def welcome(user: int) -> int:

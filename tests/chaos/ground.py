@@ -28,9 +28,14 @@ class Ground(Protocol):
     A server has an address, between which and others the network may be cut.
     """
 
-    url: str
-    faults: tuple[str, ...]
-    address: tuple[str, int] | None
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def faults(self) -> tuple[str, ...]: ...
+
+    @property
+    def address(self) -> tuple[str, int] | None: ...
 
 
 class Sqlite:

@@ -57,14 +57,14 @@ class Verdict:
     """Each list names the jobs, numbers or instants at which a promise was broken."""
 
     accepted: int
-    lost: list[object]
-    unasked: list[object]
-    unended: list[object]
-    harmed: list[object]
-    doubled: list[object]
-    overlapped: list[object]
-    stale: list[object]
-    occurrences: list[object]
+    lost: Sequence[object]
+    unasked: Sequence[object]
+    unended: Sequence[object]
+    harmed: Sequence[object]
+    doubled: Sequence[object]
+    overlapped: Sequence[object]
+    stale: Sequence[object]
+    occurrences: Sequence[object]
     recovered: list[float]
 
     VIOLATIONS = (
@@ -107,7 +107,7 @@ def by_job(runs: Iterable[Run]) -> Mapping[str, list[Run]]:
     return result
 
 
-def unasked(journals: Journals) -> list[object]:
+def unasked(journals: Journals) -> list[int]:
     """Jobs that nobody asked for, and answers to what nobody asked."""
     numbers = {record.number for record in journals.records.values() if record.number is not None}
     return sorted((numbers | {number for number, _ in journals.answers}) - journals.intents)
@@ -122,7 +122,7 @@ def is_harmed(record: Record) -> bool:
     return record.state != "succeeded"
 
 
-def twice(journals: Journals) -> list[object]:
+def twice(journals: Journals) -> list[int]:
     """Numbers that were asked for once, however often the request was sent, and have two jobs."""
     ids: dict[int, set[str]] = defaultdict(set)
     for number, id in journals.answers:
@@ -164,7 +164,7 @@ def is_stale(record: Record, tries: Sequence[Run]) -> bool:
     return record.result != record.token or not answer
 
 
-def occurrences(journals: Journals) -> list[object]:
+def occurrences(journals: Journals) -> list[datetime]:
     """Instants without a disposition, or with two."""
     return sorted(
         at

@@ -139,7 +139,7 @@ def shared_out(consumers: list[KafkaConsumer]) -> bool:
     return all(shares) and sorted(assigned) == list(range(PARTITIONS))
 
 
-class TestKafka(Promises, BrokerContract):
+class TestKafka(Promises, BrokerContract):  # type: ignore[misc]  # some of these ask for `narrow` too
     @pytest.fixture(scope="class")
     @classmethod
     def cluster(cls) -> Iterator[Cluster]:
@@ -188,7 +188,7 @@ async def opened(url: str) -> AsyncGenerator[Broker, None]:
 
 if SERVER:
 
-    class TestKafkaServer(Promises, DeliveryContract, AcknowledgementContract, BrokerQueueContract):
+    class TestKafkaServer(Promises, DeliveryContract, AcknowledgementContract, BrokerQueueContract):  # type: ignore[misc]  # some of these ask for `narrow` too
         """A server names its own address, so no line to it can be cut from here; what holds after a
         cut has to hold without one all the same.
         """

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Self
 
 from onbeat import Onbeat
-from onbeat.model.attempt import OutcomeName
+from onbeat.model.attempt import Attempt, OutcomeName
+from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import LOST_MAX
 from onbeat.model.page import JobFilter
@@ -28,8 +29,8 @@ class Invariants:
     def __init__(self, place: Path, *, whole: bool = True) -> None:
         self.place = place
         self.whole = whole
-        self.jobs: dict[str, Job] = {}
-        self.attempts: dict[str, list] = {}
+        self.jobs: dict[JobId, Job] = {}
+        self.attempts: dict[JobId, list[Attempt]] = {}
         self.schedule: Schedule | None = None
         self.dispositions: list[Disposition] = []
         asyncio.run(self.read())

@@ -5,10 +5,12 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
-from onbeat import Onbeat, Options, Retry
+from onbeat import Call, Onbeat, Options, Retry
 from onbeat.engine.options import RuntimeOptions
 
 SOON = Retry(attempts_max=1, delay="10ms", delay_max="100ms")
@@ -60,7 +62,7 @@ def hangs_apart() -> None:
         pass
 
 
-CULPRITS = {
+CULPRITS: dict[str, Callable[[], list[Call[Any]]]] = {
     "beside": lambda: [leaves.call(0.1), crashes.call(0.1)],
     "apart": lambda: [leaves_apart.call(), hoards_apart.call(), hangs_apart.call()],
 }

@@ -75,10 +75,10 @@ def private_server(kind: str) -> Iterator[Server]:
             yield Postgres(server)
         return
     folder = Path(tempfile.mkdtemp(prefix="onbeat-mysql-"))
-    server = Mysql(folder)
+    mariadb = Mysql(folder)
     try:
-        server.init()
-        yield server
+        mariadb.init()
+        yield mariadb
     finally:
-        server.crash()
+        mariadb.crash()
         shutil.rmtree(folder, ignore_errors=True)

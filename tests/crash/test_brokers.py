@@ -95,7 +95,7 @@ class Fleet:
         self.place = place
         self.broker = broker
         self.stack = stack
-        self.running = {}
+        self.running: dict[str, Program] = {}
 
     def start(self, name: str, roles: str) -> Program:
         url = f"{self.broker.url}?timeout=3"

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from app.programs import program
+from app.programs import Program, program
 from conditions import eventually_here
 from crash.invariants import Invariants
 from crash.servers import private_server
@@ -41,7 +41,7 @@ class Fleet:
         self.place = place
         self.stack = stack
         self.lives = itertools.count()
-        self.running = {}
+        self.running: dict[str, Program] = {}
 
     def start(self, kind: Any) -> None:
         words = ",".join(ROLES[kind])
@@ -105,7 +105,7 @@ def say(place: Any, books: Any, **figures: Any) -> None:
 @pytest.mark.parametrize("place", SERVERS, indirect=True)
 def test_kills_of_any_process_of_a_fleet_lose_no_job_and_no_occurrence(place: Any) -> None:
     chance = random.Random(SEED)
-    kills = Counter()
+    kills: Counter[str] = Counter()
     with fleet(place) as made:
         for _ in range(CYCLES):
             made.wait_until_ready()

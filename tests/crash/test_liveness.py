@@ -7,14 +7,16 @@ import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import apsw
+import asyncpg
 import msgspec
 import pytest
 
-from app.programs import program
+from app.programs import Program, program
 from conditions import eventually
 from crash.invariants import lines
 from disks import filled, small_disk
@@ -48,7 +50,7 @@ class Fleet:
         self.place = place
         self.store = store
         self.stack = stack
-        self.running = {}
+        self.running: dict[str, Program] = {}
 
     def start(self, name: str, roles: Any, *more: Any) -> Any:
         one = self.stack.enter_context(program(PROGRAM, self.place, name, str(LEASE), roles, *more))
@@ -146,7 +148,7 @@ async def fleet(place: Any) -> AsyncIterator[Any]:
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Another program's transaction, a backup say."""
-    db = apsw.Connection(path)
+    db = apsw.Connection(str(path))
     db.set_busy_timeout(5_000)
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -162,7 +164,7 @@ class OnSqlite:
         self.url = f"sqlite:///{self.path}"
 
     def refusing(self) -> Any:
-        return locked(str(self.path))
+        return locked(self.path)
 
 
 class OnPostgres:
@@ -181,7 +183,7 @@ class OnPostgres:
             asyncio.run(self.alter(f"ALTER SYSTEM RESET {self.setting}"))
 
     async def alter(self, statement: Any) -> None:
-        db = await postgres.asyncpg.connect(self.url)
+        db = await asyncpg.connect(self.url)
         try:
             await db.execute(statement)
             await db.execute("SELECT pg_reload_conf()")
@@ -314,7 +316,7 @@ class FullUnderPostgres:
     def refusing(self) -> Iterator[None]:
         postgres.execute(self.url, *ROOM_FOR_VERDICTS)
         with filled(self.disk), asyncio.Runner() as runner:
-            db = runner.run(postgres.asyncpg.connect(self.url))
+            db = runner.run(asyncpg.connect(self.url))
             try:
                 runner.run(db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1"))
                 yield
@@ -427,9 +429,9 @@ async def test_a_job_whose_workers_stood_still_and_went_on_is_no_poison(fleet: A
         rows = {row.id: row.pid for row in await fleet.store.workers()}
         holder = fleet.running[members[rows[job.worker]]]
         holder.signal(signal.SIGSTOP)
-        await eventually(lambda now=times: len(fleet.began) == now + 1, "another has the job")
+        await eventually(lambda: len(fleet.began) == times + 1, "another has the job")  # noqa: B023
         holder.signal(signal.SIGCONT)
-        await eventually(lambda worker=job.worker: fleet.is_known(worker), "it has returned")
+        await eventually(partial(fleet.is_known, job.worker), "it has returned")
     (job,) = await fleet.all_ended()
     assert (job.state, job.lost) == (JobState.SUCCEEDED, LOST_MAX + 1)
 
@@ -438,14 +440,13 @@ async def test_a_job_whose_workers_stood_still_and_went_on_is_no_poison(fleet: A
 async def test_a_sidecar_ends_with_its_worker_however_that_ends(fleet: Any) -> None:
     killed, drained = fleet.start("killed", WORK), fleet.start("drained", WORK)
     sidecars = [
-        await eventually(lambda one=one: child_of(one.pid), "it has one")
-        for one in (killed, drained)
+        await eventually(partial(child_of, one.pid), "it has one") for one in (killed, drained)
     ]
     killed.kill()
     (fleet.place / "end").touch()
     assert drained.ended() == 0
     for pid in sidecars:
-        await eventually(lambda pid=pid: not is_process_running(pid), "it has ended")
+        await eventually(lambda: not is_process_running(pid), "it has ended")  # noqa: B023
 
 
 def child_of(pid: Any) -> Any:

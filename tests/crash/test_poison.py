@@ -28,7 +28,7 @@ def run_until_all_ended(place: Any, within: Any) -> Any:
         with program(PROGRAM, place, "run") as worker:
             worker.wait_to_say("runs")
             eventually_here(
-                lambda worker=worker: worker.process.poll() is not None or outcome(place),
+                lambda: worker.process.poll() is not None or outcome(place),
                 "the worker has died or all jobs have ended",
                 within,
             )

@@ -29,7 +29,7 @@ class Gateway:
     """Somebody else's system, which does what it is asked as often as it is asked."""
 
     def __init__(self) -> None:
-        self.charges: Counter[object] = Counter()
+        self.charges: Counter[Any] = Counter()
         self.answers = asyncio.Event()
         self.answers.set()
 

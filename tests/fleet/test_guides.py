@@ -44,7 +44,7 @@ def said(page: Path) -> str:
     return " ".join(page.read_text("utf-8").split())
 
 
-def messages(page: Path) -> list[dict[str, Any] | list[dict[str, Any]]]:
+def messages(page: Path) -> list[Any]:
     return [json.loads(block.text) for block in blocks(page, "json")]
 
 

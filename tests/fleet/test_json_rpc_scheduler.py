@@ -11,6 +11,7 @@ import pytest
 from conditions import eventually
 from fleet.conftest import Outside
 from onbeat import Onbeat, Retry
+from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import RPC_BATCH_MAX
 from onbeat.ports.store import ClaimRequest
@@ -279,7 +280,7 @@ async def test_nobody_else_claims_what_was_sent(
         await outside.next(WORK)
         claimed = await fleet.beat.backend.store.claim(
             ClaimRequest(
-                worker="remote:me",
+                worker=WorkerId("remote:me"),
                 now=fleet.beat.backend.clock.now(),
                 limit=10,
                 lanes=frozenset({"export"}),

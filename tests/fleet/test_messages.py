@@ -16,6 +16,7 @@ from onbeat.api.asgi import build_api
 from onbeat.api.options import ApiOptions
 from onbeat.app.handle import JobHandle
 from onbeat.engine.running_attempt import RunningAttempt
+from onbeat.model.ids import JobId
 from onbeat.model.job import JobState
 
 QUEUE = "onbeat.replies"  # one that is cleaned up
@@ -76,7 +77,7 @@ async def test_a_message_of_a_schedule_says_of_which_occurrence_it_is(
     schedule = await beat.backend.store.schedule_by_key("tick")
     assert delivery.headers["onbeat-schedule-id"] == schedule.id
     headers = datetime.fromisoformat(delivery.headers["onbeat-occurrence"])
-    job = await beat.backend.store.job(delivery.id)
+    job = await beat.backend.store.job(JobId(delivery.id))
     assert (headers, headers.tzinfo) == (job.occurrence, UTC)
 
 

@@ -5,7 +5,7 @@ import contextlib
 import json
 from asyncio.streams import StreamReader, StreamWriter
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,7 +13,7 @@ import pytest
 
 from conditions import eventually
 from fleet.conftest import BrokerLine, Fleet, Outside, speaking
-from onbeat import Onbeat
+from onbeat import Onbeat, Task
 from onbeat.engine.broker.fallback import BrokerWatch
 from onbeat.engine.broker.runtime import BrokerRuntime
 from onbeat.model.ids import Token
@@ -44,29 +44,34 @@ def ran() -> Counter[Any]:
     return Counter()
 
 
-@pytest.fixture
-def make_working(make_fleet: Callable[..., Any], ran: Counter[Any]) -> Callable[..., Any]:
-    """A program with a task that notes which numbers it was called with."""
-    tasks = {}
+class Working:
+    """Makes programs with a task that notes which numbers it was called with."""
 
-    def register(beat: Onbeat) -> None:
+    def __init__(self, make_fleet: Callable[..., Any], ran: Counter[Any]) -> None:
+        self.make_fleet = make_fleet
+        self.ran = ran
+        self.tasks: dict[Onbeat, Task[[int], Any, None]] = {}
+
+    def register(self, beat: Onbeat) -> None:
         beat.backend.telemetry = CompositeTelemetry()
 
         @beat.task("work")
         async def work(n: int) -> None:
-            ran[n] += 1
+            self.ran[n] += 1
 
-        tasks[beat] = work
+        self.tasks[beat] = work
 
-    def make(**runtime: Any) -> Any:
-        return make_fleet(register=register, **runtime)
+    def __call__(self, **runtime: Any) -> Any:
+        return self.make_fleet(register=self.register, **runtime)
 
-    async def send(fleet: Fleet, numbers: list[int] | range) -> None:
-        work = tasks[fleet.beat]
+    async def send(self, fleet: Fleet, numbers: list[int] | range) -> None:
+        work = self.tasks[fleet.beat]
         await fleet.beat.asend([work.call(n) for n in numbers])
 
-    make.send = send
-    return make
+
+@pytest.fixture
+def make_working(make_fleet: Callable[..., Any], ran: Counter[Any]) -> Working:
+    return Working(make_fleet, ran)
 
 
 def brokered(fleet: Fleet) -> BrokerRuntime:
@@ -88,9 +93,10 @@ async def used_again(fleet: Fleet, within: float = BACK_WITHIN) -> None:
 def counted(fleet: Fleet) -> Counter[Any]:
     """The numbers of messages that the program publishes, as it goes on."""
     broker = fleet.beat._running.broker_setup.broker
-    publish, counts = broker.publish, Counter()
+    publish = broker.publish
+    counts: Counter[Any] = Counter()
 
-    async def counting(queue: str, envelopes: list[Envelope]) -> None:
+    async def counting(queue: str, envelopes: Sequence[Envelope]) -> None:
         counts[queue] += 1
         await publish(queue, envelopes)
 
@@ -120,7 +126,7 @@ async def settled(fleet: Fleet, count: int) -> None:
 
 @pytest.mark.parametrize("fault", ["cut", "silent"])
 async def test_jobs_run_while_the_broker_is_away_and_over_it_when_it_is_back(
-    make_working: Callable[..., Any], link: BrokerLine, ran: Counter[Any], fault: str
+    make_working: Working, link: BrokerLine, ran: Counter[Any], fault: str
 ) -> None:
     async with make_working() as fleet:
         watch, counts = watch_of(fleet), counted(fleet)
@@ -149,7 +155,7 @@ async def test_jobs_run_while_the_broker_is_away_and_over_it_when_it_is_back(
 
 
 async def test_a_program_starts_without_its_broker_and_uses_it_when_it_comes(
-    make_working: Callable[..., Any], link: BrokerLine, ran: Counter[Any]
+    make_working: Working, link: BrokerLine, ran: Counter[Any]
 ) -> None:
     await link.proxy.disconnect()
     async with make_working() as fleet:
@@ -166,7 +172,7 @@ async def test_a_program_starts_without_its_broker_and_uses_it_when_it_comes(
 
 
 async def test_after_a_short_interruption_jobs_are_as_quick_as_before(
-    make_working: Callable[..., Any], link: BrokerLine, ran: Counter[Any]
+    make_working: Working, link: BrokerLine, ran: Counter[Any]
 ) -> None:
     async with make_working() as fleet:
         await make_working.send(fleet, range(5))
@@ -184,7 +190,7 @@ async def test_after_a_short_interruption_jobs_are_as_quick_as_before(
 
 
 async def test_of_all_loops_only_the_broker_s_own_falls_silent(
-    make_working: Callable[..., Any], link: BrokerLine
+    make_working: Working, link: BrokerLine
 ) -> None:
     """So a process that nobody can reach over the broker is alive, and its readiness says why."""
     async with make_working() as fleet:
@@ -214,7 +220,7 @@ class SlowProxy(Proxy):
 
 
 async def test_a_slow_broker_is_used_all_the_same(
-    make_working: Callable[..., Any], link: BrokerLine, ran: Counter[Any]
+    make_working: Working, link: BrokerLine, ran: Counter[Any]
 ) -> None:
     parts = urlsplit(link.straight)
     async with SlowProxy(parts.hostname, parts.port) as proxy:
@@ -234,7 +240,7 @@ async def test_a_slow_broker_is_used_all_the_same(
 
 
 async def test_remote_work_and_results_wait_for_the_broker(
-    make_working: Callable[..., Any], link: BrokerLine, outside: Outside
+    make_working: Working, link: BrokerLine, outside: Outside
 ) -> None:
     """A call comes once more where word of its arrival was cut off; a worker answers each."""
     async with make_working() as fleet:
@@ -265,7 +271,7 @@ async def answer(outside: Outside, delivery: Delivery) -> None:
 
 
 async def test_a_worker_cut_off_alone_still_takes_its_share(
-    make_working: Callable[..., Any], link: BrokerLine, ran: Counter[Any]
+    make_working: Working, link: BrokerLine, ran: Counter[Any]
 ) -> None:
     """The dispatcher reaches the broker, and there is no other worker."""
     dispatching = frozenset({"dispatcher", "maintenance"})
@@ -284,7 +290,7 @@ async def test_a_worker_cut_off_alone_still_takes_its_share(
 
 
 async def test_a_purge_under_load_costs_time_alone(
-    make_working: Callable[..., Any], outside: Outside, ran: Counter[Any]
+    make_working: Working, outside: Outside, ran: Counter[Any]
 ) -> None:
     async with make_working() as fleet:
         for start in range(0, 200, 20):
@@ -319,7 +325,7 @@ HEADERS = {
 
 @pytest.mark.parametrize("queue", [RUN, SUBMIT, RESULTS])
 async def test_forged_messages_are_put_aside_and_hold_nothing_up(
-    make_working: Callable[..., Any], outside: Outside, ran: Counter[Any], queue: str
+    make_working: Working, outside: Outside, ran: Counter[Any], queue: str
 ) -> None:
     async with make_working() as fleet:
         for body in FORGED:
@@ -338,7 +344,7 @@ async def test_forged_messages_are_put_aside_and_hold_nothing_up(
 
 
 async def test_forged_results_and_announcements_of_real_jobs_change_nothing(
-    make_working: Callable[..., Any], outside: Outside, ran: Counter[Any]
+    make_working: Working, outside: Outside, ran: Counter[Any]
 ) -> None:
     """Who may write to the broker, and guesses an id, still lacks the token."""
     async with make_working() as fleet:
@@ -362,7 +368,7 @@ async def test_forged_results_and_announcements_of_real_jobs_change_nothing(
 
 
 async def test_messages_out_of_order_and_doubled_are_each_done_once(
-    make_working: Callable[..., Any], outside: Outside, ran: Counter[Any]
+    make_working: Working, outside: Outside, ran: Counter[Any]
 ) -> None:
     async with make_working(roles=frozenset({"dispatcher", "worker", "maintenance"})) as fleet:
         calls = [
@@ -377,7 +383,7 @@ async def test_messages_out_of_order_and_doubled_are_each_done_once(
 
 @pytest.mark.parametrize("fault", ["cut", "silent"])
 async def test_ends_with_the_broker_away_are_quick_and_lose_nothing(
-    make_working: Callable[..., Any], link: BrokerLine, ran: Counter[Any], fault: str
+    make_working: Working, link: BrokerLine, ran: Counter[Any], fault: str
 ) -> None:
     async with make_working() as fleet:
         await make_working.send(fleet, range(10))

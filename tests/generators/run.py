@@ -24,7 +24,7 @@ ONBEAT = Path(sys.executable).parent / "onbeat"
 START_SECONDS = 30
 
 
-def said(command: list[object], **more: object) -> str:
+def said(command: list[object]) -> str:
     """What the command prints; a failure ends everything with it."""
     done = subprocess.run(
         [str(part) for part in command],
@@ -32,7 +32,6 @@ def said(command: list[object], **more: object) -> str:
         text=True,
         check=False,
         cwd=PLACE,
-        **more,
     )
     output = done.stdout + done.stderr
     if done.returncode:

@@ -813,6 +813,6 @@ TABLE: tuple[Input, ...] = (
         "as JSON",
         "",
         lambda value: json_option(value, list, "--args", "[1]"),
-        tuple(lambda n, shape=shape: shape(n).decode("utf-8", "replace") for shape in JSON),
+        (*(lambda n, shape=shape: shape(n).decode("utf-8", "replace") for shape in JSON),),
     ),
 )

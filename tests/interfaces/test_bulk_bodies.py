@@ -15,6 +15,7 @@ from operations.harness import OperationsHarness
 
 LARGE = REQUEST_BYTES_MAX + 1
 HEADERS = {"host": "testserver", "content-type": "application/json"}
+DECLARED: dict[str, Any] = {"content-length": str(LARGE)}
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ class Slow:
 async def test_so_many_large_bodies_are_taken_at_once_and_no_more(
     app: RestClient, path: str, declared: bool
 ) -> None:
-    headers = {"content-length": str(LARGE)} if declared else {}
+    headers = DECLARED if declared else {}
     first = b" " if declared else b" " * LARGE
     held = [Slow(app, path, first, **headers) for _ in range(BULK_BODIES_MAX)]
     await eventually(lambda: all(body.begun for body in held), "all are being read")
@@ -78,14 +79,12 @@ async def test_so_many_large_bodies_are_taken_at_once_and_no_more(
 
 
 async def test_the_refusal_says_what_to_do(app: RestClient) -> None:
-    held = [
-        Slow(app, "/api/jobs", **{"content-length": str(LARGE)}) for _ in range(BULK_BODIES_MAX)
-    ]
+    held = [Slow(app, "/api/jobs", **DECLARED) for _ in range(BULK_BODIES_MAX)]
     await eventually(lambda: all(body.begun for body in held), "all are being read")
-    error = (await Slow(app, "/api/jobs", **{"content-length": str(LARGE)}).answer).error
+    error = (await Slow(app, "/api/jobs", **DECLARED).answer).error
     assert error["code"] == "unavailable"
     assert "send it again in a moment, or in smaller parts" in error["message"]
-    spoken = (await Slow(app, "/rpc", **{"content-length": str(LARGE)}).answer).json
+    spoken = (await Slow(app, "/rpc", **DECLARED).answer).json
     assert spoken["error"]["data"]["code"] == "unavailable"
     for body in held:
         body.ended.set()

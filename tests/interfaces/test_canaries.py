@@ -79,7 +79,7 @@ class Outside:
 
     def ask(
         self, path: str, body: object = None, method: str | None = None, key: str = ""
-    ) -> tuple[int, object]:
+    ) -> tuple[int, Any]:
         status, answer = self.service.ask(
             path, body, method=method, Authorization=f"Bearer {key or self.key}"
         )
@@ -212,7 +212,7 @@ def test_no_secret_comes_out_or_lies_open(tmp_path: Path, echo: tuple[str, list[
     base, seen = echo
     canaries = Canaries()
     key = canaries.secret() + "k" * 20
-    settings = {
+    settings: dict[str, Any] = {
         "ONBEAT_API__KEYS": key,
         "ONBEAT_LOG__LEVEL": "debug",
         "ONBEAT_SECRETS__KEYS": "k1:" + canaries.keep("canarykey0" + "A" * 33),

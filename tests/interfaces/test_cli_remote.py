@@ -31,8 +31,10 @@ async def service() -> AsyncIterator[Any]:
     """Answers what it is told to, and keeps what it was asked."""
 
     class Service:
-        asked = None
+        asked: Any = None
         answer = web.json_response({"ok": True})
+        body: bytes
+        url: str
 
     result = Service()
 

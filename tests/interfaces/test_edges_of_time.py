@@ -32,7 +32,7 @@ ZONE = {"timezone": "Pacific/Auckland"}
 @pytest.fixture(params=["memory", "sqlite"])
 async def rest(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
     office = OperationsHarness(
-        MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "o.db")
+        MemoryStore() if request.param == "memory" else SqliteStore(str(tmp_path / "o.db"))
     )
     await office.store.open()
     yield RestClient(build_api(office.context))

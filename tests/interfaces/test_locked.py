@@ -5,15 +5,17 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import apsw
+import asyncpg
 import pytest
 
 from conditions import eventually
 from interfaces.rest_client import RestClient
 from onbeat import Onbeat
 from onbeat.api import build_api
+from onbeat.stores.sqlite.store import SqliteStore
 from stores.mysql import server as mysql
 from stores.postgres import server as postgres
 
@@ -47,7 +49,8 @@ async def test_writes_are_503_with_retry_after_and_reads_go_on(
                 ),
             )
         ]
-        waits = beat.backend.store._writer.lock_wait
+        store = cast(SqliteStore, beat.backend.store)
+        waits = store._writer.lock_wait
         await eventually(lambda: waits._began, "a write waits for the lock")
         for path in ("/api/jobs", f"/api/jobs/{job}", f"/api/jobs/{job}/why", "/api/stats"):
             assert (await rest.get(path)).status == 200
@@ -64,7 +67,7 @@ async def test_writes_are_503_with_retry_after_and_reads_go_on(
 
 @asynccontextmanager
 async def locked_in_postgres(url: str, *rows: Any) -> AsyncIterator[None]:
-    db = await postgres.asyncpg.connect(url)
+    db = await asyncpg.connect(url)
     try:
         await db.execute("SET search_path TO onbeat; BEGIN")
         for row in rows:

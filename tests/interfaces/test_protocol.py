@@ -48,7 +48,7 @@ class Port:
             access_log=False,
             lifespan="off",
             ws="none",
-            timeout_keep_alive=keep_alive,
+            timeout_keep_alive=keep_alive,  # type: ignore[arg-type]  # shorter than a second too
         )
         state = ServerState()
 
@@ -165,7 +165,11 @@ async def opened() -> AsyncIterator[Any]:
         for protocol in port.protocols:
             if protocol.transport is not None:
                 protocol.transport.abort()
-        await eventually(lambda port=port: port.connections.counts.open == 0, "all are gone")
+
+        def all_gone(port: Port = port) -> bool:
+            return port.connections.counts.open == 0
+
+        await eventually(all_gone, "all are gone")
 
 
 def head_of(size: int, line: bytes = b"GET / HTTP/1.1") -> bytes:

@@ -154,7 +154,7 @@ async def test_conflicts_are_409(rest: RestClient) -> None:
 
 
 async def test_a_store_that_is_away_is_503(office: OperationsHarness, rest: RestClient) -> None:
-    async def away(_: Any) -> Any:
+    async def away(id: Any) -> Any:
         raise Unavailable
 
     office.store.schedule = away
@@ -166,7 +166,7 @@ async def test_a_store_that_is_away_is_503(office: OperationsHarness, rest: Rest
 async def test_what_nobody_foresaw_is_500_and_told_to_the_log_alone(
     office: OperationsHarness, rest: RestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken(_: Any) -> Any:
+    async def broken(filter: Any) -> Any:
         raise ZeroDivisionError("the inner secret")
 
     office.store.schedules = broken
@@ -327,7 +327,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for_for_ever(
 ) -> None:
     options = ApiOptions(body_deadline=timedelta(milliseconds=20))
     rest = RestClient(build_api(office.context, options))
-    forever = asyncio.Event().wait()
+    forever: Any = asyncio.Event().wait()
     answer = await rest.send_parts("POST", "/api/jobs", [b"{", forever], {})
     assert answer.status == 400
     assert "did not arrive" in answer.error["message"]

@@ -262,13 +262,9 @@ async def served(case: Any) -> Response:
     kwargs = REQUESTS_TRANSPORT.serialize_case(case, base_url="http://testserver")
     known = ("method", "url", "headers", "params", "data", "json", "cookies", "files")
     request = requests.Request(**{k: v for k, v in kwargs.items() if k in known}).prepare()
-    sent = request.body.encode() if isinstance(request.body, str) else request.body
-    answer = await rest.send_parts(
-        request.method,
-        request.url,
-        [sent or b""],
-        {"host": "testserver"} | dict(request.headers),
-    )
+    sent: Any = request.body.encode() if isinstance(request.body, str) else request.body
+    headers: dict[str, Any] = {"host": "testserver", **request.headers}
+    answer = await rest.send_parts(request.method, request.url, [sent or b""], headers)
     return Response(
         status_code=answer.status,
         headers={name: [value] for name, value in answer.headers.items()},

@@ -9,7 +9,7 @@ from onbeat.api import build_api
 from onbeat.model.outcome import Failed, Succeeded
 from operations.harness import NOON, OperationsHarness
 
-BACKUP = {
+BACKUP: dict[str, Any] = {
     "name": "Daily Backup",
     "rrule": "FREQ=DAILY;INTERVAL=1",
     "callback_url": "https://example.com/backup",

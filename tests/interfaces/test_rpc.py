@@ -82,11 +82,11 @@ INVALID = {"code": -32600, "message": "Invalid Request"}
 UNKNOWN = {"code": -32601, "message": "Method not found"}
 
 
-def result(value: int | list[int | str], id: int | str) -> dict[str, Any]:
+def result(value: object, id: int | str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "result": value, "id": id}
 
 
-def error(told: dict[str, Any], id: str | None) -> dict[str, Any]:
+def error(told: dict[str, Any], id: int | str | None) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "error": told, "id": id}
 
 

@@ -67,7 +67,7 @@ def a_run(url: str, *, deadline: datetime | None = None, job: Any = (), **target
 async def a_runner(
     *, lookup: Lookup | None = None, private_allowed: bool = True, **options: Any
 ) -> AsyncIterator[HttpRunner]:
-    options = {"timeout": LONG, "private_allowed": private_allowed} | options
+    options = {"timeout": LONG, "private_allowed": private_allowed, **options}
     runner = HttpRunner(CLOCK, HttpOptions(**options), lookup=lookup)
     await runner.open()
     try:

@@ -148,11 +148,16 @@ class ScriptedServer:
             writer.close()
 
 
+def header_of(line: str) -> tuple[str, str]:
+    name, mark, value = line.partition(": ")
+    return (name, value) if mark else (line[:-1], "")
+
+
 async def receive(reader: asyncio.StreamReader, connection: int) -> Received:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head.strip().split("\r\n")
     method, path, _ = first.split(" ")
-    headers = dict(line.split(": ", 1) if ": " in line else (line[:-1], "") for line in lines)
+    headers = dict(map(header_of, lines))
     lower = {name.lower(): value for name, value in headers.items()}
     body = await reader.readexactly(int(lower.get("content-length", "0")))
     return Received(method, path, headers, body, connection)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 from yarl import URL
 
@@ -55,7 +56,7 @@ class BreakerHarness:
     def __init__(self, **options: Any) -> None:
         self.clock = HandClock()
         self.told = RecordingTelemetry()
-        options = {"timeout": LONG, "private_allowed": True} | options
+        options = {"timeout": LONG, "private_allowed": True, **options}
         self.runner = HttpRunner(self.clock, HttpOptions(**options), telemetry=self.told)
 
     async def __aenter__(self) -> Self:
@@ -259,7 +260,7 @@ def test_so_many_endpoints_are_known_and_the_least_recently_called_is_forgotten(
     assert len(breakers.breakers) == ENDPOINTS_MAX
     assert isinstance(breakers.call(endpoint_of(down), job), Snoozed)
     for n in range(ENDPOINTS_MAX):
-        breakers.call(URL(f"http://j{n}.example/"), job).succeed()
+        breakers.call(endpoint_of(URL(f"http://j{n}.example/")), job).succeed()
     endpoint = "http://down.example:80"
     assert answer.of("breaker_changed") == [(endpoint, True), (endpoint, False)]
     assert len(breakers.breakers) == ENDPOINTS_MAX
@@ -323,5 +324,7 @@ async def test_why_and_the_history_say_that_the_endpoint_is_down() -> None:
         assert why.code == "put_off"
         assert message in why.explanation
         assert why.may_run_at == put_off.due_at
-        (attempt,) = (await beat.jobs.aget(put_off.id)).attempts
+        attempts = (await beat.jobs.aget(put_off.id)).attempts
+        assert attempts is not UNSET
+        (attempt,) = attempts
         assert (attempt.outcome, attempt.error) == ("snoozed", message)

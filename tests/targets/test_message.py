@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 from onbeat import Onbeat, Options, message
 from onbeat.model.errors import Unavailable
@@ -26,7 +27,7 @@ class LostBroker:
     def __init__(self) -> None:
         self.back = asyncio.Event()
         self.pings = 0
-        self.published = []
+        self.published: list[Envelope] = []
 
     async def open(self) -> None:
         pass
@@ -44,15 +45,19 @@ class LostBroker:
         self.published += envelopes
 
 
+def a_runner_to(broker: Any) -> MessageRunner:
+    return MessageRunner({"lost": broker.url}, lambda _url: broker, Breakers(CLOCK))
+
+
 def a_message() -> ARun:
     run = a_run("http://x/")
     run.job = a_job(target=MessageTarget("lost", "queue"))
     return run
 
 
-async def test_messages_wait_together_for_one_answer_and_not_for_long() -> LostBroker:
+async def test_messages_wait_together_for_one_answer_and_not_for_long() -> None:
     broker = LostBroker()
-    runner = MessageRunner({"lost": broker.url}, lambda _url: broker, Breakers(CLOCK))
+    runner = a_runner_to(broker)
     outcomes = await asyncio.gather(*(runner.run(a_message()) for _ in range(CALLS_MIN)))
     assert [type(outcome) for outcome in outcomes] == [Failed] * CALLS_MIN
     assert "no answer within 1 s" in outcomes[0].error
@@ -63,9 +68,9 @@ async def test_messages_wait_together_for_one_answer_and_not_for_long() -> LostB
     await runner.close()
 
 
-async def test_a_broker_that_is_back_is_found_by_the_question_that_was_asked() -> LostBroker:
+async def test_a_broker_that_is_back_is_found_by_the_question_that_was_asked() -> None:
     broker = LostBroker()
-    runner = MessageRunner({"lost": broker.url}, lambda _url: broker, Breakers(CLOCK))
+    runner = a_runner_to(broker)
     assert isinstance(await runner.run(a_message()), Failed)
     broker.back.set()
     assert isinstance(await runner.run(a_message()), Succeeded)

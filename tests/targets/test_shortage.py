@@ -114,7 +114,7 @@ async def test_a_process_that_cannot_be_started_is_no_failure() -> None:
 
 
 async def test_an_attempt_that_was_short_of_means_is_put_off_and_spends_nothing() -> None:
-    lane = {"@http": lambda: None}
+    lane: dict[str, Any] = {"@http": lambda: None}
     async with a_runner() as http, EngineHarness(runners={HttpTarget: http}, **lane) as bench:
         job = a_job(target=HttpTarget("http://127.0.0.1:9/"))
         with no_descriptors():

@@ -79,4 +79,4 @@ async def test_a_settlement_locks_only_its_own_jobs(store: MysqlStore, dsn: str)
     async with session(dsn) as frozen:
         await settle.lock_leases(frozen, [job.id for job in mine])
         assert len(await claim_jobs(store)) == 10
-        assert len(await store.cancel(ids_of(theirs), "by hand", NOW)) == 5
+        assert len(await store.cancel([job.id for job in theirs], "by hand", NOW)) == 5

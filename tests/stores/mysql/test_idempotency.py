@@ -18,7 +18,7 @@ from stores.pending_request import Holder, refuses_while_it_is_held
 
 @pytest.fixture
 def holder(store: MysqlStore) -> Holder:
-    async def hold(run: Callable[[Transaction, None], Awaitable[Any]], key: str) -> None:
+    async def hold(run: Callable[[Transaction], Awaitable[Any]], key: str) -> None:
         await store._write(a_keyed_request(key), run)
 
     return Holder(hold)

@@ -13,6 +13,7 @@ from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
 from onbeat.stores.postgres import claim
 from onbeat.stores.postgres.connection import connect, parse_dsn
+from onbeat.stores.postgres.start import ClaimBatch
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.testing.build import NOW, a_job
@@ -38,7 +39,7 @@ async def stranger(database: str) -> AsyncIterator[Any]:
 LOCKS = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND locktype = 'advisory'"
 
 
-async def alone_or_not(db: Any, limit: int, *, may_be_alone: bool) -> claim.ClaimBatch:
+async def alone_or_not(db: Any, limit: int, *, may_be_alone: bool) -> ClaimBatch:
     return await claim.take(
         Transaction(db), a_request(limit=limit), limit, 60, may_be_alone=may_be_alone
     )

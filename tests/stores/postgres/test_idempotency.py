@@ -22,7 +22,7 @@ from transports.proxy import Proxy
 
 @pytest.fixture
 def holder(store: PostgresStore) -> Holder:
-    async def hold(run: Callable[[Transaction, None], Awaitable[Any]], key: str) -> None:
+    async def hold(run: Callable[[Transaction], Awaitable[Any]], key: str) -> None:
         await store._write(a_keyed_request(key), run)
 
     return Holder(hold)

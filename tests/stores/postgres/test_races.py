@@ -270,7 +270,7 @@ class Patient:
         self.store = store
         self.answered = 0
 
-    async def ask(self, verb: Callable[..., Any], *asked: list[Job]) -> Any:
+    async def ask(self, verb: Callable[..., Any], *asked: Any) -> Any:
         while True:
             try:
                 result = await verb(*asked)
@@ -299,8 +299,11 @@ class Patient:
         try:
             while True:
                 assert await db.fetchval(VICTIM) <= 1
-                mark = self.answered + 15
-                await eventually(lambda mark=mark: self.answered >= mark, "callers get on")
+
+                def went_on(mark: int = self.answered + 15) -> bool:
+                    return self.answered >= mark
+
+                await eventually(went_on, "callers get on")
         finally:
             db.terminate()
 

@@ -341,7 +341,7 @@ async def test_a_day_that_is_over_goes_at_once(store: PostgresStore, database: s
     for job in (tried, *plain):
         await end(store, job, now=at)
     assert await place_of(database, plain[0].id) == name_of_day(-1)
-    keep = {"finished_before": at + DAY, "failed_before": at - DAY, "limit": 100}
+    keep: dict[str, Any] = {"finished_before": at + DAY, "failed_before": at - DAY, "limit": 100}
     assert await store.prune(**keep) == 4
     assert name_of_day(-1) not in await partitions(database)
     assert await store.job(plain[0].id) is None

@@ -16,7 +16,7 @@ class Disk(apsw.VFS):
         self.files: dict[str, Platter] = {}
         self.lock = threading.Lock()  # a cut hits all files at one moment
 
-    def xOpen(self, name: str, flags: Any) -> Any:  # noqa: N802  SQLite's name
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: Any) -> Any:  # noqa: N802  SQLite's name
         place = name.filename() if isinstance(name, apsw.URIFilename) else name
         if place is None:
             return apsw.VFSFile("unix", name, flags)
@@ -67,7 +67,9 @@ class Platter:
 
 
 class RecordedFile(apsw.VFSFile):
-    def __init__(self, name: str, flags: Any, platter: Platter, disk: Disk) -> None:
+    def __init__(
+        self, name: str | apsw.URIFilename, flags: Any, platter: Platter, disk: Disk
+    ) -> None:
         super().__init__("unix", name, flags)
         self.platter = platter
         self.disk = disk

@@ -71,7 +71,11 @@ async def test_the_end_of_a_limited_job_in_one_store_is_heard_in_the_other(
     await store.limit_queue("default", Limits(concurrency=1))
     await store.enqueue([a_job(), a_job()])
     (job,) = (await store.claim(a_request())).jobs
-    stop = store.listen(lambda hint: loop.call_soon_threadsafe(heard.put_nowait, hint))
+
+    def hear(hint: Hint) -> None:
+        loop.call_soon_threadsafe(heard.put_nowait, hint)
+
+    stop = store.listen(hear)
     await store.ping()
     assert list(await other.settle([a_settlement(job)])) == [True]
     async with asyncio.timeout(5):
@@ -157,7 +161,11 @@ async def test_closing_finishes_what_was_asked_before(path: str) -> None:
 async def test_changes_by_another_store_are_heard(store: SqliteStore, other: SqliteStore) -> None:
     loop = asyncio.get_running_loop()
     heard: asyncio.Queue[Hint] = asyncio.Queue()
-    stop = store.listen(lambda hint: loop.call_soon_threadsafe(heard.put_nowait, hint))
+
+    def hear(hint: Hint) -> None:
+        loop.call_soon_threadsafe(heard.put_nowait, hint)
+
+    stop = store.listen(hear)
     await store.ping()
     await other.enqueue([a_job()])
     async with asyncio.timeout(5):

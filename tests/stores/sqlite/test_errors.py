@@ -260,7 +260,7 @@ class BrokenDisk(apsw.VFS):
     def __init__(self) -> None:
         super().__init__("broken", "unix", makedefault=True)
 
-    def xOpen(self, name: str, flags: Any) -> Any:  # noqa: N802  SQLite's name
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: Any) -> Any:  # noqa: N802  SQLite's name
         return BrokenFile("unix", name, flags)
 
 

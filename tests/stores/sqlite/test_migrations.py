@@ -116,7 +116,7 @@ def kept(path: str, tables: Iterable[str], prefix: str = "") -> dict[str, list[t
 def columns(table: str) -> str:
     with closing(apsw.Connection(":memory:")) as db:
         db.execute(RELEASE.read_text("utf-8"))
-        result = db.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
+        result: list[Any] = db.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
     return ", ".join(name for (name,) in result)
 
 

@@ -56,7 +56,11 @@ async def test_nothing_acknowledged_is_lost_when_processes_are_killed(
 async def test_another_process_is_heard(store: SqliteStore, path: str) -> None:
     loop = asyncio.get_running_loop()
     heard: asyncio.Queue[Hint] = asyncio.Queue()
-    stop = store.listen(lambda hint: loop.call_soon_threadsafe(heard.put_nowait, hint))
+
+    def hear(hint: Hint) -> None:
+        loop.call_soon_threadsafe(heard.put_nowait, hint)
+
+    stop = store.listen(hear)
     process = await started(path, "0")
     async with asyncio.timeout(30):
         while await heard.get() is not Hint.JOBS:

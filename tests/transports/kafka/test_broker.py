@@ -1,7 +1,8 @@
 import asyncio
 import logging
-from contextlib import AsyncExitStack
-from typing import Any
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
@@ -11,6 +12,7 @@ from onbeat.model.errors import TooLarge, Unavailable
 from onbeat.ports.transport import Delivery, Envelope
 from onbeat.transports.kafka import topic_reader
 from onbeat.transports.kafka.broker import KafkaBroker
+from onbeat.transports.kafka.consumer import KafkaConsumer, receipt_of
 from transports.kafka.mock import OFFSET_COMMIT, PRODUCE, Cluster
 
 QUEUE = "onbeat.work.default"
@@ -21,8 +23,14 @@ def envelopes(count: int, first: int = 0) -> list[Envelope]:
     return [Envelope(body=b"%d" % one, id=str(one)) for one in range(first, first + count)]
 
 
-def bodies(messages: list[Delivery | Envelope]) -> list[bytes]:
+def bodies(messages: Sequence[Delivery | Envelope]) -> list[bytes]:
     return sorted(message.body for message in messages)
+
+
+def consuming(broker: KafkaBroker, prefetch: int) -> AbstractAsyncContextManager[KafkaConsumer]:
+    """With its reader, of which a `Consumer` says nothing."""
+    consumer = broker.consumer(QUEUE, prefetch)
+    return cast("AbstractAsyncContextManager[KafkaConsumer]", consumer)
 
 
 async def collected(consumer: Any, count: int) -> list[Delivery]:
@@ -90,7 +98,7 @@ async def test_a_gap_holds_back_what_kafka_is_told(broker: KafkaBroker, cluster:
 async def test_a_full_inbox_pauses_and_goes_on(broker: KafkaBroker, cluster: Cluster) -> None:
     cluster.make_topic(QUEUE, partitions=1)
     await broker.publish(QUEUE, envelopes(6))
-    async with broker.consumer(QUEUE, 2) as consumer:
+    async with consuming(broker, 2) as consumer:
         got = await collected(consumer, 2)
         await eventually(lambda: consumer.reader.paused, "it is paused")
         assert len(await consumer.receive(10, 0)) == 0
@@ -105,10 +113,10 @@ async def test_a_full_inbox_shares_with_one_that_comes(
     cluster: Cluster, broker: KafkaBroker
 ) -> None:
     await broker.publish(QUEUE, envelopes(40))
-    async with broker.consumer(QUEUE, 3) as full, AsyncExitStack() as later:
+    async with consuming(broker, 3) as full, AsyncExitStack() as later:
         held = await collected(full, 3)
         await eventually(lambda: full.reader.paused, "it is paused")
-        second = await later.enter_async_context(broker.consumer(QUEUE, 100))
+        second = await later.enter_async_context(consuming(broker, 100))
         await eventually(lambda: second.reader.offsets.partitions, "it has a part", PATIENCE)
         assert await collected(second, 1)
         assert full.reader.offsets.partitions
@@ -119,17 +127,17 @@ async def test_acknowledgements_after_a_partition_changed_hands_are_void(
     broker: KafkaBroker,
 ) -> None:
     await broker.publish(QUEUE, envelopes(40))
-    async with broker.consumer(QUEUE, 100) as first:
+    async with consuming(broker, 100) as first:
         got = await collected(first, 40)
-        async with broker.consumer(QUEUE, 100) as second:
+        async with consuming(broker, 100) as second:
             await eventually(lambda: second.reader.offsets.partitions, "it has a part", PATIENCE)
             moved = set(second.reader.offsets.partitions)
-            void = [one for one in got if one.receipt.partition in moved]
+            void = [one for one in got if receipt_of(one).partition in moved]
             await first.acknowledge(void)
             again = await collected(second, len(void))
             assert bodies(again) == bodies(void)
             await second.acknowledge(again)
-            await first.acknowledge([one for one in got if one.receipt.partition not in moved])
+            await first.acknowledge([one for one in got if receipt_of(one).partition not in moved])
             await depth_is(broker, 0)
 
 
@@ -137,9 +145,9 @@ async def test_what_is_done_before_a_partition_changes_hands_does_not_come_again
     broker: KafkaBroker,
 ) -> None:
     await broker.publish(QUEUE, envelopes(40))
-    async with broker.consumer(QUEUE, 100) as first:
+    async with consuming(broker, 100) as first:
         await first.acknowledge(await collected(first, 40))
-        async with broker.consumer(QUEUE, 100) as second:
+        async with consuming(broker, 100) as second:
             await eventually(lambda: second.reader.offsets.partitions, "it has a part", PATIENCE)
             await broker.publish(QUEUE, envelopes(40, first=100))
             got: list[Any] = []
@@ -165,11 +173,11 @@ async def test_a_consumer_that_leaves_during_a_rebalance_commits_what_it_acknowl
     broker: KafkaBroker, cluster: Cluster
 ) -> None:
     await broker.publish(QUEUE, envelopes(1))
-    async with broker.consumer(QUEUE, 10) as consumer:
+    async with consuming(broker, 10) as consumer:
         got = await collected(consumer, 1)
         cluster.refuse(OFFSET_COMMIT, *[KafkaError.REBALANCE_IN_PROGRESS] * 3)
         await consumer.acknowledge(got)
-    async with broker.consumer(QUEUE, 10) as consumer:
+    async with consuming(broker, 10) as consumer:
         await eventually(lambda: consumer.reader.offsets.partitions, "it has a part", PATIENCE)
         await broker.publish(QUEUE, envelopes(4, first=1))
         assert bodies(await collected(consumer, 4)) == bodies(envelopes(4, first=1))
@@ -244,7 +252,7 @@ async def test_an_outage_is_told_once(
     broker: KafkaBroker, cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger=topic_reader.__name__)
-    async with broker.consumer(QUEUE, 10) as consumer:
+    async with consuming(broker, 10) as consumer:
         await eventually(lambda: consumer.reader.offsets.partitions, "it has its place", PATIENCE)
         await cluster.disconnect()
         await eventually(lambda: consumer.reader.away, "it knows", PATIENCE)
@@ -261,7 +269,7 @@ async def test_leaving_and_closing_do_not_hang_while_kafka_is_away(
     broker: KafkaBroker, cluster: Cluster
 ) -> None:
     await broker.publish(QUEUE, envelopes(5))
-    async with broker.consumer(QUEUE, 10) as consumer:
+    async with consuming(broker, 10) as consumer:
         await consumer.acknowledge(await collected(consumer, 5))
         publishing = asyncio.create_task(broker.publish(QUEUE, envelopes(5)))
         await cluster.disconnect()

@@ -21,11 +21,12 @@ KEYS = {
 @contextmanager
 def moto() -> Iterator[int]:
     """The port of a server; boto3 finds keys for it as long as it runs."""
+    theirs: Any = models
     # At each message moto looks at all others, by a slow clock: a thousand would take a minute.
-    models.SQSBackend.is_message_valid_based_on_retention_period = is_young  # type: ignore[method-assign]
-    models.unix_time_millis = lambda: time.time() * 1_000
+    theirs.SQSBackend.is_message_valid_based_on_retention_period = is_young
+    theirs.unix_time_millis = lambda: time.time() * 1_000
     # Its threads change what this reads, and it answers 500 then.
-    models.Queue.pending_message_groups = property(pending_groups)  # type: ignore[assignment,method-assign]
+    theirs.Queue.pending_message_groups = property(pending_groups)
     logging.getLogger("werkzeug").setLevel(logging.WARNING)  # a line for every call
     kept = {name: os.environ.get(name) for name in KEYS}
     os.environ.update(KEYS)

@@ -122,6 +122,6 @@ def test_messages_of_others_are_read_as_well_as_they_can_be() -> None:
 
 @pytest.mark.parametrize("packed", ["[]", "1", '{"a": 1}', "null"])
 def test_packed_headers_of_others_may_be_anything(packed: str) -> None:
-    attributes = {"onbeat.headers": {"DataType": "String", "StringValue": packed}}
+    attributes: dict[str, Any] = {"onbeat.headers": {"DataType": "String", "StringValue": packed}}
     delivery = delivery_of({"Body": "x", "MessageAttributes": attributes})
     assert delivery.headers == {}
