@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Sequence
-from functools import partial
 
 from onbeat.ports.store import Enqueued, Hint
 from onbeat.stores.mysql import enqueue, leases, settle
@@ -103,7 +102,7 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
         return [start for line in ready_lists for start in self._starts.get(line.text, ())]
 
     async def _enqueue(self, jobs: Sequence[NewJob]) -> Sequence[Enqueued]:
-        return await until_stored(partial(self.transact, enqueue.enqueue, jobs), self.tries_max)
+        return await until_stored(lambda: self.transact(enqueue.enqueue, jobs), self.tries_max)
 
 
 async def run_in_loop(

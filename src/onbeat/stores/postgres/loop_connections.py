@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 
 from onbeat.model.errors import Conflict, Unavailable
 from onbeat.model.job import Job
@@ -70,7 +69,7 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
         return await self._enqueue_plain(new)
 
     async def _enqueue_plain(self, new: Sequence[NewJob]) -> Sequence[Enqueued]:
-        return await until_stored(partial(self.run, enqueue.enqueue_plain, new), self.tries_max)
+        return await until_stored(lambda: self.run(enqueue.enqueue_plain, new), self.tries_max)
 
     async def _settle(self, settlements: Sequence[settle.PreparedSettlement]) -> Sequence[bool]:
         answers = await self.run(settle.end_plain, settlements)

@@ -72,7 +72,7 @@ async def move_back(session: Session, chosen: Sequence[Job], now: int) -> None:
     schedules = {one.schedule_id for one in chosen if one.schedule_id is not None}
     paused = await hold_schedules(session, schedules)
     rows = [row_again(session, one, now, held=one.schedule_id in paused) for one in chosen]
-    columns = {**forms.jobs.new, **AGAIN_COLUMNS, **forms.wait_columns}
+    columns: Columns = {**forms.jobs.new, **AGAIN_COLUMNS, **forms.wait_columns}
     if await session.insert_rows("jobs", columns, rows, dialect.unless_taken) < len(rows):
         raise Conflict("a live job has the same unique key; cancel it or let it end")
 

@@ -93,7 +93,7 @@ async def move_cancelled(
     if not rows:
         return []
     attempts: dict[JobId, int] = {JobId(str(id)): attempt for id, attempt, *_ in rows}
-    columns = {**session.forms.jobs.shared, **ENDED_COLUMNS}
+    columns: Columns = {**session.forms.jobs.shared, **ENDED_COLUMNS}
     ended = [(*row, "cancelled", now, reasons[id]) for id, row in zip(attempts, rows, strict=True)]
     await session.insert_rows("finished", columns, ended)
     await delete_live(session, attempts)

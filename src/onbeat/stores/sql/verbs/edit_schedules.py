@@ -8,6 +8,7 @@ from onbeat.model.plan import Plan
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.ports.store import Hint
 from onbeat.rules.plans import CHANGED, DELETED, follow_schedule
+from onbeat.stores.sql.dialect import Columns, Row
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.verbs.dependents import cancel_waiting
 from onbeat.stores.sql.verbs.dispositions import forget_dispositions_after
@@ -80,12 +81,12 @@ async def follow(session: Session, edited: Schedule) -> None:
         {dialect.for_update}
     """
     waiting = await session.select(form.live.columns, rest, edited.id)
-    rows = []
+    rows: list[Row] = []
     for job in map(form.read, waiting):
         values = form.row(follow_schedule(job, edited))
         row = dict(zip(form.new, values, strict=True))
         rows.append((job.id, *(row[name] for name in FOLLOWED)))
-    columns = {name: form.new[name] for name in FOLLOWED}
+    columns: Columns = {name: form.new[name] for name in FOLLOWED}
     await session.update_rows("jobs", {"id": "uuid"}, columns, rows)
 
 

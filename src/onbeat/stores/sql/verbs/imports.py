@@ -220,7 +220,7 @@ def live_row(form: JobForm, job: Job, *, held: bool) -> Row:
 async def insert_ended(session: Session, exports: Sequence[JobExport]) -> None:
     """An ended job has no group any more."""
     forms = session.forms
-    new = {name: kind for name, kind in forms.jobs.new.items() if name != "grp"}
+    new: Columns = {name: kind for name, kind in forms.jobs.new.items() if name != "grp"}
     end: Columns = {"state": "text", "finished_at": "bigint", **forms.attempts.end_columns}
     rows = [ended_row(forms, export) for export in exports]
     await session.insert_rows("finished", {**new, **GAINED, **end}, rows)

@@ -75,7 +75,7 @@ async def insert_jobs(
     form, dialect = session.forms.jobs, session.dialect
     paused = {id for id, one in here.items() if one.status == ScheduleStatus.PAUSED}
     rows = [(*form.row(job), job.schedule_id in paused) for job in jobs]
-    columns = {**form.new, "held": "boolean"}
+    columns: Columns = {**form.new, "held": "boolean"}
     await session.insert_rows("jobs", columns, rows, dialect.unless_taken)
     chosen = f"FROM onbeat.finished WHERE {dialect.in_list('id', 'uuid')}"
     if ended := await session.select("id", chosen, tuple(job.id for job in jobs)):
