@@ -34,7 +34,7 @@ test: $(VENV)/.test ## run the whole test suite
 	$(BIN)/python -m pytest -n 3 --dist loadgroup $(addprefix --ignore=,$(PURE))
 
 test-all: $(VENV)/.test ## the suite with long properties and many crash cycles
-	ONBEAT_TEST_PROFILE=long ONBEAT_CRASH_CYCLES=200 $(BIN)/python -m pytest -n 2 --dist loadgroup --timeout=3600
+	TEST_PROFILE=long CRASH_CYCLES=200 $(BIN)/python -m pytest -n 2 --dist loadgroup --timeout=3600
 
 generators: $(VENV)/.server ## generate clients from the OpenAPI document and use one (needs the network and npm)
 	$(BIN)/python tests/generators/run.py

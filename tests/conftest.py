@@ -1,7 +1,7 @@
 """What all tests share: how many examples a property gets, and which.
 
 By default few and always the same, so that a run that was green is green again; with
-ONBEAT_TEST_PROFILE=long many, and others at every run.
+TEST_PROFILE=long many, and others at every run.
 """
 
 import os
@@ -18,7 +18,7 @@ QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too
 
 settings.register_profile(
     "quick",
-    max_examples=int(os.environ.get("ONBEAT_EXAMPLES", "60")),
+    max_examples=int(os.environ.get("TEST_EXAMPLES", "60")),
     derandomize=True,
     deadline=None,
     suppress_health_check=QUIET,
@@ -30,7 +30,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=QUIET,
 )
-settings.load_profile(os.environ.get("ONBEAT_TEST_PROFILE", "quick"))
+settings.load_profile(os.environ.get("TEST_PROFILE", "quick"))
 
 
 def store_threads() -> set[threading.Thread]:

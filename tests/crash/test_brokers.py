@@ -27,7 +27,7 @@ from transports.rabbitmq import server as rabbitmq
 from transports.redis import server as redis
 
 PROGRAM = (Path(__file__).parent / "broker_app.py").read_text()
-RESTARTS = max(2, int(os.environ.get("ONBEAT_CRASH_CYCLES", "8")) // 4)
+RESTARTS = max(2, int(os.environ.get("CRASH_CYCLES", "8")) // 4)
 BACK_WITHIN = 15.0  # for a machine that has much else to do; five seconds are what is promised
 
 pytestmark = pytest.mark.xdist_group("brokers")

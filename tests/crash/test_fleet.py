@@ -21,7 +21,7 @@ from crash.invariants import Invariants
 from crash.servers import private_server
 from crash.test_kill import LONG_LEASE, PLANT, SEED, count, let_it_run
 
-CYCLES = int(os.environ.get("ONBEAT_CRASH_CYCLES", "8"))
+CYCLES = int(os.environ.get("CRASH_CYCLES", "8"))
 RESTARTS = max(2, CYCLES // 4)
 SERVERS = ["postgres", "mysql"]
 ROLES = {

@@ -13,7 +13,7 @@ from conditions import eventually_here
 from crash.invariants import Invariants, lines
 
 PLANT = (Path(__file__).parent / "app.py").read_text()
-CYCLES = int(os.environ.get("ONBEAT_CRASH_CYCLES", "12"))
+CYCLES = int(os.environ.get("CRASH_CYCLES", "12"))
 SEED = int(os.environ.get("ONBEAT_CRASH_SEED", "1"))
 LONG_LEASE = "15"
 MINUTE = "60"

@@ -15,7 +15,7 @@ from stores.sql.record_statements import METHODS, STORES, Recording
 from stores.sql.store_operations import run_all
 
 FILES: Final = Path(__file__).parent / "statements"
-REWRITE: Final = "ONBEAT_WRITE_STATEMENTS"
+REWRITE: Final = "WRITE_STATEMENTS"
 COMMAND: Final = f"{REWRITE}=1 .venv/bin/pytest tests/stores/sql/test_statements.py"
 SESSION_METHODS: Final = frozenset(f"session.{name}" for name in METHODS)
 

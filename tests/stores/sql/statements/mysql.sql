@@ -1,6 +1,6 @@
 -- What `onbeat.stores.sql` composes for mysql, by file and function below
 -- `src/onbeat/stores`. Values are `%s`, lists of values `IN %s`; of several rows one is shown.
--- Write this file anew: ONBEAT_WRITE_STATEMENTS=1 .venv/bin/pytest tests/stores/sql/test_statements.py
+-- Write this file anew: WRITE_STATEMENTS=1 .venv/bin/pytest tests/stores/sql/test_statements.py
 -- See a plan: EXPLAIN, with '1' for `%s`, ('1') for a list, and 1 after LIMIT and OFFSET.
 
 -- mysql/enqueue.py keep

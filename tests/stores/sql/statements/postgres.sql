@@ -1,6 +1,6 @@
 -- What `onbeat.stores.sql` composes for postgres, by file and function below
 -- `src/onbeat/stores`. Values are `$1`, `$2`; of several rows one is shown.
--- Write this file anew: ONBEAT_WRITE_STATEMENTS=1 .venv/bin/pytest tests/stores/sql/test_statements.py
+-- Write this file anew: WRITE_STATEMENTS=1 .venv/bin/pytest tests/stores/sql/test_statements.py
 -- See a plan: EXPLAIN (GENERIC_PLAN), with SETTINGS of `postgres/connection.py` and the search_path.
 
 -- sql/verbs/access.py add_key

@@ -1,6 +1,6 @@
 -- What `onbeat.stores.sql` composes for sqlite, by file and function below
 -- `src/onbeat/stores`. Values are `?`; of several rows one is shown.
--- Write this file anew: ONBEAT_WRITE_STATEMENTS=1 .venv/bin/pytest tests/stores/sql/test_statements.py
+-- Write this file anew: WRITE_STATEMENTS=1 .venv/bin/pytest tests/stores/sql/test_statements.py
 -- See a plan: EXPLAIN QUERY PLAN, in the command line of SQLite; `?` is then NULL.
 
 -- sql/verbs/access.py add_key
