@@ -85,6 +85,19 @@ def test_what_goes_well_is_not_said_at_info(caplog: pytest.LogCaptureFixture) ->
     assert not caplog.records
 
 
+def test_a_level_that_is_set_later_counts(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    journal = LogEvents()
+    caplog.set_level(logging.DEBUG)
+    journal.started(a_job(), SECOND)
+    journal.loop_beat("dispatcher")
+    journal.started(a_job(), SECOND)
+    caplog.set_level(logging.INFO)
+    journal.loop_beat("dispatcher")
+    journal.started(a_job(), SECOND)
+    assert len(caplog.records) == 2
+
+
 def test_the_other_events_are_said_once_each(said: Callable[..., Any]) -> None:
     journal = LogEvents()
     journal.started(a_job(), SECOND)

@@ -129,6 +129,22 @@ def test_beyond_a_bound_lines_are_dropped_and_counted(monkeypatch: pytest.Monkey
     assert server.events()[:2] == ["first", "log.unreachable"]
 
 
+def test_long_lines_are_bounded_by_their_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_queue, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(log_queue, "CHARS_MAX", 4_000)
+    port = a_free_port()
+    handler = send_to(port)
+    for size in (1_000, 5_000, 1_000, 1_000, 1_000, 1_000, 1_000, 1_000, 1_000):
+        log.info("x" * size)
+        assert handler.chars <= 4_000
+    assert handler.dropped >= 2
+    with collector(port) as server:
+        eventually_here(lambda: "log.lines_dropped" in server.events(), "the count has arrived")
+        eventually_here(lambda: handler.chars == 0, "nothing waits")
+    assert "x" * 1_000 in server.events()
+    assert "x" * 5_000 not in server.events()
+
+
 def test_the_end_of_the_process_sends_what_waits_and_does_not_wait_for_a_server_that_is_away() -> (
     None
 ):

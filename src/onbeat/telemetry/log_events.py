@@ -36,7 +36,7 @@ class LogEvents:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._jobs = Log("onbeat.jobs")
-        self._is_verbose = self._writes_all()
+        self._is_verbose = True  # until a loop has looked: the level may be set after this is made
         self._loops = Log("onbeat.loops")
         # A failing loop fails several times per second while its store is away.
         self._failing = Repeats(monotonic)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 LINES_MAX: Final = 10_000  # lines that wait; further ones are dropped and counted
+CHARS_MAX: Final = 1 << 24  # of all lines that wait: a traceback or a handler's line may be long
 BATCH_MAX: Final = 500
 CONNECT_SECONDS: Final = 5.0
 RETRY_SECONDS: Final = 1.0
@@ -31,8 +32,9 @@ class Sink(Protocol):
 class QueueHandler(logging.Handler):
     """Queues formatted lines for a sink, so that no caller waits for the network.
 
-    While the sink is unreachable, `LINES_MAX` lines wait; `log.lines_dropped` then reports how many
-    more there were. A line may arrive twice after a failure, and the last ones may be lost.
+    While the sink is unreachable, at most `LINES_MAX` lines of together `CHARS_MAX` characters
+    wait; `log.lines_dropped` then reports how many more there were. A line may arrive twice after a
+    failure, and the last ones may be lost.
     """
 
     def __init__(self, destination: str, sink: Sink) -> None:
@@ -40,6 +42,7 @@ class QueueHandler(logging.Handler):
         self.destination = destination
         self.sink = sink
         self.waiting: deque[logging.LogRecord] = deque()
+        self.chars = 0
         self.dropped = 0
         self.changed = threading.Condition()
         self.closing = threading.Event()
@@ -49,16 +52,17 @@ class QueueHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             # Now, since objects in the record may change.
-            line = formatted(record, self.format(record))
+            text = self.format(record)
         except Exception:  # noqa: BLE001  the standard way to report a faulty log call
             self.handleError(record)
             return
         with self.changed:
-            if len(self.waiting) >= LINES_MAX:
+            if len(self.waiting) >= LINES_MAX or self.chars + len(text) > CHARS_MAX:
                 self.dropped += 1
             else:
-                self.waiting.append(line)
-                self.changed.notify()
+                self.waiting.append(formatted(record, text))
+                self.chars += len(text)
+            self.changed.notify()
 
     def close(self) -> None:
         """Send what waits for at most `CLOSE_SECONDS`."""
@@ -76,8 +80,11 @@ class QueueHandler(logging.Handler):
     def take(self) -> Sequence[logging.LogRecord]:
         """The next lines, and how many were dropped behind them; none at the end."""
         with self.changed:
-            self.changed.wait_for(lambda: self.waiting or self.closing.is_set())
+            self.changed.wait_for(
+                lambda: self.waiting or self.dropped or self.closing.is_set(),
+            )
             records = [self.waiting.popleft() for _ in range(min(BATCH_MAX, len(self.waiting)))]
+            self.chars -= sum(len(record.msg) for record in records)
             dropped, self.dropped = self.dropped, 0
         return [*records, self.report_of(dropped)] if dropped else records
 

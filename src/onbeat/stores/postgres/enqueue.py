@@ -189,12 +189,12 @@ async def keep_places(transaction: Transaction, sendings: Sequence[FanOutBatch])
     places = last_places(sendings)
     sql = """
         UPDATE jobs
-        SET cursor = coalesce(told.cursor, jobs.cursor),
-            progress = coalesce(told.progress, jobs.progress)
+        SET cursor = coalesce(place.cursor, jobs.cursor),
+            progress = coalesce(place.progress, jobs.progress)
         FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::text[])
-             AS told (id, token, cursor, progress)
-        WHERE jobs.id = told.id
-          AND jobs.token = told.token
+             AS place (id, token, cursor, progress)
+        WHERE jobs.id = place.id
+          AND jobs.token = place.token
           AND jobs.running IS NOT DISTINCT FROM TRUE
         RETURNING jobs.id, jobs.token
     """
