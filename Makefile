@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run run-fleet test test-all generators chaos fuzz check fmt bench docs build audit requirements clean
+.PHONY: help setup run run-fleet run-backoffice test test-applications test-all proof generators chaos fuzz check fmt bench bench-view docs pictures build audit requirements clean
 
 help: ## list these words
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # One stamp per set of extras: pip runs again only when the requirements have changed.
 $(VENV)/.%: pyproject.toml constraints.txt
@@ -18,23 +18,44 @@ $(VENV)/.%: pyproject.toml constraints.txt
 	@touch $@
 comma := ,
 
-setup: $(VENV)/.test+lint+bench ## install everything for work on Onbeat into .venv
+# The tests of the dashboard need a browser; Debian's own is taken where there is none.
+$(VENV)/.browser:
+	@mkdir -p $(VENV)
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; } >$(VENV)/browser.log 2>&1 \
+	  || { echo "the tests of the dashboard need Chromium: apt-get install chromium"; exit 1; }
+	@touch $@
 
-run: $(VENV)/.server ## start the service on SQLite with a live demo
-	@$(BIN)/python examples/demo.py
+setup: $(VENV)/.test+lint+bench+docs ## install everything for work on Onbeat into .venv
+
+run: $(VENV)/.server+cel+notify ## start the service on SQLite with a live demo
+	@$(BIN)/python examples/demo/run.py
 
 run-fleet: $(VENV)/.server+postgres+rabbitmq ## start a fleet over PostgreSQL and RabbitMQ with what it does
 	@$(BIN)/python examples/fleet/run.py
 
+run-backoffice: $(VENV)/.test ## bill a month of workspaces while you look: WORKSPACES=1000 KILL=yes
+	@$(BIN)/python applications/backoffice/demo/run.py --workspaces $(or $(WORKSPACES),1000) $(if $(KILL),--kill)
+
 # Tests of the pure half, whose branches are counted: model, rules, recurrence, wire.
 PURE := $(addprefix tests/,model rules recurrence wire inputs operations engine)
 
-test: $(VENV)/.test ## run the whole test suite
+test: $(VENV)/.test $(VENV)/.browser ## run the whole test suite
 	$(BIN)/python -m pytest -n 3 --dist loadgroup --cov --cov-report=term $(PURE)
 	$(BIN)/python -m pytest -n 3 --dist loadgroup $(addprefix --ignore=,$(PURE))
+	$(MAKE) test-applications
 
-test-all: $(VENV)/.test ## the suite with long properties and many crash cycles
+# Each application is a project of its own: its modules may have the names of another's.
+APPLICATIONS := $(patsubst %/pyproject.toml,%,$(wildcard applications/*/pyproject.toml))
+
+test-applications: $(VENV)/.test ## run the tests of the applications
+	@set -e; for folder in $(APPLICATIONS); do \
+	  echo "$$folder"; $(BIN)/python -m pytest -n 3 -c $$folder/pyproject.toml $$folder/tests; done
+
+test-all: $(VENV)/.test $(VENV)/.browser ## the suite with long properties and many crash cycles
 	TEST_PROFILE=long CRASH_CYCLES=200 $(BIN)/python -m pytest -n 2 --dist loadgroup --timeout=3600
+
+proof: $(VENV)/.test ## kill, stop, cut off and fill up processes and servers, on every store and broker
+	PROOFS=all $(BIN)/python -m pytest -n 2 --dist loadgroup -m proof
 
 generators: $(VENV)/.server ## generate clients from the OpenAPI document and use one (needs the network and npm)
 	$(BIN)/python tests/generators/run.py
@@ -45,14 +66,17 @@ chaos: $(VENV)/.test ## attack a fleet: MINUTES=10 STORE=sqlite|postgres|mysql|a
 fuzz: $(VENV)/.test ## send long inputs to a service: MINUTES=10 SEED=n
 	PYTHONPATH=tests $(BIN)/python -m fuzz --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
-check: $(VENV)/.test+lint ## format, lint, both type checkers, import contracts, spelling
+check: $(VENV)/.test+lint $(VENV)/.docs ## format, lint, both type checkers, import contracts, spelling, the site
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	@set -e; for folder in $(APPLICATIONS); do \
+	  echo "$$folder"; MYPYPATH=$$folder/src:$$folder/tests $(BIN)/mypy $$folder; done
 	$(BIN)/pyright
 	$(BIN)/lint-imports
-	$(BIN)/codespell src docs README.md CHANGELOG.md SECURITY.md
-	$(BIN)/hadolint deploy/Dockerfile
+	$(BIN)/codespell src docs applications README.md CHANGELOG.md SECURITY.md
+	$(BIN)/hadolint deploy/Dockerfile $(wildcard applications/*/Dockerfile)
+	$(SITE)
 
 fmt: $(VENV)/.test+lint ## format the code and mend what the linter can
 	$(BIN)/ruff format .
@@ -61,11 +85,23 @@ fmt: $(VENV)/.test+lint ## format the code and mend what the linter can
 bench: $(VENV)/.bench ## measure Onbeat beside its peers; results go to benchmarks/results
 	$(BIN)/python -m benchmarks
 
-docs: $(VENV)/.test ## write the generated reference pages anew
+bench-view: $(VENV)/.bench ## measure the dashboard: STORE=sqlite|postgres ENDED=n WAITING=n VIEWERS=n
+	$(BIN)/python benchmarks/view.py --store $(or $(STORE),sqlite) --ended $(or $(ENDED),100000) \
+	  --waiting $(or $(WAITING),100000) $(if $(VIEWERS),--viewers $(VIEWERS))
+
+# Every warning is an error. The variable is about a later mkdocs, which the requirements leave out.
+SITE := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs: $(VENV)/.test $(VENV)/.docs ## write the generated reference pages anew, and build the site into .site
 	$(BIN)/python -m onbeat.settings.reference > docs/reference/settings.md
 	$(BIN)/python -m onbeat.cli.reference > docs/reference/cli.md
 	$(BIN)/python -m onbeat.operations.scopes > docs/reference/scopes.md
 	PYTHONPATH=tests $(BIN)/python -m inputs.page > docs/reference/limits.md
+	$(SITE)
+	@echo "look at it: $(BIN)/python -m http.server --directory .site --bind 127.0.0.1 8000"
+
+pictures: $(VENV)/.test $(VENV)/.browser ## take the pictures of the dashboard that the docs show; others go to .pictures
+	$(BIN)/python docs/pictures.py $(PAGES)
 
 build: $(VENV)/.test ## build the wheel
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
@@ -76,8 +112,8 @@ audit: $(VENV)/.audit ## ask for known advisories about the packages of the imag
 requirements: $(VENV)/.audit ## pin the packages of the image anew, with their hashes
 	$(BIN)/pip-compile --quiet --generate-hashes --no-header --no-annotate --strip-extras --allow-unsafe \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --constraint constraints.txt \
-	  $(foreach extra,server postgres mysql rabbitmq redis sqs kafka,--extra $(extra)) --output-file deploy/requirements.txt pyproject.toml
+	  $(foreach extra,server postgres mysql rabbitmq redis sqs kafka notify otel,--extra $(extra)) --output-file deploy/requirements.txt pyproject.toml
 	sed -i -e '/^onbeat @/d' -e '/^#/d' deploy/requirements.txt
 
 clean: ## remove the virtual environment and what tools left behind
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .run
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .run .site .pictures

@@ -11,7 +11,7 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-LINK = re.compile(r"(\]\()(?!https?://|mailto:)([^)\s]+\))")
+LINK = re.compile(r"(!?)(\[[^\]]*\]\()(?!https?://|mailto:|#)([^)\s]+\))")
 
 
 class AddressHook(MetadataHookInterface):
@@ -25,8 +25,12 @@ class AddressHook(MetadataHookInterface):
 
 
 def with_absolute_links(text: str, repository: str) -> str:
-    """The default branch is HEAD, whatever its name is."""
-    return LINK.sub(rf"\1{repository}/blob/HEAD/\2", text)
+    """The default branch is HEAD, whatever its name is. A picture is the file and not its page."""
+
+    def absolute(link: re.Match[str]) -> str:
+        return f"{link[1]}{link[2]}{repository}/{'raw' if link[1] else 'blob'}/HEAD/{link[3]}"
+
+    return LINK.sub(absolute, text)
 
 
 def urls(repository: str) -> dict[str, str]:

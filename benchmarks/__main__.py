@@ -8,7 +8,10 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-NAMES = ("queue_sqlite", "store_sqlite", "queue_postgres", "brokers", "callbacks", "recurrence")
+NAMES = (
+    *("queue_sqlite", "store_sqlite", "queue_postgres", "brokers", "callbacks", "events", "flows"),
+    "recurrence",
+)
 
 
 def main() -> int:

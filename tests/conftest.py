@@ -1,15 +1,18 @@
-"""What all tests share: how many examples a property gets, and which.
+"""What all tests share: how many examples a property gets and which, and where proofs are run.
 
 By default few and always the same, so that a run that was green is green again; with
 TEST_PROFILE=long many, and others at every run.
 """
 
+import logging
 import os
 import threading
 from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import proofs
 
 # Before anything imports them: the asserts of the shipped contracts then tell what they compared.
 pytest.register_assert_rewrite("onbeat.testing.store_contract", "onbeat.testing.broker_contract")
@@ -33,6 +36,15 @@ settings.register_profile(
 settings.load_profile(os.environ.get("TEST_PROFILE", "quick"))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if proofs.are_all_wanted():
+        return
+    marked = [item for item in items if item.get_closest_marker("proof")]
+    left_out = set(marked) - set(proofs.sample(marked))
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
+
+
 def store_threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if "onbeat-sqlite" in thread.name}
 
@@ -51,3 +63,16 @@ def pytest_runtest_teardown() -> Generator[None]:
 
 
 STORE_THREADS: set[threading.Thread] = set()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """No test hears the log as another has set it up, in whatever order they come."""
+    root, ours = logging.getLogger(), logging.getLogger("onbeat")
+    handlers, levels = root.handlers[:], (root.level, ours.level)
+    try:
+        return (yield)
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(levels[0])
+        ours.setLevel(levels[1])

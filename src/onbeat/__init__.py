@@ -7,12 +7,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from onbeat.app.call import Call, http, message
+    from onbeat.app.batch import Batch
+    from onbeat.app.call import Call, http, message, notify, on_end, on_failure
     from onbeat.app.client import Onbeat
+    from onbeat.app.condition import Condition
     from onbeat.app.handle import Job, JobFailed
-    from onbeat.app.options import Options
+    from onbeat.app.options import HttpOptions, Options, Role, RuntimeOptions, Template
+    from onbeat.app.remote_tasks import remote_task
     from onbeat.app.retry import Retry
-    from onbeat.app.task import CURRENT, Context, FanOut, Task
+    from onbeat.app.task import CURRENT, AsyncTask, Context, Event, FanOut, Task
     from onbeat.model.errors import (
         BadRecurrence,
         Conflict,
@@ -38,12 +41,15 @@ if TYPE_CHECKING:
     )
 
 PLACES: Final = {
-    "onbeat.app.call": "Call http message",
+    "onbeat.app.batch": "Batch",
+    "onbeat.app.call": "Call http message notify on_end on_failure",
     "onbeat.app.client": "Onbeat",
-    "onbeat.app.options": "Options",
+    "onbeat.app.condition": "Condition",
+    "onbeat.app.options": "HttpOptions Options Role RuntimeOptions Template",
     "onbeat.app.handle": "Job JobFailed",
+    "onbeat.app.remote_tasks": "remote_task",
     "onbeat.app.retry": "Retry",
-    "onbeat.app.task": "CURRENT Context FanOut Task",
+    "onbeat.app.task": "CURRENT AsyncTask Context Event FanOut Task",
     "onbeat.model.errors": (
         "BadRecurrence Conflict Forbidden Invalid LeaseLost Misconfigured "
         "NotFound OnbeatError Unauthorized Unavailable"
@@ -71,14 +77,19 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "CURRENT",
+    "AsyncTask",
     "BadRecurrence",
+    "Batch",
     "Call",
     "Cancel",
+    "Condition",
     "Conflict",
     "Context",
+    "Event",
     "Fail",
     "FanOut",
     "Forbidden",
+    "HttpOptions",
     "Invalid",
     "Job",
     "JobFailed",
@@ -90,8 +101,11 @@ __all__ = [
     "Options",
     "Recurrence",
     "Retry",
+    "Role",
+    "RuntimeOptions",
     "Snooze",
     "Task",
+    "Template",
     "Unauthorized",
     "Unavailable",
     "cron",
@@ -100,7 +114,11 @@ __all__ = [
     "first_of_month",
     "http",
     "message",
+    "notify",
+    "on_end",
+    "on_failure",
     "once",
+    "remote_task",
     "rrule",
     "weekly",
 ]

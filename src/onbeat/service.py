@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import socket
 from collections.abc import AsyncGenerator, Generator, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -13,35 +15,42 @@ import uvicorn
 
 from onbeat.api.asgi import build_api
 from onbeat.api.connections import Connections
-from onbeat.api.options import ApiOptions, Readiness
+from onbeat.api.options import ApiOptions
 from onbeat.api.protocol import BoundedProtocol
+from onbeat.api.stream_hub import StreamHub, streams_max
 from onbeat.app.backend import Backend
 from onbeat.app.client import Onbeat
-from onbeat.app.configure import options_from
+from onbeat.app.configure import options_from, owner_from
 from onbeat.app.descriptors import connections_here
 from onbeat.app.disk_guard import disk_guard_of
+from onbeat.app.doctor import Doctor
+from onbeat.app.health import Health
+from onbeat.app.listener import Server, listen
 from onbeat.app.process_supervisor import ProcessSupervisor
 from onbeat.app.signals import SIGNALS, wait_for_either
 from onbeat.app.stores import open_store
+from onbeat.app.tracing import otlp_export
+from onbeat.app.watchdog import Watchdog
+from onbeat.dashboard.routes import dashboard_routes
 from onbeat.model.errors import Misconfigured
 from onbeat.model.limits import KEEP_ALIVE_SECONDS_MAX
 from onbeat.model.role import Role
+from onbeat.operations.alerts import concerns_now
 from onbeat.operations.context import OperationContext
 from onbeat.rules.access import KEY_CHARS_ADVISED, clear_key, read_configured_keys
+from onbeat.rules.verdict import Concern
 from onbeat.settings import Settings
+from onbeat.settings.answers import setting_answers
 from onbeat.telemetry.composite import CompositeTelemetry
-from onbeat.telemetry.metrics import CONTENT_TYPE, Metrics
 from onbeat.wire.values import span_text
 
 log = logging.getLogger("onbeat.service")
 
-BACKLOG: Final = 2_048  # connections that the system keeps until they are accepted
 ACCEPTED_AT_ONCE: Final = 16  # each takes a descriptor before it can be refused
 WITHIN: Final = "memory://"  # a store or transport inside this process
 HAND_OVER: Final = frozenset({Role.DISPATCHER, Role.WORKER})
 OF_BROKER: Final = HAND_OVER | {Role.MAINTENANCE}
 REQUESTS_GRACE: Final = 5  # seconds for open requests after the drain
-LOOP_SILENT_MAX: Final = 60.0  # seconds; every loop runs far more often
 
 
 # Thousands of jobs in flight have many live objects; collecting these again and again cost two
@@ -57,8 +66,9 @@ async def serve(
     `arguments` are those of the command line, for starting further processes. Raises
     `Misconfigured` for settings that cannot work, `Unavailable` when the store is away.
     """
-    check_roles(settings)
     app = app or Onbeat(settings.store)
+    settings = settings.with_store_of_program(app.backend.url)
+    check_roles(settings)
     # Loading the program may have opened its store, which may not be the service's.
     await app.aclose()
     service = Service(settings, app, arguments)
@@ -116,36 +126,68 @@ class Service:
     """One process: an Onbeat, its loops, and the HTTP API when it has that role."""
 
     def __init__(self, settings: Settings, app: Onbeat, arguments: Sequence[str] = ()) -> None:
-        self.settings = settings
+        self.settings = settings = settings.with_store_of_program(app.backend.url)
         self.process_supervisor = process_supervisor_for(settings, arguments)
         self.app = app
         self.backend = apply_settings(app.backend, settings)
-        self.telemetry = CompositeTelemetry()
+        self.telemetry = CompositeTelemetry(live=self.backend.live, now=self.backend.clock.now)
         self.backend.telemetry = self.telemetry
-        self.metrics = Metrics(self.telemetry.counters)
+        self.health = Health(self.backend, self.telemetry)
+        self.export = otlp_export(settings.otel.enabled, os.environ)
+        if self.export is not None:
+            self.backend.tracing = self.export.tracing
+        self.doctor = Doctor(settings, self.backend.store, self.backend.clock)
         self.drain_requested = asyncio.Event()
         self.stop_requested = asyncio.Event()
-        self.is_ready = False
 
     async def run(self) -> bool:
         """Returns whether it drained; False when a second signal interrupted that."""
         async with contextlib.AsyncExitStack() as stack:
-            listener = stack.enter_context(listen(self.settings)) if self.has_api else None
+            listener = stack.enter_context(self.listen()) if self.has_api else None
+            if self.export is not None:
+                self.export.start(self.health.metrics.collect, self.health.read_figures)
+                stack.push_async_callback(self.export.close)
             await self.app.start()
             stack.push_async_callback(self.app.aclose)
             self.process_supervisor.start()
             stack.push_async_callback(self.process_supervisor.stop)
             if listener is not None:
                 await stack.enter_async_context(self.serve_api(listener))
-            self.is_ready = True
+            self.health.is_ready = True
+            stack.enter_context(self.watched())
             log.info("ready", extra=self.where(listener))
             await self.drain_requested.wait()
-            self.is_ready = False
+            self.health.is_ready = False
             return await self.drain()
+
+    @contextlib.contextmanager
+    def watched(self) -> Generator[None, None, None]:
+        """Tell the watchdog of the settings, until the drain, that all is well."""
+        url, interval = self.settings.watchdog.url, self.settings.watchdog.interval
+        if url is None or Role.MAINTENANCE not in self.settings.roles:
+            yield
+            return
+        task = asyncio.create_task(Watchdog(url, interval, self.what_is_wrong).run())
+        yield
+        task.cancel()
+
+    async def what_is_wrong(self) -> str | None:
+        """The first loop that is stuck, or the worst of what keeps work from being done.
+
+        A job that failed is told by its alert: the scheduler is well.
+        """
+        checks = await self.health.readiness()
+        found = [f"{name}: {result}" for name, result in checks.items() if result != "ok"]
+        found += [one.text for one in await concerns_now(self.context()) if stops_work(one)]
+        return found[0] if found else None
 
     @property
     def has_api(self) -> bool:
         return Role.API in self.settings.roles
+
+    def listen(self) -> contextlib.AbstractContextManager[socket.socket]:
+        """The API's socket. Raises `Misconfigured` when the address is not available."""
+        return listen(self.settings.api.host, self.settings.api.port, "api.port")
 
     def where(self, listener: socket.socket | None) -> dict[str, object]:
         message: dict[str, object] = {
@@ -177,9 +219,17 @@ class Service:
     @contextlib.asynccontextmanager
     async def serve_api(self, listener: socket.socket) -> AsyncGenerator[None, None]:
         """Answer HTTP requests until the block ends."""
+        context = self.context()
+        hub = StreamHub(context, streams_max(self.connections_max))
+        api = build_api(
+            context,
+            self.api_options(),
+            pages=lambda access: dashboard_routes(context, access),
+            hub=hub,
+        )
         server = Server(
             uvicorn.Config(
-                build_api(self.context(), self.api_options()),
+                api,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
@@ -197,17 +247,22 @@ class Service:
         try:
             yield
         finally:
+            # An open stream would hold the server up until its deadline.
+            await hub.close()
             server.should_exit = True
             await task
 
-    def protocol(self) -> type[asyncio.Protocol]:
-        """A protocol class that shares `Connections`; uvicorn makes an instance per connection."""
+    @cached_property
+    def connections_max(self) -> int:
         runs_jobs = Role.WORKER in self.settings.roles
-        limit = connections_here(
+        return connections_here(
             self.settings.api.connections_max,
             self.settings.worker.concurrency if runs_jobs else 0,
         )
-        connections = Connections(limit, self.telemetry.counters.connections)
+
+    def protocol(self) -> type[asyncio.Protocol]:
+        """A protocol class that shares `Connections`; uvicorn makes an instance per connection."""
+        connections = Connections(self.connections_max, self.telemetry.counters.connections)
 
         class ApiProtocol(BoundedProtocol):
             def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -217,8 +272,11 @@ class Service:
 
     def context(self) -> OperationContext:
         """A context that refuses requests while the disk is full; sends by the program pass."""
-        room = disk_guard_of(self.backend.store, self.settings.api.disk_free_min)
-        return msgspec.structs.replace(self.backend.context, check_capacity=room)
+        return msgspec.structs.replace(
+            self.backend.context,
+            check_capacity=self.backend.check_disk,
+            examine=self.doctor.checkup,
+        )
 
     def api_options(self) -> ApiOptions:
         api = self.settings.api
@@ -227,53 +285,13 @@ class Service:
             key_refused=self.telemetry.counters.key_refused,
             hosts=("localhost", api.host, *api.hosts),
             hosts_with_key=bool(api.hosts),
-            ready=self.readiness,
-            metrics=self.render_metrics,
+            ready=self.health.readiness,
+            metrics=self.health.exposition,
         )
 
-    async def readiness(self) -> Readiness:
-        await self.backend.store.ping()
-        return {
-            "store": "ok",
-            "service": "ok" if self.is_ready else "starting or draining",
-            **self.loops(),
-        }
 
-    def loops(self) -> dict[str, str]:
-        """The state of each loop; the silence where it is too long."""
-        return {
-            f"{name} loop": "ok" if silence < LOOP_SILENT_MAX else f"silent for {silence:.0f} s"
-            for name, silence in self.telemetry.counters.silences().items()
-            if name not in RESTFUL_LOOPS
-        }
-
-    async def render_metrics(self) -> tuple[bytes, str]:
-        await self.metrics.refresh(self.backend.store, self.backend.clock.now())
-        return self.metrics.exposition(), CONTENT_TYPE
-
-
-RESTFUL_LOOPS: Final = frozenset({"pruner", "replanner"})
-"""Loops with pauses longer than `LOOP_SILENT_MAX`."""
-
-
-class Server(uvicorn.Server):
-    """uvicorn inside our event loop, with our signal handlers and socket."""
-
-    def __init__(self, config: uvicorn.Config, listener: socket.socket | None = None) -> None:
-        super().__init__(config)
-        self.listener = listener
-        self.listens = asyncio.Event()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        # The event loop also uses the backlog as the number of connections accepted at once.
-        if self.listener is not None:
-            self.listener.listen(BACKLOG)
-        self.listens.set()
+def stops_work(concern: Concern) -> bool:
+    return concern.level == "fail" and not concern.is_of_jobs
 
 
 def process_supervisor_for(settings: Settings, arguments: Sequence[str]) -> ProcessSupervisor:
@@ -289,38 +307,23 @@ def process_supervisor_for(settings: Settings, arguments: Sequence[str]) -> Proc
             f"worker.processes: {settings.transport} lives in one process; name another transport",
             "worker.processes",
         )
-    return ProcessSupervisor(arguments, worker.processes - 1, worker.drain_timeout.total_seconds())
+    return ProcessSupervisor(
+        arguments,
+        worker.processes - 1,
+        worker.drain_timeout.total_seconds(),
+        settings.metrics.port,
+    )
 
 
 def apply_settings(backend: Backend, settings: Settings) -> Backend:
-    """The program's backend with the options of the settings and, if they name one, its store.
-
-    A program that names its own store keeps it unless the settings override it.
-    """
-    if settings.store not in {backend.url, Settings().store}:
+    """The program's backend with the store and the options of the settings."""
+    if settings.store != backend.url:
         backend.store, backend.url = open_store(settings.store), settings.store
     backend.options = options_from(settings)
+    backend.check_disk = disk_guard_of(backend.store, settings.api.disk_free_min)
+    backend.settings = setting_answers(settings)
+    backend.owner = owner_from(settings, backend.owner)
     return backend
-
-
-@contextlib.contextmanager
-def listen(settings: Settings) -> Generator[socket.socket, None, None]:
-    """The API's socket. Raises `Misconfigured` when the address is not available."""
-    host, port = settings.api.host, settings.api.port
-    try:
-        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = addresses[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError as error:
-        raise Misconfigured(
-            f"api.port: cannot listen on {host}:{port} ({error.strerror or error}); "
-            "stop what listens there, or choose another with --port",
-            "api.port",
-        ) from error
-    with listener:
-        yield listener
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from onbeat import Context, Onbeat, Retry, Snooze, Task, every
+from onbeat import Context, Invalid, Onbeat, Retry, Snooze, Task, every
 
 AT = "2026-03-28T23:00+01:00"
 
@@ -104,3 +104,20 @@ async def test_a_result_can_be_waited_for_in_a_loop_that_runs_no_jobs(
     # As in a notebook, whose cells stand in a loop of their own.
     with beat.started():
         assert work.send().result(timeout=10) == 7
+
+
+def test_jobs_are_listed_by_the_name_of_their_state(
+    beat: Onbeat, work: Task[..., Any, Any]
+) -> None:
+    with beat.testing(at=AT) as trial:
+        done = work.send()
+        trial.drain()
+        later = work.options(delay="1h").send()
+        assert [job.id for job in beat.jobs.list(state="succeeded")] == [done.id]
+        assert [job.id for job in beat.jobs.list(state="waiting")] == [later.id]
+        unknown: Any = "done"
+        misspelt: dict[str, Any] = {"stat": "failed"}
+        with pytest.raises(Invalid, match="state must be one of waiting, running, succeeded"):
+            beat.jobs.list(state=unknown)
+        with pytest.raises(TypeError, match="unexpected keyword argument 'stat'"):
+            beat.jobs.list(**misspelt)

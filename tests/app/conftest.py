@@ -8,7 +8,7 @@ import uvicorn
 
 from onbeat import Onbeat, Retry
 from onbeat.api.asgi import build_api
-from onbeat.service import Server
+from onbeat.app.listener import Server
 
 
 @pytest.fixture(params=["memory", "sqlite"])

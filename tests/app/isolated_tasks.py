@@ -1,8 +1,11 @@
 """Tasks that run in processes of their own; a child imports this module to find them."""
 
+import asyncio
 import ctypes
+import logging
 import os
 import signal
+from datetime import datetime
 from typing import Any
 
 from onbeat import Context, Onbeat, Retry, Snooze
@@ -20,6 +23,28 @@ def pid(_nothing: int = 0) -> int:
 def told(context: Context, word: str) -> list[str]:
     context.progress(1, 2)
     return [context.job_id, str(context.attempt), word]
+
+
+@beat.task("logs", isolation="process", retry=ONCE)
+async def logs(context: Context, *, fail: bool) -> None:
+    context.log.info("begun", extra={"pid": os.getpid()})
+    await asyncio.to_thread(logging.getLogger("shop").warning, "of a thread")
+    context.log.debug("too low")
+    if fail:
+        raise ValueError("of its own making")
+
+
+@beat.task("clock", isolation="process")
+def clock(context: Context) -> tuple[datetime, datetime]:
+    return context.now, context.now
+
+
+@beat.task("ticks", isolation="process", retry=ONCE, timeout="30s")
+def ticks(context: Context) -> tuple[datetime, datetime]:
+    first = context.now
+    while context.now == first:
+        pass
+    return first, context.now
 
 
 @beat.task("asks", isolation="process")

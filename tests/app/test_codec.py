@@ -53,6 +53,8 @@ ORDER = Order(UUID(int=7), Decimal("10.50"), [Address("Main", 12), Address("Side
 
 VALUES = [
     (int, 7),
+    (object, {"any": [1, None]}),
+    (dict[str, object], {"order": 7, "lines": [{"sum": 1.5}]}),
     (str, "grün ☃ \x00 \U0001f600"),
     (float, 0.1),
     (bool, True),

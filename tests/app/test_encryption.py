@@ -221,6 +221,7 @@ async def test_rotation_needs_a_key(tmp_path: Path) -> None:
 async def test_a_job_in_the_callers_transaction_is_encrypted_as_well(tmp_path: Path) -> None:
     async with Program(tmp_path, OLD) as program:
         connection = apsw.Connection(str(tmp_path / "onbeat.db"))
+        connection.set_busy_timeout(20_000)
         connection.execute("BEGIN")
         program.pay.in_transaction(connection).send(f"{CANARY}T", cents=1)
         connection.execute("COMMIT")

@@ -19,13 +19,16 @@ from onbeat.app.call import Call
 from onbeat.app.task import AnyTask, ContextTask, FanOut
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.errors import Unavailable
+from onbeat.model.event import EventCause
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState, Progress
 from onbeat.model.outcome import Lost
 from onbeat.model.page import JobFilter
+from onbeat.model.retry import RetryPolicy
 from onbeat.ports.store import Settlement
 from onbeat.rules.settlement import attempt_of, settle
 from onbeat.targets.fan_out import BATCH_MAX, CURSOR_BYTES_MAX
+from onbeat.testing.build import an_id
 
 PATIENCE = 60
 AT_ONCE = Retry(5, delay=0)
@@ -86,6 +89,29 @@ async def test_each_call_that_is_yielded_becomes_a_job(
         assert await job.aresult(PATIENCE) == FanOut(sent=2 * BATCH_MAX + 7)
         assert await users_of(beat) == [*range(2 * BATCH_MAX + 7)]
         assert (await job.ainfo()).progress.done == 2 * BATCH_MAX + 7
+
+
+async def test_jobs_inherit_the_cause_of_their_sender_and_read_no_events(
+    beat: Onbeat, mail: Task[..., Any, Any]
+) -> None:
+    @beat.task
+    async def mail_all() -> AsyncIterator[Any]:
+        yield mail.call(1)
+
+    async with beat:
+        await park(beat)
+        sender = structs.replace(
+            mail_all.call().job(JobId(an_id()), await beat.backend.now(), RetryPolicy()),
+            cause=EventCause("paid", 2, carried=False),
+        )
+        await beat.backend.store.enqueue([sender])
+
+        async def sent() -> bool:
+            return bool(await jobs_of(beat))
+
+        await eventually(sent, "the job that was sent")
+        (job,) = await jobs_of(beat)
+        assert job.cause == sender.cause
 
 
 async def test_a_plain_generator_sends_from_one_thread(

@@ -238,7 +238,7 @@ async def test_a_job_may_be_finished_at_the_second_try_of_one_attempt(bank: Bank
 
     async with bank.beat:
         job: JobHandle[None] = await book.asend()
-        await job.wait_until_ended()
+        await job.backend.wait_for_end(job.id)
         assert bytes((await job.ainfo()).result) == b"true"
         assert await outcomes_of(job) == ["succeeded"]
 
@@ -247,7 +247,7 @@ def test_every_table_is_named_with_its_schema_on_a_connection_of_the_caller() ->
     scripts = files("onbeat.stores.postgres").joinpath("migrations").iterdir()
     made = {name for script in scripts for name in CREATED.findall(script.read_text())}
     assert "jobs" in made
-    assert made - {"finished_rest", "workers", "pings"} == set(TABLES.split("|"))
+    assert made - {"finished_rest", "job_logs_rest", "workers", "pings"} == set(TABLES.split("|"))
 
 
 # What follows
@@ -331,7 +331,7 @@ async def test_a_lost_lease_is_refused(bank: Bank) -> None:
         job: JobHandle[None] = await book.asend()
         await eventually(begun.is_set, "it runs")
         await give_up(bank.beat, job.id)
-        await job.wait_until_ended()
+        await job.backend.wait_for_end(job.id)
         given_up.set()
         await eventually(lambda: answer, "the first attempt is told")
         assert bytes((await job.ainfo()).result) == b"2"
@@ -359,7 +359,7 @@ async def test_a_lost_lease_is_refused_in_a_coroutine(async_bank: Bank) -> None:
         job = await book.asend()
         await eventually(lambda: job.id in bank.beat._running.runtime.worker.running, "it runs")
         await give_up(bank.beat, job.id)
-        await job.wait_until_ended()
+        await job.backend.wait_for_end(job.id)
         given_up.set()
         await eventually(lambda: answer, "the first attempt is told")
         assert bytes((await job.ainfo()).result) == b"2"

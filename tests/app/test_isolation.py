@@ -36,6 +36,16 @@ async def test_context_arguments_progress_and_result_cross_the_border(running: A
     assert await job.aresult(60) == [job.id, "1", "ä\u2028"]
 
 
+@pytest.mark.parametrize("fail", [False, True])
+async def test_what_it_logs_is_kept_with_the_job(running: Any, fail: bool) -> None:
+    job = await tasks.logs.asend(fail=fail)
+    await running.backend.wait_for_end(job.id)
+    await running._running.runtime.job_log.flush()
+    first, second = (await running.jobs.alog(job.id)).lines
+    assert (first.text, second.text, second.level) == ("begun", "of a thread", "warning")
+    assert first.to_dict()["fields"]["pid"] != os.getpid()
+
+
 async def test_a_coroutine_function_runs_there_too(running: Any) -> None:
     assert await (await tasks.asks.asend()).aresult(60) == "a coroutine"
 

@@ -16,10 +16,10 @@ from conditions import eventually
 from onbeat import Conflict, Onbeat, Unavailable, every
 from onbeat.api.asgi import build_api
 from onbeat.app import service_client
+from onbeat.app.listener import Server
 from onbeat.cli.backend import BackendClient, open_backend
 from onbeat.model.page import JobFilter, ScheduleFilter
 from onbeat.rules.idempotency import HEADER
-from onbeat.service import Server
 from onbeat.settings import Settings
 
 JOBS = 128

@@ -1,9 +1,13 @@
 """Options of an Onbeat: their defaults, and those that settings give."""
 
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from onbeat.app.configure import options_from
-from onbeat.app.options import Options
+from onbeat.app.options import HttpOptions, Options, Role, RuntimeOptions
+from onbeat.model.errors import Invalid
 from onbeat.settings import Settings
 from onbeat.settings.records import ApiSettings, HttpSettings, PlannerSettings
 
@@ -29,3 +33,28 @@ def test_named_networks_are_allowed_and_others_refused() -> None:
 def test_the_horizon_of_the_settings_is_that_of_every_caller() -> None:
     settings = Settings(planner=PlannerSettings(horizon=timedelta(hours=1)))
     assert options_from(settings).runtime.horizon == timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "message"),
+    [
+        (Options, {"drain_timeout": "30s"}, "drain_timeout must be a timedelta"),
+        (Options, {"drain_timeout": 1}, "drain_timeout must be a timedelta"),
+        (Options, {"retry": 3}, "retry must be of the type RetryPolicy"),
+        (Options, {"runtime": {"concurrency": 5}}, "runtime must be of the type RuntimeOptions"),
+        (Options, {"connections": {"mq": 5}}, "connections must be a mapping"),
+        (Options, {"remote_tasks": "export"}, "remote_tasks must be a collection"),
+        (RuntimeOptions, {"concurrency": "5"}, "concurrency must be a whole number"),
+        (RuntimeOptions, {"concurrency": True}, "concurrency must be a whole number"),
+        (RuntimeOptions, {"queues": "mail"}, "queues must be a tuple .* or None"),
+        (HttpOptions, {"timeout": 30}, "timeout must be a timedelta"),
+    ],
+)
+def test_an_option_of_another_kind_is_refused_where_it_is_written(options, given, message) -> None:
+    with pytest.raises(Invalid, match=message):
+        options(**given)
+
+
+def test_a_list_will_do_for_a_tuple_and_a_set_for_a_frozenset() -> None:
+    given: dict[str, Any] = {"queues": ["mail"], "roles": {Role.WORKER}}
+    assert list(RuntimeOptions(**given).queues) == ["mail"]

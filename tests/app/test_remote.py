@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from onbeat import (
+    Condition,
     Invalid,
     JobFailed,
     Misconfigured,
@@ -50,6 +52,22 @@ async def test_many_jobs_go_in_one_request_and_keep_their_options(client: Any, a
     assert (state.priority, state.unique, state.labels) == (3, "u", {"a": "b"})
 
 
+async def test_what_must_hold_goes_along(client: Any, add: Any) -> None:
+    asked = Condition("answer == 3", ask=add.call(1, 2), otherwise="5m")
+    window = "MON-SUN 00:00-24:00 UTC"
+    checked = add.options(condition=asked, window=window, expires_in="1h")
+    job = await checked.asend(2, b=3)
+    later = await checked.options(sensitive=True, delay="1h").asend(2, b=3)
+
+    info = await job.ainfo()
+    assert (info.condition.text, info.condition.otherwise) == ("answer == 3", "5m")
+    assert (info.window[0].days, info.window[0].end) == ("MON-SUN", "24:00")
+    await job.aresult(30)
+    assert (await job.ainfo()).state == "succeeded"
+    hidden = await later.ainfo()
+    assert bytes(hidden.condition.ask.args) == bytes(hidden.target.args) == '["…"]'.encode()
+
+
 async def test_a_failure_there_is_told_here(client: Any) -> None:
     @client.task("fail", retry=Retry(1))
     async def fail() -> None: ...
@@ -72,6 +90,21 @@ async def test_schedules_are_kept_there_by_key(client: Any, add: Any) -> None:
     await client.schedules.adelete("books")
     with pytest.raises(NotFound, match="books"):
         await client.schedules.aget("books")
+
+
+async def test_reactions_are_kept_there(client: Any, add: Any) -> None:
+    gather = {"until": daily("03:00", tz="Europe/Berlin"), "most": 7}
+    policies = {"on": ["a", {"type": "b.*", "source": "/x"}], "gather": gather, "delay": "5s"}
+    await client.schedules.aput("on", None, add.call(1, 2), cancel_on="c", **policies)
+    answer = msgspec.json.encode(await client.schedules.aget("on"))
+    shown = msgspec.json.decode(answer)
+    assert shown["on"] == [{"type": "a"}, {"type": "b.*", "source": "/x"}]
+    assert (shown["cancel_on"], shown["delay"]) == ({"type": "c"}, "5s")
+    assert shown["gather"]["until"]["timezone"] == "Europe/Berlin"
+    assert shown["gather"]["most"] == 7
+    both = daily("03:00").excluding(daily("04:00"))
+    with pytest.raises(Invalid, match="cannot be sent to a service"):
+        await client.schedules.aput("on", None, add.call(1, 2), on="a", gather={"until": both})
 
 
 async def test_a_function_of_time_cannot_be_sent(client: Any, add: Any) -> None:
@@ -98,3 +131,19 @@ async def test_a_service_that_is_not_there_is_unavailable() -> None:
 def test_an_address_must_name_a_host(url: str) -> None:
     with pytest.raises(Misconfigured, match="must be a URL like"):
         Onbeat(url)
+
+
+async def test_events_are_published_listed_and_shown_there(client: Any) -> None:
+    first = await client.events.apublish("order.paid", {"order": 7}, id="1", source="/shop")
+    again = await client.events.apublish("order.paid", {"order": 8}, id="1", source="/shop")
+    own = await client.events.apublish("order.void", extensions={"tenant": "a"}, subject="order")
+    assert (first.created, again.created, own.created) == (True, False, True)
+    assert [one.id for one in await client.events.alist()] == [own.id, "1"]
+    assert [one.id for one in await client.events.alist(type="order.p*", source="/shop")] == ["1"]
+    shown = await client.events.ashow(own.id)
+    assert (shown.extensions, shown.subject) == ({"tenant": "a"}, "order")
+    await client.events.areplay(own.id, source=shown.source)
+    with pytest.raises(NotFound, match="Event not found"):
+        await client.events.ashow("nope")
+    with pytest.raises(Invalid, match="source must be a URI reference"):
+        await client.events.apublish("a", source="a b")

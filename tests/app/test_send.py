@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from conditions import eventually
-from onbeat import Conflict, Invalid, JobFailed, NotFound, Onbeat, Retry, http
+from onbeat import Conflict, Invalid, JobFailed, NotFound, Onbeat, Retry, http, message
 from onbeat.app.handle import JobHandle
 from onbeat.model.ids import JobId
 from onbeat.model.job import JobState
@@ -311,7 +311,6 @@ WRONG = [
     ({"labels": {str(n): "" for n in range(LABELS_MAX + 1)}}, "labels"),
     ({"labels": {"a": "half \udce9"}}, "labels"),
     ({"after": tuple(an_id() for _ in range(AFTER_MAX + 1))}, "after"),
-    ({"after": "01900000-0000-7000-8000-000000000000"}, "after"),
     ({"after": ("no id",)}, "after"),
     ({"after": (7,)}, "after"),
     # Programs need not be typed.
@@ -387,6 +386,27 @@ async def test_jobs_can_be_read_cancelled_and_retried(beat: Onbeat) -> None:
         await beat.jobs.aget("01900000-0000-7000-8000-000000000000")
 
 
+async def test_a_waiting_job_gets_another_due_time(beat: Onbeat) -> None:
+    @beat.task
+    async def work() -> int:
+        return 1
+
+    job = await work.options(delay="1h").asend()
+    at = datetime(2030, 1, 31, 9, tzinfo=UTC)
+    await beat.jobs.areschedule(job.id, run_at=at)
+    assert (await job.ainfo()).run_at == at
+    for wrong in ({}, {"run_at": at, "delay": "1m"}, {"delay": "soon"}):
+        with pytest.raises(Invalid):
+            await beat.jobs.areschedule(job.id, **wrong)
+    with pytest.raises(Invalid, match="run_at needs a time zone"):
+        await beat.jobs.areschedule(job.id, run_at=at.replace(tzinfo=None))
+    await beat.jobs.areschedule(job.id, delay=timedelta())
+    async with beat:
+        assert await job.aresult(PATIENCE) == 1
+        with pytest.raises(Conflict):
+            await beat.jobs.areschedule(job.id, delay="1m")
+
+
 async def test_nothing_of_a_paused_queue_begins(beat: Onbeat) -> None:
     @beat.task(queue="mail")
     async def held() -> None: ...
@@ -433,6 +453,22 @@ def test_a_call_of_an_endpoint_is_checked_when_it_is_made() -> None:
     call = http("post", "https://example.com/", json={"n": 1})
     assert (call.target.method, call.target.body) == ("POST", '{"n":1}')
     assert call.target.headers["Content-Type"] == "application/json"
+
+
+async def test_a_call_of_any_kind_takes_options() -> None:
+    beat = Onbeat("memory://")
+    call = message("events", "orders", {"order": 7}).with_options(queue="slow", unique="order 7")
+    retried = call.with_options(retry=Retry(attempts_max=9))
+    first, again = await beat.asend([retried, retried])
+    assert (first.created, again.created) == (True, False)
+    job = await first.ainfo()
+    assert (job.queue, job.unique, job.attempts_max) == ("slow", "order 7", 9)
+    assert job.target.message.queue == "orders"
+    with pytest.raises(TypeError, match=r"Call.with_options\(\) got an unexpected .* 'colour'"):
+        call.with_options(colour="red")  # type: ignore[call-arg]  # the mistake
+    with pytest.raises(Invalid) as raised:
+        call.with_options(priority=PRIORITY_MAX + 1)
+    assert raised.value.field == "priority"
 
 
 def test_an_unknown_option_is_refused_as_an_unknown_keyword() -> None:

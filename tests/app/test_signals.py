@@ -229,13 +229,16 @@ def test_a_store_whose_driver_is_missing_names_what_to_install(
 # What a handler is told.
 
 
-async def test_a_handler_is_told_about_its_job(beat: Onbeat) -> None:
+async def test_a_handler_is_told_about_its_job(
+    beat: Onbeat, caplog: pytest.LogCaptureFixture
+) -> None:
     seen = []
+    caplog.set_level("INFO", "onbeat.handler")
 
     @beat.task("work", timeout="30s", labels={"a": "b"})
     async def work(context: Context) -> None:
         seen.append(context)
-        context.log.info("hello")
+        context.log.info("hello", extra={"shop": "north", "job": "another"})
 
     before = datetime.now(UTC)
     async with beat:
@@ -248,7 +251,9 @@ async def test_a_handler_is_told_about_its_job(beat: Onbeat) -> None:
     assert context.labels == {"a": "b"}
     assert before <= context.due_at < context.deadline
     assert not context.cancelled
-    assert context.log.extra == {"job": job.id, "attempt": 1}
+    (line,) = [record for record in caplog.records if record.name == "onbeat.handler"]
+    fields = vars(line)
+    assert (fields["job"], fields["attempt"], fields["shop"]) == (job.id, 1, "north")
 
 
 async def test_progress_is_visible_while_the_job_runs(beat: Onbeat) -> None:

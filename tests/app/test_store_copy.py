@@ -16,6 +16,7 @@ from onbeat.app.copy.table_copy import BATCH, BATCH_BYTES, BATCH_FIRST, Kind, Ta
 from onbeat.app.stores import open_store
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import Conflict
+from onbeat.model.held_key import ALWAYS
 from onbeat.model.ids import DeadLetterId, JobId, ScheduleId
 from onbeat.model.job import Job, JobState, Progress
 from onbeat.model.outcome import Failed, Lost, Outcome, Released, Snoozed, Succeeded
@@ -39,7 +40,11 @@ from onbeat.testing.build import (
     an_id,
     an_occurrence,
 )
+from onbeat.testing.store_contract.copy.events import without_seqs
 from onbeat.testing.store_contract.copy.jobs import all_of
+from onbeat.testing.store_contract.event_waits import parked_job, review, route
+from onbeat.testing.store_contract.events import add_reaction, an_event, open_job
+from onbeat.testing.store_contract.job_logs import a_line
 from onbeat.testing.store_contract.steps import (
     FAILURE,
     IN_A_MINUTE,
@@ -113,6 +118,18 @@ async def contents(store: Store) -> dict[str, Any]:
             batch=BATCH,
         ),
         "jobs": [replace(export, job=arrived(export.job)) for export in exports],
+        "events": without_seqs(await all_of(store.export_events, lambda one: one.event.seq, BATCH)),
+        "keys": await all_of(store.export_event_keys, lambda one: one.job_id, BATCH),
+        "waits": [
+            (replace(one.wait, seq=None), one.event)
+            for one in await all_of(
+                store.export_event_waits, lambda one: (one.wait.job_id, one.wait.step), BATCH
+            )
+        ],
+        "lines": await all_of(
+            store.export_log_lines, lambda line: (line.job_id, line.number), BATCH
+        ),
+        "held keys": await all_of(store.export_held_keys, lambda held: held.key, batch=BATCH),
         "letters": list(await store.dead_letters(None, BATCH)),
     }
 
@@ -143,6 +160,7 @@ def of_task(task: str, count: int, **fields: Any) -> list[Job]:
 
 async def lived_in(store: Store, scale: int) -> None:
     """Fill the store with something of every kind: `scale` jobs of each of ten sorts."""
+    await awaited(store)
     for lane, outcome in LANES.items():
         await store.enqueue(of_task(lane, scale, queue=lane))
         jobs = await claim_jobs(store, lanes=frozenset({lane}), limit=scale)
@@ -159,11 +177,40 @@ async def lived_in(store: Store, scale: int) -> None:
     await run_on(store, scale)
     await scheduled(store)
     await ruled(store)
+    await reacted(store)
     await store.enqueue([
         a_job(target=HttpTarget("https://example.org/", "POST", {"X-A": "1"}, "{}", "secret")),
         a_job(target=MessageTarget("bus", "topic", msgspec.Raw(b'{"n":1}'), {"a": "b"})),
     ])  # fmt: skip
     await store.add_dead_letters([a_letter(number) for number in range(250)])
+    await held(store)
+    ended = await store.export_jobs(None, scale)
+    await store.add_log_lines([
+        a_line(export.job, number, fields='{"n":1}') for export in ended for number in (1, 2, 1_001)
+    ])  # fmt: skip
+
+
+async def held(store: Store) -> None:
+    """Keys of ended jobs."""
+    jobs = [a_job("holds", unique=f"held {number}", unique_for=DAY) for number in range(5)]
+    await store.enqueue([*jobs, a_job("holds", unique="kept", unique_for=ALWAYS)])
+    ended = await claim_jobs(store, lanes=frozenset({"holds"}))
+    await store.settle([a_settlement(job) for job in ended])
+
+
+async def reacted(store: Store) -> None:
+    schedule = await add_reaction(store)
+    for number in range(3):
+        await open_job(store, schedule, f"order {number}")
+    await store.publish([an_event() for _ in range(300)], NOW)
+
+
+async def awaited(store: Store) -> None:
+    """Jobs that wait for events; one of those has come."""
+    for by in ("1", "2", "42"):
+        await parked_job(store, by=by)
+    await review(store)
+    assert await route(store)
 
 
 async def blocked(store: Store, scale: int) -> None:

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from app.connections import ASYNC, PLAIN, of_apsw, of_sqlite3
 from conditions import eventually
-from onbeat import Invalid, Misconfigured, NotFound, Onbeat, http
+from onbeat import Invalid, Misconfigured, NotFound, Onbeat, http, on_failure
 from onbeat.model.job import JobState
 from onbeat.stores.postgres.store import PostgresStore
 from stores.postgres import server
@@ -222,6 +222,21 @@ def test_waiting_for_others_is_refused(shop: Any) -> None:
         rollback()
 
 
+def test_a_flow_exists_once_the_transaction_commits(shop: Any) -> None:
+    first = shop.welcome.call(1)
+    second = shop.welcome.options(after=first).call(2)
+    third = shop.welcome.options(after=on_failure(first)).call(3)
+    with shop.connect() as (db, _, rollback):
+        gone = shop.beat.in_transaction(db).send([third, second, first])
+        rollback()
+    with shop.connect() as (db, commit, _):
+        jobs = shop.beat.in_transaction(db).send([third, second, first])
+        commit()
+    assert not any(map(shop.is_known, gone))
+    assert shop.work(jobs[1]) == 2
+    assert [job.info().state for job in jobs] == ["cancelled", "succeeded", "succeeded"]
+
+
 def test_another_connection_takes_the_place_of_the_first(shop: Any) -> None:
     with shop.connect() as (db, _, rollback), shop.connect() as (other, commit, _):
         job = shop.welcome.in_transaction(db).in_transaction(other).send(7)
@@ -349,7 +364,7 @@ def test_an_apsw_connection_may_be_used_beside_an_open_store(lite: Any) -> None:
 @pytest.mark.parametrize("thing", [None, "sqlite:///onbeat.db", object(), datetime.now(UTC)])
 def test_an_unknown_type_is_refused_with_what_is_accepted(lite: Any, thing: Any) -> None:
     for take in (lite.welcome.in_transaction, lite.beat.in_transaction):
-        with pytest.raises(TypeError, match=r"sqlite3, apsw, asyncpg or psycopg 3.*SQLAlchemy"):
+        with pytest.raises(TypeError, match=r"sqlite3, apsw, .* asyncmy or PyMySQL.*SQLAlchemy"):
             take(thing)
 
 
@@ -369,7 +384,9 @@ def test_a_store_in_memory_has_no_transactions_to_share(tmp_path: Path) -> None:
     beat = Onbeat("memory://")
     with (
         contextlib.closing(sqlite3.connect(tmp_path / "x.db")) as db,
-        pytest.raises(Misconfigured, match="on SQLite and PostgreSQL, not on memory://"),
+        pytest.raises(
+            Misconfigured, match="SQLite, PostgreSQL, MariaDB and MySQL, not on memory://"
+        ),
     ):
         beat.in_transaction(db).send(http("GET", "http://127.0.0.1/"))
 
@@ -387,3 +404,57 @@ def test_no_driver_is_imported() -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert {"sqlite3", "asyncpg", "psycopg", "sqlalchemy"}.isdisjoint(done.stdout.split())
+
+
+# Events
+
+
+def published(shop: Any) -> list[tuple[str, str, Any]]:
+    return [(one.id, one.source, bytes(one.data)) for one in shop.beat.events.list()]
+
+
+def test_a_commit_brings_the_event(shop: Any) -> None:
+    with shop.connect() as (db, commit, _):
+        event = shop.beat.in_transaction(db).publish("order.paid", {"order": 7}, source="/shop")
+        commit()
+    assert event.created
+    assert published(shop) == [(event.id, "/shop", b'{"order":7}')]
+
+
+def test_after_a_rollback_there_is_no_event(shop: Any) -> None:
+    with shop.connect() as (db, _, rollback):
+        shop.beat.in_transaction(db).publish("order.paid", {"order": 7})
+        rollback()
+    assert published(shop) == []
+
+
+def test_an_event_in_a_transaction_is_stored_once(shop: Any) -> None:
+    shop.beat.events.publish("order.paid", 1, id="7")
+    shop.beat.close()
+    with shop.connect() as (db, commit, _):
+        sender = shop.beat.in_transaction(db)
+        assert not sender.publish("order.paid", 2, id="7").created
+        assert sender.publish("order.paid", 3, id="8").created
+        assert not sender.publish("order.paid", 4, id="8").created
+        commit()
+    assert published(shop) == [("8", "default", b"3"), ("7", "default", b"1")]
+
+
+def test_a_wrong_event_in_a_transaction_is_refused(lite: Any) -> None:
+    with of_apsw(lite.place) as (db, _, rollback):
+        with pytest.raises(Invalid, match="type must not begin with onbeat"):
+            lite.beat.in_transaction(db).publish("onbeat.job.failed")
+        with pytest.raises(TypeError, match="kind"):
+            lite.beat.in_transaction(db).publish("a", kind="b")
+        rollback()
+
+
+async def test_an_event_on_an_asynchronous_connection(async_shop: Any) -> None:
+    async with async_shop.connect() as (db, commit, _):
+        sender = async_shop.beat.in_transaction(db)
+        with pytest.raises(TypeError, match="apublish"):
+            sender.publish("order.paid")
+        event = await sender.apublish("order.paid", {"order": 7})
+        await commit()
+    assert [one.id for one in await async_shop.beat.events.alist()] == [event.id]
+    await async_shop.beat.aclose()

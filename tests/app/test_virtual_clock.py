@@ -24,6 +24,10 @@ def test_time_stands_still_until_it_is_moved(beat: Onbeat) -> None:
         assert trial.now == BEGIN + timedelta(hours=4)
         trial.advance_to(BEGIN + timedelta(days=1))
         assert trial.now == BEGIN + timedelta(days=1)
+        trial.advance_to("2026-03-30T23:00+00:00")
+        assert trial.now == BEGIN + timedelta(days=2, hours=1)
+        with pytest.raises(Invalid, match="needs an offset"):
+            trial.advance_to("2026-03-31T23:00")
 
 
 def test_a_night_of_a_changing_clock_runs_its_jobs_at_their_instants(beat: Onbeat) -> None:

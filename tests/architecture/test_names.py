@@ -23,7 +23,7 @@ PAGES = [
 PARALLEL = ("stores", "transports")
 
 # Modules whose names end in `ing` as nouns do.
-NOUNS = {"keyring", "setting", "test_logging"}
+NOUNS = {"keyring", "setting", "test_logging", "test_tracing", "tracing"}
 
 # Words that were used for things that the field has a word of its own for. They stand for
 # themselves in every form that is listed, as a part of a name or as a word of a sentence.

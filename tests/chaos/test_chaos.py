@@ -12,6 +12,7 @@ SEED = int(os.environ.get("ONBEAT_CRASH_SEED", "1"))
 QUICK = ("kill worker", "kill all", "lose answers", "lock_writes")
 
 
+@pytest.mark.proof
 @pytest.mark.xdist_group("fleet")
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 async def test_chaos_breaks_no_promise(store):

@@ -23,6 +23,7 @@ from onbeat.testing.broker_contract.steps import (
     collect,
     drain,
     envelopes,
+    find_missing,
     holds_only,
 )
 from onbeat.transports.kafka.admin import TopicAdmin
@@ -62,7 +63,8 @@ class Promises:
             await consumer.acknowledge(got[:1])
             await link.disconnect()
             await link.reconnect()
-        assert {*bodies(got[1:])} <= {*bodies(await drain(other, queue, 3, traits))}
+        # The end of the connection may have overtaken the acknowledgement: then all four come.
+        assert not await find_missing(other, queue, got[1:], traits)
 
     async def test_receipts_of_a_broken_connection_acknowledge_nothing_else(
         self, broker: Broker, other: Broker, link: BrokerLink, queue: str, traits: Traits

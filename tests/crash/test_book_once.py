@@ -17,6 +17,8 @@ from conditions import eventually_here
 from crash.invariants import Invariants
 from onbeat.model.job import Job, JobState
 
+pytestmark = pytest.mark.proof
+
 PROGRAM = (Path(__file__).parent / "book_once.py").read_text()
 SEED = int(os.environ.get("ONBEAT_CRASH_SEED", "1"))
 JOBS = 400

@@ -30,7 +30,7 @@ PROGRAM = (Path(__file__).parent / "broker_app.py").read_text()
 RESTARTS = max(2, int(os.environ.get("CRASH_CYCLES", "8")) // 4)
 BACK_WITHIN = 15.0  # for a machine that has much else to do; five seconds are what is promised
 
-pytestmark = pytest.mark.xdist_group("brokers")
+pytestmark = [pytest.mark.proof, pytest.mark.xdist_group("brokers")]
 
 
 class Server(Protocol):

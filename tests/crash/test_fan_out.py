@@ -16,6 +16,8 @@ from crash.invariants import Invariants, is_poison
 from onbeat import Onbeat
 from onbeat.model.job import JobState
 
+pytestmark = pytest.mark.proof
+
 PROGRAM = (Path(__file__).parent / "fan_out.py").read_text()
 ROWS = int(os.environ.get("ONBEAT_FAN_OUT_ROWS", "20000"))
 SEED = int(os.environ.get("ONBEAT_CRASH_SEED", "1"))

@@ -31,7 +31,7 @@ ROLES = {
     "all-2": ("planner", "maintenance", "dispatcher", "worker", "work"),
 }
 
-pytestmark = pytest.mark.xdist_group("fleet")
+pytestmark = [pytest.mark.proof, pytest.mark.xdist_group("fleet")]
 
 
 class Fleet:

@@ -12,6 +12,8 @@ from app.programs import program
 from conditions import eventually_here
 from crash.invariants import Invariants, lines
 
+pytestmark = pytest.mark.proof
+
 PLANT = (Path(__file__).parent / "app.py").read_text()
 CYCLES = int(os.environ.get("CRASH_CYCLES", "12"))
 SEED = int(os.environ.get("ONBEAT_CRASH_SEED", "1"))

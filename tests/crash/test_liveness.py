@@ -40,7 +40,7 @@ WATCH = "maintenance"
 NONE = msgspec.Raw(b"[]")
 ARGS = {"hold": msgspec.Raw(f"[{3 * LEASE}]".encode())}  # seconds
 
-pytestmark = pytest.mark.xdist_group("fleet")
+pytestmark = [pytest.mark.proof, pytest.mark.xdist_group("fleet")]
 
 
 class Fleet:

@@ -11,6 +11,8 @@ from conditions import eventually_here
 from crash.invariants import Invariants
 from onbeat.model.job import JobState
 
+pytestmark = pytest.mark.proof
+
 PROGRAM = (Path(__file__).parent / "poison.py").read_text()
 INNOCENT = 45
 

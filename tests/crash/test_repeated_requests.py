@@ -15,6 +15,8 @@ from app.programs import Program, program
 from conditions import eventually
 from stores.mysql.server import free_port
 
+pytestmark = pytest.mark.proof
+
 KEYS = 12
 CALLERS = 8
 REPEATS = 3  # of each request, at each process

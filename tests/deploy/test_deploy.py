@@ -54,7 +54,18 @@ def test_production_has_what_the_image_needs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     wanted = list(project["dependencies"])
-    for extra in ("server", "http", "postgres", "mysql", "rabbitmq", "redis", "sqs", "kafka"):
+    for extra in (
+        "server",
+        "http",
+        "postgres",
+        "mysql",
+        "rabbitmq",
+        "redis",
+        "sqs",
+        "kafka",
+        "notify",
+        "otel",
+    ):
         wanted += extras[extra]
     names = {normal(re.match(r"[A-Za-z0-9._-]+", line)[0]) for line in wanted} - {"onbeat"}
     assert names - pins(DEPLOY / "requirements.txt").keys() == set()

@@ -38,6 +38,16 @@ def test_every_link_of_the_readme_works_outside_the_repository() -> None:
         assert (ROOT / path).exists(), link
 
 
+def test_pictures_of_the_readme_are_shown_outside_the_repository() -> None:
+    text = metadata(REPOSITORY)["readme"]["text"]
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)\s]+)\)", text)
+    assert pictures
+    for link in pictures:
+        # The page of a file, /blob/, would be no picture.
+        assert (ROOT / link.removeprefix(f"{REPOSITORY}/raw/HEAD/")).is_file(), link
+        assert link.startswith(f"{REPOSITORY}/raw/HEAD/docs/pictures/")
+
+
 def test_the_addresses_of_a_release_are_those_of_its_repository() -> None:
     urls = metadata(f"{REPOSITORY}/")["urls"]
     assert urls.keys() >= {"Homepage", "Documentation", "Changelog", "Issues", "Source"}

@@ -52,7 +52,7 @@ def prose(page: Path) -> str:
 
 
 def commands(page: Path) -> Iterator[Command]:
-    """All of the page, in order. A command goes on while a quote is open."""
+    """All of the page, in order. A command goes on after a backslash, and while a quote is open."""
     for block in blocks(page, "console"):
         text, shown = "", ""
         for line in block.text.splitlines():
@@ -60,7 +60,7 @@ def commands(page: Path) -> Iterator[Command]:
                 if text:
                     yield Command(text, shown)
                 text, shown = line[2:], ""
-            elif text.count("'") % 2:
+            elif text.count("'") % 2 or text.endswith("\\"):
                 text += "\n" + line
             else:
                 shown += line + "\n"

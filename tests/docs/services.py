@@ -49,6 +49,12 @@ def running(command: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes
             process.send_signal(signal.SIGTERM)
             code = process.wait(START_WITHIN)
             assert code == 0, f"{command} ended with {code}:\n{log.read_text()}"
+        except BaseException:
+            # What it has started itself ends with it only if it is asked.
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(START_WITHIN)
+            raise
         finally:
             if process.poll() is None:
                 process.kill()

@@ -63,3 +63,10 @@ def works(folder: Path) -> bool:
         command, cwd=folder, env=environment(folder), capture_output=True, timeout=30, check=False
     )
     return request.returncode == 0 and bool(json.loads(request.stdout)["workers"])
+
+
+@pytest.mark.parametrize("page", with_language(TRIED, "py"), ids=name_of)
+def test_python_of_other_libraries_can_be_read(page: Path) -> None:
+    """What a page shows as the code before a move; those libraries need not be here."""
+    for block in blocks(page, "py"):
+        compile(block.text, str(page), "exec", dont_inherit=True)

@@ -8,6 +8,7 @@ from conditions import eventually
 from onbeat.app.virtual_clock import ManualClock
 from onbeat.engine.dispatcher import Dispatcher
 from onbeat.engine.heartbeat import Heartbeat
+from onbeat.engine.job_log import JobLog
 from onbeat.engine.lease_guard import LeaseGuard
 from onbeat.engine.planner import Planner
 from onbeat.engine.rescuer import Rescuer
@@ -67,15 +68,22 @@ READS = frozenset(
         "dead_letters_by_id",
         "dispositions",
         "doctor",
+        "count_depths",
+        "count_ended",
         "due_schedules",
         "held_leases",
         "job",
         "jobs",
+        "log_lines",
         "overdue_jobs",
+        "newest_sample",
         "next_plan_at",
         "now",
+        "oldest_history",
+        "pulses",
         "queue_names",
         "queues",
+        "samples",
         "schedule",
         "schedule_by_key",
         "schedules",
@@ -146,6 +154,7 @@ class EngineHarness:
         prefetch: int = 0,
         queues: tuple[str, ...] | None = None,
         runners: Any = None,
+        log: JobLog | None = None,
         **tasks: Callable[..., Any],
     ) -> None:
         self.store = FaultyStore(store or MemoryStore())
@@ -171,6 +180,7 @@ class EngineHarness:
             concurrency=concurrency,
             prefetch=prefetch,
             on_slot_free=ignore_free_slot,
+            log=log,
         )
         self.dispatcher = Dispatcher(
             self.store, self.worker, self.clock, self.row.id, registry.tasks, queues

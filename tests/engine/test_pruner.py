@@ -7,12 +7,23 @@ from engine.harness import EngineHarness
 from onbeat.engine import pruner as pruner_module
 from onbeat.engine.pruner import PRUNE_PERIOD, Pruner
 from onbeat.model.access import AuditFilter, AuditRecord
+from onbeat.model.event import EventVerdict
+from onbeat.model.ids import EventSeq
 from onbeat.model.job import Job, JobState
+from onbeat.model.route import Routing
+from onbeat.ports.events import EventFilter
 from onbeat.testing.build import DAY, NOW, a_job, an_id
+from onbeat.testing.store_contract.events import an_event
 from onbeat.testing.store_contract.idempotency import a_keyed_request
 
 KEEP, KEEP_FAILED = 7 * DAY, 30 * DAY
-KEEPS = {"keep": KEEP, "keep_failed": KEEP_FAILED, "keep_audit": 365 * DAY, "keep_keys": DAY}
+KEEPS = {
+    "keep": KEEP,
+    "keep_failed": KEEP_FAILED,
+    "keep_audit": 365 * DAY,
+    "keep_keys": DAY,
+    "keep_events": KEEP,
+}
 
 
 def pruner_of(bench: EngineHarness, **keeps: Any) -> Pruner:
@@ -93,3 +104,16 @@ async def test_keys_are_kept_as_long_as_the_setting_says() -> None:
         assert await pruner.forget_requests() == 0
         bench.clock.set(NOW + timedelta(microseconds=1))
         assert await pruner.forget_requests() == 1
+
+
+async def test_events_are_kept_as_long_as_the_setting_says() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        pruner = pruner_of(bench, keep_events=2 * DAY)
+        await bench.store.publish([an_event()], NOW - 2 * DAY)
+        unrouted = await bench.store.unrouted_events(1)
+        routed: dict[EventSeq, tuple[EventVerdict, ...]] = {one.seq: () for one in unrouted.events}
+        await bench.store.route(Routing(verdicts=routed, at=NOW))
+        assert await pruner.prune_events() == 0
+        bench.clock.set(NOW + timedelta(microseconds=1))
+        assert await pruner.step() == PRUNE_PERIOD
+        assert not await bench.store.events(EventFilter(limit=1))

@@ -14,6 +14,7 @@ from onbeat.app.system import SystemClock, SystemRandomness, identity
 from onbeat.engine.dependencies import Dependencies
 from onbeat.engine.options import RuntimeOptions
 from onbeat.engine.runtime import Runtime
+from onbeat.model.event import Event
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import DEPENDENTS_MAX
 from onbeat.model.page import JobFilter
@@ -24,6 +25,7 @@ from onbeat.stores.memory import MemoryStore
 from onbeat.targets.handler import Handler, Registry
 from onbeat.targets.runner import HandlerRunner
 from onbeat.testing.build import a_job, a_plan, a_schedule
+from rules.reactions import a_reaction
 
 GRACE = timedelta(seconds=5)
 
@@ -110,6 +112,26 @@ async def test_a_job_for_later_begins_then_and_never_before() -> None:
         for job in jobs:
             ended = await one.reach(job, JobState.SUCCEEDED)
             assert ended.started_at >= job.due_at
+
+
+async def test_an_event_becomes_a_job_because_of_the_hint() -> None:
+    async with process(work=lambda: None) as one:
+        schedule = a_reaction()
+        await one.store.add_schedule(schedule, a_plan(schedule))
+        await eventually(
+            lambda: ("router",) in one.told.of("loop_beat"), "the router looked for events"
+        )
+        sent = time.monotonic()
+        event = Event(id="e", source="/shop", type="paid", time=now())
+        await one.store.publish([event], now())
+
+        async def made() -> Job | None:
+            page = await one.store.jobs(JobFilter(limit=1, state=JobState.SUCCEEDED))
+            return page.items[0] if page.items else None
+
+        job: Job = await eventually(made, "its job succeeded")
+        assert time.monotonic() - sent < 0.5, "sooner than the loops would have looked"
+        assert job.schedule_id == schedule.id
 
 
 async def test_a_new_schedule_is_planned_and_fires() -> None:

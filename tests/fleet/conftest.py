@@ -3,7 +3,7 @@
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ from conditions import PATIENCE, eventually
 from onbeat import Onbeat, Options, Retry
 from onbeat.app.brokers import open_broker
 from onbeat.engine.options import RuntimeOptions
+from onbeat.model.remote_task import RemoteTask
 from onbeat.ports.transport import Broker, Delivery, Envelope
 from onbeat.wire.broker_messages import (
     DEAD,
@@ -170,7 +171,7 @@ def make_fleet(tmp_path: Path, transport: str, outside: Outside) -> Callable[...
     @asynccontextmanager
     async def make(
         *,
-        remote: frozenset[str] = frozenset({"export"}),
+        remote: Collection[str | RemoteTask] = ("export",),
         lease: timedelta = timedelta(minutes=2),
         retry: Any = None,
         register: Callable[..., Any] | None = None,
@@ -182,7 +183,7 @@ def make_fleet(tmp_path: Path, transport: str, outside: Outside) -> Callable[...
             options=Options(
                 runtime=RuntimeOptions(**runtime),
                 transport=over or transport,
-                remote_tasks=frozenset(remote),
+                remote_tasks=remote,
                 remote_lease=lease,
                 retry=retry or Retry(attempts_max=3, delay=0),
                 drain_timeout=timedelta(seconds=5),

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import aiormq
+import msgspec
 import pytest
 from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
@@ -20,6 +21,7 @@ from docs.pages import ROOT, blocks
 from docs.services import service
 from fleet.conftest import Fleet, Outside, rabbitmq_url, redis_url
 from onbeat.app.brokers import EXTRAS
+from onbeat.app.health import LOOP_SILENT_MAX
 from onbeat.engine.broker.dead_letters import COPY_BYTES_MAX, HEADER_CHARS_MAX
 from onbeat.engine.broker.dispatcher import JOBS_PER_MESSAGE, PATIENCE, PATIENCE_MAX
 from onbeat.engine.broker.fallback import PATIENCE as AWAY_PATIENCE
@@ -28,10 +30,10 @@ from onbeat.engine.broker.job_consumer import HOPS_MAX
 from onbeat.engine.broker.remote import PAYLOAD_BYTES_SENT_MAX
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import LOST_MAX, RPC_BATCH_MAX
-from onbeat.service import LOOP_SILENT_MAX
 from onbeat.testing.build import a_job
 from onbeat.wire import broker_messages as protocol
 from onbeat.wire.broker_messages import ANNOUNCED_MAX, announcement, read_announcement, work_call
+from onbeat.wire.cloud_events import read_published
 from onbeat.wire.worker_results import read_response
 from transports.redis.server import client
 
@@ -45,6 +47,11 @@ def said(page: Path) -> str:
 
 
 def messages(page: Path) -> list[Any]:
+    """The JSON on the page, without events."""
+    return [one for one in json_of(page) if "type" not in one]
+
+
+def json_of(page: Path) -> list[Any]:
     return [json.loads(block.text) for block in blocks(page, "json")]
 
 
@@ -192,6 +199,14 @@ def test_the_examples_of_the_protocol_are_what_is_read_and_written() -> None:
     assert [(one.task, one.token) for one in jobs] == [("mail.welcome", 1)] * 2
     assert json.loads(announcement([job])).keys() == announced[0].keys()
     assert wrong["method"] != "submit:export"
+
+
+def test_the_events_of_the_protocol_are_what_is_read() -> None:
+    structured, plain = (one for one in json_of(PROTOCOL) if "type" in one)
+    for event in (structured, plain):
+        read = read_published(json.dumps(event).encode(), {})
+        assert isinstance(read.data, msgspec.Raw)
+        assert (read.type, json.loads(bytes(read.data))) == (event["type"], event["data"])
 
 
 def test_queues_and_headers_are_named_as_they_are() -> None:

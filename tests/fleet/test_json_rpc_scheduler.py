@@ -10,7 +10,7 @@ import pytest
 
 from conditions import eventually
 from fleet.conftest import Outside
-from onbeat import Onbeat, Retry
+from onbeat import Onbeat, Retry, remote_task
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import RPC_BATCH_MAX
@@ -19,6 +19,7 @@ from onbeat.wire.broker_messages import DEAD, REPLIES, RESULTS, SUBMIT, work_que
 
 WORK = work_queue("default")
 SUBMITTED = {"jsonrpc": "2.0", "method": "submit:export", "params": {"objectID": 23}}
+EXPORT = remote_task("export", requires=("objectID",), key="export:{objectID}", unique_for="31d")
 LINEAR = Retry(attempts_max=10, backoff="linear", delay="5s", jitter=False)
 
 
@@ -89,10 +90,44 @@ async def test_ten_errors_are_the_end(make_fleet: Callable[..., Any], outside: O
         assert await outside.look(WORK, within=0.5) is None
 
 
-async def test_the_same_message_twice_is_one_job(
+async def test_s3_a06_the_same_submission_twice_is_one_job_and_a_warning(
+    make_fleet: Callable[..., Any], outside: Outside, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each has a message of its own; the key of the task's declaration says they are one."""
+    async with make_fleet(remote=[EXPORT], roles=frozenset({"maintenance"})) as fleet:
+        answers: list[Any] = []
+        for number in (1, 2):
+            await outside.say(SUBMIT, SUBMITTED | {"id": number}, id=f"message-{number}")
+            answers.append(json.loads((await outside.next(REPLIES)).body)["result"])
+        (job,) = await fleet.jobs()
+        assert (job.unique, job.unique_for) == ("export:23", timedelta(days=31))
+        assert answers == [{"id": job.id, "created": True}, {"id": job.id, "created": False}]
+        (warning,) = [record for record in caplog.records if "duplicate" in record.getMessage()]
+        assert warning.levelname == "WARNING"
+        assert await fleet.beat.backend.store.dead_letters(None, 1) == []
+
+
+async def test_an_ended_job_answers_for_as_long_as_its_key_is_taken(
     make_fleet: Callable[..., Any], outside: Outside
 ) -> None:
-    """S3-A06: by the message's own id, and by a key that the sender chose."""
+    async with make_fleet(remote=[EXPORT]) as fleet:
+        await outside.say(SUBMIT, SUBMITTED | {"id": 1})
+        first = json.loads((await outside.next(REPLIES)).body)["result"]
+        await outside.answer(await outside.next(WORK), result={"attempt": 1})
+        await fleet.the_job(lambda job: job.is_final, "its end")
+        store = fleet.beat.backend.store
+        later = fleet.beat.backend.clock.now() + timedelta(hours=1)
+        await store.prune(finished_before=later, failed_before=later, limit=10)
+        assert await fleet.jobs() == []
+        await outside.say(SUBMIT, SUBMITTED | {"id": 2})
+        second = json.loads((await outside.next(REPLIES)).body)["result"]
+        assert (first["created"], second) == (True, {"id": first["id"], "created": False})
+
+
+async def test_one_message_delivered_again_is_one_job(
+    make_fleet: Callable[..., Any], outside: Outside
+) -> None:
+    """By the message's own id, and by a key that the sender chose."""
     async with make_fleet(roles=frozenset({"maintenance"})) as fleet:
         for _ in range(3):
             await outside.say(SUBMIT, SUBMITTED, id="message-1")
@@ -182,6 +217,21 @@ async def test_ended_jobs_go_after_their_time_and_failed_ones_stay_longer(
         await eventually(pruned, "the one that succeeded is gone")
 
 
+@pytest.mark.parametrize("params", [{}, {"objectID": None}, {"objectId": 23}, [23]])
+async def test_s3_a11_a_submission_without_its_param_is_rejected_once_and_not_stored(
+    make_fleet: Callable[..., Any], outside: Outside, params: Any
+) -> None:
+    message = {"jsonrpc": "2.0", "method": "submit:export", "params": params}
+    async with make_fleet(remote=[EXPORT], roles=frozenset({"maintenance"})) as fleet:
+        await outside.say(SUBMIT, message | {"id": 1})
+        error = json.loads((await outside.next(REPLIES)).body)["error"]
+        assert (error["code"], error["data"]["field"]) == (-32602, "params.objectID")
+        (letter,) = await fleet.dead_letters(1)
+        assert "params.objectID is missing" in letter.reason
+        assert await outside.look(SUBMIT, within=0.2) is None
+        assert await fleet.jobs() == []
+
+
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
@@ -195,7 +245,6 @@ async def test_ended_jobs_go_after_their_time_and_failed_ones_stay_longer(
 async def test_what_cannot_be_used_is_put_aside_once_with_its_reason(
     make_fleet: Callable[..., Any], outside: Outside, message: bytes | dict[str, Any], reason: str
 ) -> None:
-    """S3-A11."""
     async with make_fleet(roles=frozenset({"maintenance"})) as fleet:
         await outside.say(SUBMIT, message)
         (letter,) = await fleet.dead_letters(1)

@@ -14,6 +14,7 @@ import pytest
 from conditions import eventually
 from fleet.conftest import BrokerLine, Fleet, Outside, speaking
 from onbeat import Onbeat, Task
+from onbeat.app.health import RESTFUL_LOOPS
 from onbeat.engine.broker.fallback import BrokerWatch
 from onbeat.engine.broker.runtime import BrokerRuntime
 from onbeat.model.ids import Token
@@ -23,9 +24,13 @@ from onbeat.telemetry.composite import CompositeTelemetry
 from onbeat.wire.broker_messages import DEAD, REPLIES, RESULTS, SUBMIT, run_queue, work_queue
 from transports.proxy import CHUNK, Proxy
 
+pytestmark = pytest.mark.proof
+
 RUN, WORK = run_queue("default"), work_queue("default")
 BACK_WITHIN = 5.0  # seconds after which a broker that is back is used as before
 AWAY_WITHIN = 10.0  # three seconds of patience, and a slow machine
+# Loops whose next round may be half a minute away, and the one that the broker holds up.
+MAY_REST = RESTFUL_LOOPS | {"planner", "ballast", "outages", "recorder", "broker"}
 
 
 @pytest.fixture
@@ -203,9 +208,13 @@ async def test_of_all_loops_only_the_broker_s_own_falls_silent(
         await eventually(lambda: failures.get("broker", 0) > 5, "it is said so")
         beats, failed = dict(counts.loop_beats), dict(failures)
         await eventually(lambda: failures["broker"] > 10, "it is said again")
+        others = {name: at for name, at in beats.items() if name not in MAY_REST}
+        await eventually(
+            lambda: all(counts.loop_beats[name] > at for name, at in others.items()),
+            "every other loop has gone on",
+        )
         assert {name for name, _ in failures.items() - failed.items()} == {"broker"}
-        silent = {name for name, at in counts.loop_beats.items() if at == beats.get(name)}
-        assert silent - {"pruner", "replanner", "planner", "ballast"} == {"broker"}
+        assert counts.loop_beats.get("broker") == beats.get("broker")
 
 
 class SlowProxy(Proxy):

@@ -7,20 +7,30 @@ from typing import Any
 
 import click
 import msgspec
+from msgspec import UNSET
 
+from onbeat.expressions.cel import CelExpressions
 from onbeat.model import limits
 from onbeat.model.errors import OnbeatError
 from onbeat.model.retry import RetryPolicy
-from onbeat.operations.drafts import job_from
+from onbeat.operations.drafts import build_schedule, job_from, new_draft
+from onbeat.operations.notice_checks import Notices
+from onbeat.operations.notifications import jobs_of, recipients_of
 from onbeat.operations.recurrences import build_preview
+from onbeat.ports.expressions import Fault
 from onbeat.recurrence import Budget
+from onbeat.rules.channels import read_channel
+from onbeat.rules.condition import NAMES
 from onbeat.settings.setting import Setting
 from onbeat.settings.table import TABLE as SETTINGS
 from onbeat.targets.http_response import Response, outcome_of, retry_after_of
+from onbeat.targets.notify.templates import LiquidTemplates
 from onbeat.telemetry.redaction import escape_controls, redactor
+from onbeat.wire.cloud_events import read_event, read_published
 from onbeat.wire.decode import convert, decode, decode_typed
 from onbeat.wire.jobs import EnqueueBody, read_jobs
 from onbeat.wire.jsonrpc import read_call, split
+from onbeat.wire.notifications import NotificationBody
 from onbeat.wire.recurrences import PreviewBody
 from onbeat.wire.schedules import ScheduleBody, read_schedule
 from onbeat.wire.submissions import read_submission
@@ -33,7 +43,14 @@ Body = Mapping[str, object]
 REFUSALS = (OnbeatError, ValueError, click.UsageError)
 """What a reader may raise for what it does not take; all else is a fault of ours."""
 
-OPERATOR = OperationsHarness(connections=frozenset({"here"})).context
+NOTICES = Notices(
+    {"here": read_channel("webhook://h/"), "mail": read_channel("smtp://h?from=a@b.c")},
+    {},
+    LiquidTemplates(),
+)
+OPERATOR = OperationsHarness(
+    connections=frozenset({"here"}), notices=NOTICES, expressions=CelExpressions()
+).context
 MOST = limits.BULK_REQUEST_BYTES_MAX
 ID = "01900000-0000-7000-8000-000000000000"
 EXAMPLE = "https://example.com/"
@@ -53,6 +70,13 @@ def schedule(body: Body) -> object:
     return read_schedule(decode_typed(ScheduleBody, encoded(whole)), RetryPolicy())
 
 
+def reaction(body: Body) -> object:
+    """A schedule that reacts to events, checked as it is saved."""
+    whole = {"name": "n", "on": {"type": "t"}, "callback_url": EXAMPLE, **body}
+    read = decode_typed(ScheduleBody, encoded(whole))
+    return build_schedule(OPERATOR, new_draft(OPERATOR, read), NOON)
+
+
 def job(body: Body) -> object:
     kind = {} if "target" in body or "jobs" in body else {"task": "work"}
     drafts = read_jobs(decode(EnqueueBody, encoded({**kind, **body}), bytes_max=MOST))
@@ -65,6 +89,27 @@ def http(body: Body) -> object:
 
 def message(body: Body) -> object:
     return job({"target": {"message": {"to": "here", "queue": "q", **body}}})
+
+
+def notice(body: Body) -> object:
+    return job({"target": {"notify": {"channel": "here", "text": "x", **body}}})
+
+
+def template(text: str) -> object:
+    """Checked, and filled in with itself."""
+    checked = notice({"text": text, "data": {"a": "x"}})
+    facts = {"data": {"a": text, "b": [text] * 9}, "now": "", "to": ""}
+    return checked, NOTICES.texts.render(text, facts, "text", is_html=True)
+
+
+def rendered(text: str, value: str) -> object:
+    return NOTICES.texts.render(text, {"data": {"a": value}}, "text")
+
+
+def notification(body: Body) -> object:
+    read = decode(NotificationBody, encoded({"channel": "here", "text": "x", **body}))
+    recipients = recipients_of(read)
+    return jobs_of(OPERATOR, read, recipients, NOON, [ID] * len(recipients))
 
 
 def preview(body: Body) -> object:
@@ -82,8 +127,40 @@ def submission(body: bytes) -> object:
     return [read_submission(read_call(call)) for call in split(body, MOST)[0]]
 
 
+def events(body: bytes) -> object:
+    given = read_published(body, {})
+    bodies = [given] if given.events is UNSET else given.events
+    return [read_event(one, "", NOON, "default", lambda: "new") for one in bodies]
+
+
+def event(body: Body) -> object:
+    return events(encoded({"type": "paid", **body}))
+
+
+def extensions(names: Body) -> object:
+    return event({"extensions": names})
+
+
 def settled(body: Body) -> object:
     return read_report(decode(SettleBody, encoded({"token": "1.x", **body})))
+
+
+def condition(text: str) -> object:
+    return job({"condition": {"if": text}})
+
+
+def evaluated(fact: object) -> object:
+    """The value of an expression that reads all of a fact. Raises ValueError for a fault."""
+    read = OPERATOR.expressions.compile("answer.all(a, a != '')", NAMES, "condition.if")
+    value = read({"answer": fact})
+    if isinstance(value, Fault):
+        raise ValueError(value.text)  # noqa: TRY004  the value is the fault
+    return value
+
+
+def window(fields: Body) -> object:
+    night = {"from": "22:00", "to": "06:00", "timezone": "UTC"}
+    return job({"window": {**night, **fields}})
 
 
 def named(read: Read, name: str) -> Read:

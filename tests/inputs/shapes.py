@@ -70,6 +70,39 @@ RULES: tuple[Shape, ...] = (
     repeated("9", "FREQ=DAILY;COUNT="),
 )
 
+TEMPLATES: tuple[Shape, ...] = (
+    repeated("{{ data.a }}"),
+    repeated("{{ data.a | upcase }}"),
+    repeated("{{"),
+    repeated("}}"),
+    repeated("{{ ", "", "}}"),
+    repeated("{%"),
+    repeated("{% if data %}"),
+    repeated("{% if data %}", "", "{% endif %}" * 20),
+    repeated("{% assign x = data.a %}"),
+    repeated("{% comment %}"),
+    repeated("{% raw %}{{"),
+    repeated("| upcase ", "{{ data.a ", "}}"),
+    repeated("| append: data.a ", "{{ data.a ", "}}"),
+    repeated("data[", "{{ ", "}}"),
+    repeated(".a", "{{ data", "}}"),
+    repeated(" and data", "{% if data", "%}{% endif %}"),
+    repeated("a", "{{ '", "' }}"),
+    repeated("'", "{{ ", "}}"),
+    repeated("9", "{{ ", "}}"),
+    repeated("a", "{% for i in data.b %}{{ i }}", "{% endfor %}"),
+    repeated("{% for i in data.b %}{% endfor %}"),
+    repeated("-", "{{", "}}"),
+    repeated("{#"),
+    repeated(" ", "{{", "}}"),
+    repeated(" ", "{{ data", "}}"),
+    repeated(" ", "{% else", "%}"),
+    repeated("{% raw %}", "{% comment %}"),
+    repeated("{% doc %}", "{% comment %}", "{% endcomment %}"),
+    repeated("{{ data.a }}" + " " * 80),
+)
+"""Marks of Liquid, whole and broken."""
+
 CRONS: tuple[Shape, ...] = (
     repeated("*,", "", "* * * * *"),
     repeated("*,", "0 0 0 1 1 * ", "*"),

@@ -15,30 +15,48 @@ from inputs.readers import (
     REFUSALS,
     Read,
     answered,
+    condition,
+    evaluated,
+    event,
+    events,
+    extensions,
     http,
     job,
     json_of,
     message,
     named,
+    notice,
+    notification,
     preview,
     query,
+    reaction,
     record,
     redacted,
+    rendered,
     rpc,
     schedule,
     settled,
     submission,
+    template,
+    window,
 )
-from inputs.shapes import CRONS, JSON, RULES, TEXTS, Shape, repeated
+from inputs.shapes import CRONS, JSON, RULES, TEMPLATES, TEXTS, Shape, repeated
+from onbeat import Onbeat
 from onbeat.api.requests import JSON_TYPE, RPC_TYPE
 from onbeat.api.security import host_check
 from onbeat.cli.jobs import parse_line as parsed_line
 from onbeat.cli.options import json_of as json_option
 from onbeat.cli.times import read_instant
 from onbeat.model import limits
+from onbeat.model.queue import Limits
+from onbeat.model.trace_context import read_traceparent, read_tracestate
 from onbeat.recurrence import cron, guess, rrule
 from onbeat.recurrence.cron_text import CRON_TEXT_MAX
 from onbeat.recurrence.durations import SPAN_TEXT_MAX
+from onbeat.recurrence.easter import OFFSET_MAX as EASTER_MAX
+from onbeat.recurrence.easter import OFFSET_MIN as EASTER_MIN
+from onbeat.recurrence.iso_interval import REPEATING_CHARS_MAX
+from onbeat.recurrence.phrase import PHRASE_CHARS_MAX
 from onbeat.recurrence.rrule_text import (
     BLOCK_TEXT_MAX,
     DATES_MAX,
@@ -49,6 +67,7 @@ from onbeat.recurrence.rrule_text import (
 )
 from onbeat.recurrence.zones import ZONE_NAME_MAX
 from onbeat.rules import access, encryption, fence, ip_policy
+from onbeat.rules.job_search import read_search
 from onbeat.rules.urls import shown_url
 from onbeat.settings.sources import unknown, unknown_variable
 from onbeat.settings.table import TABLE as SETTINGS
@@ -57,12 +76,22 @@ from onbeat.transports.sqs.messages import parse_headers
 from onbeat.transports.url_options import UrlOptions
 from onbeat.wire.access import KEY_QUEUES_MAX, SCOPES_MAX, KeyDraft
 from onbeat.wire.broker_messages import ANNOUNCED_MAX, ANNOUNCEMENT_BYTES_MAX, read_announcement
+from onbeat.wire.conditions import DAYS_CHARS_MAX, window_fields
+from onbeat.wire.event_waits import read_awaited_key, read_awaited_type
 from onbeat.wire.idempotency import read_header
 from onbeat.wire.jobs import EnqueueBody, ReasonBody
-from onbeat.wire.limits import CONCURRENCY_MAX, RATE_COUNT_MAX, LimitBody, read_rate
+from onbeat.wire.limits import (
+    CONCURRENCY_MAX,
+    RATE_COUNT_MAX,
+    LimitBody,
+    changed_limits,
+    read_rate,
+)
+from onbeat.wire.pulses import AskPulses
 from onbeat.wire.recurrences import TEXT_CHARS_MAX, PreviewBody
-from onbeat.wire.requests import PAGE_MAX, BackfillBody, ListQueues, ListSchedules
+from onbeat.wire.requests import PAGE_MAX, BackfillBody, ListJobs, ListQueues, ListSchedules
 from onbeat.wire.secrets import CURSOR_CHARS_MAX, ReencryptBody
+from onbeat.wire.timeline import ShowTimeline
 from onbeat.wire.values import SPAN_CHARS_MAX, read_id, read_queue_name
 from onbeat.wire.worker_results import (
     QUEUES_MAX,
@@ -91,8 +120,10 @@ class Input(NamedTuple):
 
 INVALID, MALFORMED, LARGE = "validation_failed", "invalid_request", "too_large"
 
+NOTICE = "target `notify`, `POST /api/notifications`"
 SCHEDULE, JOB = "body of a schedule", "body of a job"
 RULE = "body of a schedule or preview, CLI"
+EVENT = "event, over HTTP or a broker"
 WORK = "work of remote workers"
 ENCRYPTION_KEY = "k:" + "A" * 43
 
@@ -123,6 +154,11 @@ def number(name: str, place: str, least: int, most: int, read: Read) -> Input:
     bound = f"{least:,} to {most:,}"
     shapes: tuple[Shape, ...] = (lambda n: 10 ** (n // 10), lambda n: -(10 ** (n // 10)))
     return Input(name, place, bound, INVALID, read, shapes, 10_000, most, most + 1)
+
+
+def member(name: str) -> Read:
+    """Reads an event with this member."""
+    return lambda value: event({name: value})
 
 
 def items(
@@ -249,6 +285,68 @@ TABLE: tuple[Input, ...] = (
         MALFORMED,
     ),
     Input("Call of JSON-RPC", "`POST /rpc`, a broker", "as JSON", "", rpc, JSON, 30_000),
+    body(
+        "One event, with its data",
+        EVENT,
+        limits.EVENT_BYTES_MAX,
+        events,
+        '{"type":"a"}',
+    ),
+    items(
+        "Events in one request",
+        EVENT,
+        limits.EVENTS_MAX,
+        "events",
+        lambda count: events(b"[" + b",".join([b'{"type":"a"}'] * count) + b"]"),
+        lambda n: n,
+        LARGE,
+    ),
+    *(
+        text(
+            f"`{name}` of an event",
+            EVENT,
+            limits.EVENT_NAME_CHARS_MAX,
+            member(name),
+        )
+        for name in ("id", "source", "type")
+    ),
+    *(
+        text(
+            f"`{name}` of an event",
+            EVENT,
+            limits.EVENT_TEXT_CHARS_MAX,
+            member(name),
+            head=head,
+        )
+        for name, head in (("subject", ""), ("datacontenttype", ""), ("dataschema", "urn:"))
+    ),
+    items(
+        "Extensions of an event",
+        EVENT,
+        limits.EXTENSIONS_MAX,
+        "entries",
+        extensions,
+        lambda n: {f"n{place}": "a" for place in range(n)},
+    ),
+    text(
+        "Name of an extension",
+        EVENT,
+        limits.EXTENSION_NAME_CHARS_MAX,
+        lambda value: extensions({value: "a"}),
+    ),
+    text(
+        "Text of an extension",
+        EVENT,
+        limits.EVENT_TEXT_CHARS_MAX,
+        lambda value: extensions({"n": value}),
+    ),
+    number(
+        "Number of an extension",
+        EVENT,
+        -limits.EXTENSION_INTEGER_MAX,
+        limits.EXTENSION_INTEGER_MAX,
+        lambda value: extensions({"n": value}),
+    ),
     Input(
         "Submission of a job",
         "a broker's queue `onbeat.submit`",
@@ -354,6 +452,39 @@ TABLE: tuple[Input, ...] = (
     ),
     text("`every`", RULE, SPAN_TEXT_MAX, named(preview, "every"), fill=" ", head="1s"),
     Input(
+        "A phrase in `every`",
+        RULE,
+        chars(PHRASE_CHARS_MAX),
+        INVALID,
+        named(preview, "every"),
+        (repeated("every monday,"), repeated(" monday,", "every monday,"), repeated("every ")),
+        2_000,
+        "every" + of(PHRASE_CHARS_MAX - 8, " ") + "15m",
+        "every" + of(PHRASE_CHARS_MAX - 7, " ") + "15m",
+    ),
+    Input(
+        "A repeating interval in `every`",
+        RULE,
+        chars(REPEATING_CHARS_MAX),
+        INVALID,
+        named(preview, "every"),
+        (repeated("R/"), repeated("1", "R", "/2026-01-01/P1D")),
+        2_000,
+        "R/2026-01-01/P1D" + of(REPEATING_CHARS_MAX - 16, " "),
+        "R/2026-01-01/P1D" + of(REPEATING_CHARS_MAX - 15, " "),
+    ),
+    Input(
+        "BYEASTER",
+        RULE,
+        f"{EASTER_MIN} to {EASTER_MAX} days",
+        INVALID,
+        lambda value: rrule(f"FREQ=YEARLY;BYEASTER={value}"),
+        (lambda n: ",".join(["-80"] * n),),
+        2_000,
+        EASTER_MAX,
+        EASTER_MAX + 1,
+    ),
+    Input(
         "`at`",
         RULE,
         "years 1 to 9999",
@@ -378,6 +509,28 @@ TABLE: tuple[Input, ...] = (
     number("Occurrences of a preview", "`count`", 1, limits.PREVIEW_MAX, named(preview, "count")),
     Input(
         "Rule of a command", "`onbeat next RULE`", "as above", "", guess, (*RULES, *CRONS, *TEXTS)
+    ),
+    # Reactions to events
+    text(
+        "Type and source of a pattern",
+        "`on`, `cancel_on`",
+        limits.EVENT_NAME_CHARS_MAX,
+        lambda value: reaction({"on": {"type": "t", "source": value}}),
+    ),
+    items(
+        "Patterns of events",
+        "`on`, `cancel_on`",
+        limits.PATTERNS_MAX,
+        "patterns",
+        named(reaction, "on"),
+        lambda n: [{"type": f"t{place}"} for place in range(n)],
+    ),
+    number(
+        "Events of one job",
+        "`gather.most`",
+        1,
+        limits.GATHER_MAX,
+        lambda value: reaction({"gather": {"for": "1h", "most": value}}),
     ),
     # Schedules
     text("Name of a schedule", SCHEDULE, limits.NAME_CHARS_MAX, named(schedule, "name")),
@@ -408,6 +561,69 @@ TABLE: tuple[Input, ...] = (
         named(schedule, "timeout"),
         fits="0" * (SPAN_CHARS_MAX - 2) + "1s",
         over="0" * (SPAN_CHARS_MAX - 1) + "1s",
+    ),
+    Input(
+        "CEL of a condition",
+        "body of a schedule or job",
+        chars(limits.EXPRESSION_CHARS_MAX),
+        INVALID,
+        condition,
+        (*TEXTS, repeated("!"), repeated("a.", "", "a"), repeated("&&true", "true")),
+        fits="true" + of(limits.EXPRESSION_CHARS_MAX - 4, " "),
+        over="true" + of(limits.EXPRESSION_CHARS_MAX - 3, " "),
+    ),
+    items(
+        "Loops of an expression within one another",
+        "the same",
+        limits.EXPRESSION_LOOPS_MAX,
+        "loops",
+        condition,
+        lambda n: "[1].all(a, " * n + "true" + ")" * n,
+    ),
+    items(
+        "Pattern of an expression",
+        "`matches()`",
+        limits.EXPRESSION_PATTERN_MAX,
+        "characters, each as often as it is counted with `{}`",
+        condition,
+        lambda n: f"job.id.matches('{of(n)}')",
+    ),
+    Input(
+        "Facts of an expression",
+        "job, events, answer",
+        f"{limits.EXPRESSION_FACTS_BYTES_MAX:,} bytes, {limits.EXPRESSION_COST_MAX:,} steps;"
+        " a failed attempt",
+        "",
+        evaluated,
+        (lambda n: of(n // 2), lambda n: ["a"] * (n // 8)),
+    ),
+    items(
+        "Windows",
+        "body of a schedule or job",
+        limits.WINDOWS_MAX,
+        "windows",
+        named(job, "window"),
+        lambda n: [{"from": "22:00", "to": "06:00", "timezone": "UTC"}] * n,
+    ),
+    text(
+        "Days of a window", "the same", DAYS_CHARS_MAX, named(window, "days"), fill=" ", head="MON"
+    ),
+    Input(
+        "Times of a window",
+        "the same",
+        "00:00 to 24:00",
+        INVALID,
+        named(window, "to"),
+        fits="24:00",
+        over="24:01",
+    ),
+    Input(
+        "Window of a command",
+        "`--window`",
+        "as a window",
+        "",
+        lambda value: window_fields(value, "--window"),
+        (*TEXTS, repeated("MON,", "", " 1:00-2:00 UTC"), repeated(" ", "MON", "1:00")),
     ),
     items(
         "Labels",
@@ -503,6 +719,18 @@ TABLE: tuple[Input, ...] = (
         over=ID + "0",
     ),
     text(
+        "Type of an awaited event",
+        "`context.wait_for`; fails the job",
+        limits.EVENT_NAME_CHARS_MAX,
+        read_awaited_type,
+    ),
+    text(
+        "`by` of an awaited event",
+        "`context.wait_for`; fails the job",
+        limits.KEY_CHARS_MAX,
+        read_awaited_key,
+    ),
+    text(
         "Reason of a cancel",
         "`POST …/cancel`",
         limits.REASON_CHARS_MAX,
@@ -514,6 +742,21 @@ TABLE: tuple[Input, ...] = (
         limits.IDEMPOTENCY_KEY_CHARS_MAX,
         lambda key: read_header("Idempotency-Key", [key]),
         MALFORMED,
+    ),
+    Input(
+        "Trace context",
+        "header `traceparent` of a request or message",
+        f"{limits.TRACEPARENT_CHARS_MAX} characters; any other counts as none",
+        "",
+        read_traceparent,
+    ),
+    Input(
+        "Trace state",
+        "header `tracestate` of a request or message",
+        f"{limits.TRACESTATE_CHARS_MAX} characters, {limits.TRACESTATE_MEMBERS_MAX} members;"
+        " any other is dropped",
+        "",
+        lambda text: read_tracestate([text]),
     ),
     # Callbacks and messages
     text(
@@ -575,6 +818,63 @@ TABLE: tuple[Input, ...] = (
         "headers",
         named(message, "headers"),
         members,
+    ),
+    # Notices
+    text("Title of a notice", NOTICE, limits.TITLE_CHARS_MAX, named(notice, "title"), LARGE),
+    Input(
+        "Texts and data of a notice",
+        NOTICE,
+        f"{limits.PAYLOAD_BYTES_MAX:,} bytes",
+        LARGE,
+        named(notice, "text"),
+        fits=of(limits.PAYLOAD_BYTES_MAX - 2),
+        over=of(limits.PAYLOAD_BYTES_MAX - 1),
+    ),
+    text(
+        "Recipient of a notice",
+        NOTICE,
+        limits.RECIPIENT_CHARS_MAX,
+        lambda to: notice({"to": to}),
+        LARGE,
+    ),
+    Input(
+        "Address of a mail",
+        NOTICE,
+        f"{limits.ADDRESS_CHARS_MAX} characters, {limits.LOCAL_PART_CHARS_MAX} before the @",
+        INVALID,
+        lambda to: notice({"channel": "mail", "to": to}),
+        fits=of(limits.LOCAL_PART_CHARS_MAX) + "@example.com",
+        over=of(limits.LOCAL_PART_CHARS_MAX + 1) + "@example.com",
+    ),
+    Input(
+        "Recipients of a notice",
+        "`POST /api/notifications`",
+        f"{limits.NOTICE_RECIPIENTS_MAX:,}, and {limits.BULK_REQUEST_BYTES_MAX:,} bytes for all",
+        INVALID,
+        named(notification, "to"),
+        (names,),
+        2_000,
+        names(limits.NOTICE_RECIPIENTS_MAX),
+        names(limits.NOTICE_RECIPIENTS_MAX + 1),
+    ),
+    Input(
+        "Template of a notice",
+        NOTICE,
+        f"{limits.TEMPLATE_CHARS_MAX:,} characters, with the marks of Liquid",
+        LARGE,
+        template,
+        TEMPLATES,
+        5_000,
+        "{{ now }}" + of(limits.TEMPLATE_CHARS_MAX - 9),
+        "{{ now }}" + of(limits.TEMPLATE_CHARS_MAX - 8),
+    ),
+    Input(
+        "What a template makes",
+        "at an attempt",
+        f"{limits.RENDERED_BYTES_MAX:,} bytes; {limits.TEMPLATE_LOOPS_MAX:,} turns of a loop, and"
+        f" {limits.TEMPLATE_WORK_MAX:,} characters in all turns or filters",
+        "",
+        lambda value: rendered("{{ data.a | upcase }}", value),
     ),
     Input(
         "Answer of a callback",
@@ -680,6 +980,12 @@ TABLE: tuple[Input, ...] = (
     number("`limit` of a list", "query", 1, limits.PAGE_LIMIT_MAX, query(ListQueues, "limit")),
     number("`page` of a list", "query", 1, PAGE_MAX, query(ListQueues, "page")),
     text("`q` of a list", "query", 200, query(ListSchedules, "q")),
+    text("`queue` of figures over time", "query", 200, query(AskPulses, "queue")),
+    text("`task` of figures over time", "query", 200, query(AskPulses, "task")),
+    text("`day` of a timeline", "query", 40, query(ShowTimeline, "day")),
+    text("`error` of a search", "query", limits.SEARCH_CHARS_MAX, query(ListJobs, "error")),
+    text("`label` of a search", "query", limits.LABEL_FILTER_CHARS_MAX, query(ListJobs, "label")),
+    text("Line of search", "`/jobs` of the dashboard", limits.SEARCH_CHARS_MAX, read_search),
     text(
         "Name of a queue in a path",
         "path",
@@ -703,6 +1009,23 @@ TABLE: tuple[Input, ...] = (
         10_000,
         f"{RATE_COUNT_MAX}/31d",
         f"{RATE_COUNT_MAX + 1}/31d",
+    ),
+    Input(
+        "`late_after` of a queue",
+        "limits of a queue",
+        "a span of 1s to 31d",
+        INVALID,
+        lambda span: changed_limits(Limits(), LimitBody(late_after=span)),
+        (*TEXTS, repeated("1h", "")),
+        10_000,
+        "31d",
+        "31d1s",
+    ),
+    text(
+        "`owner` and `release` of a program",
+        "Python, settings",
+        limits.NAME_CHARS_MAX,
+        lambda name: Onbeat("memory://", owner=name, release=name),
     ),
     items(
         "Scopes of a key",

@@ -98,7 +98,10 @@ def test_a_copy_is_told_to_programs(
 ) -> None:
     answer = told()
     nothing = {"read": 0, "changed": 0, "left": 0, "named": []}
-    kinds = ("queues", "schedules", "dispositions", "dead_letters")
+    kinds = (
+        *("queues", "schedules", "dispositions", "events", "event_keys", "event_waits"),
+        *("held_keys", "dead_letters", "log_lines"),
+    )
     assert answer == {
         "from": f"sqlite:///{tmp_path}/source.db",
         "to": f"sqlite:///{tmp_path}/target.db",
@@ -114,7 +117,7 @@ def test_a_copy_is_told_to_programs(
 def test_a_dry_run_counts_and_makes_nothing(
     copied: Callable[..., Any], told: Callable[..., Any], tmp_path: Path, jobs: list[Job]
 ) -> None:
-    assert copied("--dry-run").stdout.splitlines()[-2].split() == ["jobs", "3"]
+    assert ["jobs", "3"] in [line.split() for line in copied("--dry-run").stdout.splitlines()]
     answer = told("--dry-run")
     assert (answer["dry_run"], answer["to_copy"]["jobs"]) == (True, 3)
     assert not (tmp_path / "target.db").exists()

@@ -42,7 +42,7 @@ def test_help_fits_80_columns(path: str) -> None:
 
 
 def test_listings_and_shows_speak_json() -> None:
-    silent = {"onbeat up", "onbeat openapi", "onbeat version"}
+    silent = {"onbeat up", "onbeat completion", "onbeat openapi", "onbeat version"}
     without = {
         path
         for path, command in COMMANDS.items()
@@ -62,9 +62,9 @@ def test_the_commands_that_are_promised_are_there() -> None:
     promised = (
         "up,schedule add,schedule list,schedule show,schedule update,schedule pause,"
         "schedule resume,schedule trigger,schedule backfill,schedule delete,job add,job list,"
-        "job show,job cancel,job retry,job why,queue list,queue pause,queue resume,queue limit,"
+        "job show,job cancel,job retry,job why,flow show,flow cancel,flow retry,queue list,queue show,queue pause,queue resume,queue limit,"
         "worker list,dead-letter list,dead-letter show,dead-letter replay,dead-letter delete,"
-        "next,explain,migrate,doctor,openapi,version"
+        "next,explain,migrate,doctor,completion,openapi,version"
     )
     assert {f"onbeat {name}" for name in promised.split(",")} <= set(COMMANDS)
 

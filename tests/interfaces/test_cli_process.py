@@ -14,7 +14,16 @@ from typing import Any
 
 import pytest
 
-HEAVY = {"uvicorn", "aiohttp", "starlette", "structlog", "rich", "yaml", "prometheus_client"}
+HEAVY = {
+    "uvicorn",
+    "aiohttp",
+    "starlette",
+    "structlog",
+    "rich",
+    "yaml",
+    "prometheus_client",
+    "opentelemetry",
+}
 
 
 @pytest.fixture

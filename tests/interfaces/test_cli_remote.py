@@ -75,7 +75,7 @@ async def test_fields_go_into_path_query_and_body(service: Any) -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 async def test_every_operation_can_be_asked_for(service: Any, operation: Operation) -> None:
-    fields = {"id": "1", "name": "n", "key": "k"}
+    fields = {"id": "1", "name": "n", "key": "k", "fault": "7", "group": "g"}
     named = {name: text for name, text in fields.items() if f"{{{name}}}" in operation.path}
     await call(service, operation.name, named, {} if operation.body else None)
     assert service.asked.method == operation.method

@@ -61,6 +61,37 @@ def nightly(onbeat: Any) -> Any:
     return added.stdout.strip()
 
 
+def test_what_must_hold_is_added_and_cleared(onbeat: Any, asked: Any) -> None:
+    given = (
+        "--task", "t", "--condition", "job.queue == 'a'", "--window", "22:00-06:00 UTC",
+        "--window", "MON-FRI 9:00-18:00 Europe/Berlin", "--sensitive",
+    )  # fmt: skip
+    job = asked("job", "show", onbeat("job", "add", *given).stdout.strip())
+    assert job["condition"] == {"if": "job.queue == 'a'", "else": "cancel"}
+    assert [window["from"] for window in job["window"]] == ["22:00", "09:00"]
+    assert (job["sensitive"], job["target"]["args"]) == (True, ["…"])
+    id = onbeat("schedule", "add", "s", "--every", "1h", *given).stdout.strip()
+    shown = asked("schedule", "show", id)
+    assert (shown["condition"], shown["window"]) == (job["condition"], job["window"])
+    clear = ("--clear", "condition", "--clear", "window", "--clear", "sensitive")
+    onbeat("schedule", "update", id, *clear)
+    assert not {"condition", "window", "sensitive"} & asked("schedule", "show", id).keys()
+
+
+def test_a_condition_may_be_json(onbeat: Any, asked: Any) -> None:
+    whole = '{"if": "answer", "ask": {"task": "flag"}}'
+    job = onbeat("job", "add", "--task", "t", "--condition", whole).stdout.strip()
+    assert asked("job", "show", job)["condition"]["ask"] == {
+        "task": "flag",
+        "args": [],
+        "kwargs": {},
+    }
+    wrong = onbeat("job", "add", "--task", "t", "--condition", "foo", code=1)
+    assert "condition.if: line 1, column 1: undeclared reference to 'foo'" in wrong.stderr
+    onbeat("job", "add", "--task", "t", "--condition", "{", code=2)
+    onbeat("job", "add", "--task", "t", "--window", "9-5", code=1)
+
+
 def test_a_schedule_is_added_with_every_option_and_shown(asked: Any, nightly: Any) -> None:
     result = asked("schedule", "show", nightly)
     assert result["name"] == "nightly"
@@ -126,6 +157,45 @@ def test_adding_again_by_key_is_a_conflict_unless_it_replaces(
     assert asked("schedule", "show", nightly)["every"] == "1h"
 
 
+def test_a_schedule_reacts_to_events(asked: Any, onbeat: Any) -> None:
+    added = asked(
+        "schedule", "add", "OTP", "--on", "payment.initiated", "--source", "/shop/*",
+        "--if", "event.data.amount > 0", "--by", "event.data.payment", "--delay", "5s",
+        "--gather-quiet", "5m", "--gather-for", "30m", "--gather-keep", "last",
+        "--gather-most", "10", "--gather-by", "event.subject", "--cancel-on", "payment.*",
+        "--cancel-if", "event.type == 'payment.done'", "--cancel-by", "event.id", "--task", "otp",
+    )  # fmt: skip
+    shown = asked("schedule", "show", added["id"])
+    assert shown["on"] == {
+        "type": "payment.initiated",
+        "source": "/shop/*",
+        "if": "event.data.amount > 0",
+        "by": "event.data.payment",
+    }
+    assert shown["gather"] == {
+        "quiet": "5m", "for": "30m", "keep": "last", "most": 10, "by": "event.subject",
+    }  # fmt: skip
+    assert shown["cancel_on"] == {
+        "type": "payment.*", "if": "event.type == 'payment.done'", "by": "event.id",
+    }  # fmt: skip
+    assert (shown["delay"], shown["next_at"]) == ("5s", None)
+    assert "payment.initiated" in onbeat("schedule", "show", added["id"]).stdout
+    onbeat("schedule", "update", added["id"], "--clear", "gather", "--clear", "cancel-on")
+    onbeat("schedule", "update", added["id"], "--gather-until", "0 8 * * *", "--tz", "Asia/Tokyo")
+    shown = asked("schedule", "show", added["id"])
+    assert shown["gather"] == {"until": {"cron": "0 8 * * *", "timezone": "Asia/Tokyo"}}
+    assert "cancel_on" not in shown
+
+
+def test_options_of_events_need_their_type(onbeat: Any) -> None:
+    by = onbeat("schedule", "add", "x", "--by", "event.id", "--task", "t", code=2)
+    assert "--on" in by.stderr
+    add = ("schedule", "add", "x", "--on", "a", "--cancel-if", "true", "--task", "t")
+    assert "--cancel-on" in onbeat(*add, code=2).stderr
+    bad = onbeat("schedule", "add", "x", "--on", "a", "--if", "1 +", "--task", "t", code=1)
+    assert "on.if: line 1, column 4" in bad.stderr
+
+
 def test_schedules_are_updated_and_fields_cleared(asked: Any, onbeat: Any, nightly: Any) -> None:
     onbeat("schedule", "update", nightly, "--cron", "30 2 * * *", "--clear", "grace")
     result = asked("schedule", "show", nightly)
@@ -152,32 +222,93 @@ def test_a_long_list_says_how_to_see_more(onbeat: Any) -> None:
     assert "see more" not in onbeat("schedule", "list", "--limit", "2", "--page", "2").stdout
 
 
+@pytest.mark.parametrize("by", ["id", "key"])
 def test_a_schedule_is_paused_resumed_triggered_and_deleted(
-    asked: Any, onbeat: Any, nightly: Any
+    asked: Any, onbeat: Any, nightly: Any, by: str
 ) -> None:
-    onbeat("schedule", "pause", nightly)
-    assert asked("schedule", "show", nightly)["status"] == "paused"
-    onbeat("schedule", "resume", nightly)
-    assert asked("schedule", "show", nightly)["status"] == "active"
-    job = onbeat("schedule", "trigger", nightly).stdout.strip()
+    which = nightly if by == "id" else "nightly"
+    onbeat("schedule", "pause", which)
+    assert asked("schedule", "show", which)["status"] == "paused"
+    onbeat("schedule", "resume", which)
+    assert asked("schedule", "show", which)["status"] == "active"
+    job = onbeat("schedule", "trigger", which).stdout.strip()
     assert asked("job", "show", job)["schedule_id"] == nightly
-    assert "deleted" in onbeat("schedule", "delete", nightly).stdout
-    assert nightly in onbeat("schedule", "show", nightly, code=1).stderr
+    onbeat("schedule", "update", which, "--name", "weekly")
+    assert asked("schedule", "show", which)["name"] == "weekly"
+    assert "deleted" in onbeat("schedule", "delete", which).stdout
+    assert which in onbeat("schedule", "show", which, code=1).stderr
 
 
 def test_a_backfill_goes_in_steps_and_repeating_it_adds_nothing(
     asked: Any, onbeat: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onbeat.cli.schedules.BACKFILL_STEP", 3)
-    id = asked("schedule", "add", "x", "--cron", "0 3 * * *", "--task", "t")["id"]
-    span = ("schedule", "backfill", id, "--from", "2026-01-01", "--to", "2026-01-10T12:00Z")
+    onbeat("schedule", "add", "x", "--cron", "0 3 * * *", "--task", "t", "--key", "nightly")
+    span = ("schedule", "backfill", "nightly", "--from", "2026-01-01", "--to", "2026-01-10T12:00Z")
     assert asked(*span, "--limit", "4") == {"jobs": 4}
     assert onbeat(*span).stdout == "6 jobs added\n"
     assert asked(*span) == {"jobs": 0}
 
 
+def test_a_backfill_is_counted_first(asked: Any, onbeat: Any) -> None:
+    onbeat("schedule", "add", "x", "--cron", "0 3 * * *", "--task", "t", "--key", "nightly")
+    span = ("schedule", "backfill", "nightly", "--from", "2026-01-01", "--to", "2026-01-10T12:00Z")
+    assert asked(*span, "--dry-run", "--limit", "4")["more"] is True
+    assert onbeat(*span, "--dry-run", "--limit", "4").stdout.startswith("4 or more jobs would be")
+    assert asked(*span, "--limit", "4") == {"jobs": 4}
+    assert "6 jobs would be added; 4 exist already" in onbeat(*span, "--dry-run").stdout
+
+
+def test_a_diff_tells_what_an_update_would_change(asked: Any, onbeat: Any, nightly: Any) -> None:
+    before = asked("schedule", "show", nightly)
+    change = ("nightly", "--cron", "0 4 * * *", "--clear", "grace")
+    diff = asked("schedule", "diff", *change)
+    assert [one["field"] for one in diff["changes"]] == ["cron", "grace"]
+    shown = onbeat("schedule", "diff", *change).stdout
+    assert "It cancels 1 jobs and plans 1; the next run moves from" in shown
+    assert asked("schedule", "show", nightly) == before
+    assert "it changes nothing" in onbeat("schedule", "diff", "nightly", "--queue", "night").stdout
+    assert "nothing to change" in onbeat("schedule", "diff", "nightly", code=2).stderr
+
+
+def test_what_became_of_occurrences_is_listed(asked: Any, onbeat: Any, nightly: Any) -> None:
+    span = ("--from", "2026-01-01", "--to", "2026-01-03T12:00Z")
+    onbeat("schedule", "backfill", "nightly", *span)
+    which = ("schedule", "occurrences", "nightly")
+    assert len(asked(*which)["occurrences"]) == 4
+    assert len(asked(*which, *span)["occurrences"]) == 3
+    page = asked(*which, "--limit", "1")
+    assert f"--cursor {page['cursor']}" in onbeat(*which, "--limit", "1").stdout
+    assert len(asked(*which, "--cursor", page["cursor"])["occurrences"]) == 3
+    assert "planned" in onbeat(*which).stdout
+    assert "no occurrences" in onbeat(*which, "--disposition", "failed").stdout
+    assert nightly
+
+
+def test_a_job_gets_another_due_time(asked: Any, onbeat: Any) -> None:
+    job = onbeat("job", "add", "--task", "t", "--delay", "1h").stdout.strip()
+    moved = asked("job", "reschedule", job, "--run-at", "2030-01-31T09:00:00Z")
+    assert moved["run_at"] == "2030-01-31T09:00:00Z"
+    assert "in 10 min" in onbeat("job", "reschedule", job, "--delay", "10m").stdout
+    assert "--run-at or --delay" in onbeat("job", "reschedule", job, code=2).stderr
+    assert NOBODY in onbeat("job", "reschedule", NOBODY, "--delay", "1m", code=1).stderr
+
+
+def test_settings_and_sessions_are_listed(
+    asked: Any, onbeat: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONBEAT_API__PORT", "9")
+    changed = {one["key"]: one for one in asked("settings", "--changed")["settings"]}
+    assert changed["api.port"] == {"key": "api.port", "value": "9", "origin": "ONBEAT_API__PORT"}
+    assert len(asked("settings")["settings"]) > len(changed)
+    assert "ONBEAT_API__PORT" in onbeat("settings").stdout
+    assert asked("key", "sessions") == {"sessions": []}
+    assert "nobody is logged in" in onbeat("key", "sessions").stdout
+
+
 def test_the_occurrences_of_a_schedule_are_listed(asked: Any, onbeat: Any, nightly: Any) -> None:
     (event,) = asked("schedule", "events", nightly)["events"]
+    assert asked("schedule", "events", "nightly")["events"] == [event]
     assert event["schedule_id"] == nightly
     assert event["_id"] in onbeat("schedule", "events", nightly).stdout
     assert "no occurrences" in onbeat("schedule", "events", nightly, "--history").stdout
@@ -218,6 +349,54 @@ def test_jobs_are_listed_cancelled_retried_and_explained(asked: Any, onbeat: Any
     assert asked("job", "list", "--state", "waiting")["jobs"] == []
     assert onbeat("job", "retry", id).stdout == "waiting\n"
     assert onbeat("job", "list", "--task", "nothing").stdout == "no jobs\n"
+
+
+def test_jobs_come_after_others_by_each_end(asked: Any, onbeat: Any, tmp_path: Path) -> None:
+    first = asked("job", "add", "--task", "mail", "--name", "first", "--delay", "3h")["id"]
+    for option, edge in (("--after-failure", "failure"), ("--after-end", "end")):
+        added = asked("job", "add", "--task", "mail", option, first)
+        assert asked("job", "show", added["id"])["after"] == [{"job": first, "on": edge}]
+    later = asked("job", "add", "--task", "mail", "--after", first)["id"]
+    assert asked("job", "show", first)["name"] == "first"
+    onbeat("job", "cancel", first)
+    assert asked("job", "show", later)["cause_id"] == first
+    onbeat("job", "retry", first, "--no-dependents")
+    assert asked("job", "show", later)["state"] == "cancelled"
+    onbeat("job", "cancel", first)
+    onbeat("job", "retry", first)
+    assert asked("job", "show", later)["state"] == "waiting"
+    (tmp_path / "flow.jsonl").write_text(
+        '{"task": "mail", "name": "b", "after": ["a"]}\n{"task": "mail", "name": "a"}\n'
+    )
+    assert len(asked("job", "add", "--file", "flow.jsonl")["ids"]) == 2
+
+
+def test_a_flow_is_drawn_cancelled_and_retried(asked: Any, onbeat: Any, tmp_path: Path) -> None:
+    (tmp_path / "flow.jsonl").write_text(
+        '{"task": "t", "name": "fetch"}\n'
+        '{"task": "t", "name": "left", "after": ["fetch"]}\n'
+        '{"task": "t", "name": "join", "after": ["left", {"job": "fetch", "on": "end"}]}\n'
+        '{"task": "t", "name": "close", "after": [{"job": "sent", "on": "end"}]}\n'
+    )
+    ids = asked("job", "add", "--file", "flow.jsonl")["ids"]
+    flow = asked("job", "show", ids[0])["flow"]
+    fetch, left, join, close = ids
+    assert onbeat("flow", "show", flow).stdout.splitlines() == [
+        f"{flow} running: 4 waiting",
+        f"fetch waiting {fetch}",
+        f"└─ left waiting {left}",
+        f"   └─ join waiting {join} after end of fetch",
+        f"close waiting {close} after end of sent",
+    ]
+    page = asked("flow", "show", flow, "--limit", "3")
+    rest = asked("flow", "show", flow, "--cursor", page["cursor"])
+    assert {job["id"] for job in (*page["jobs"], *rest["jobs"])} == {*ids}
+    assert len(page["edges"]) + len(rest["edges"]) == 4
+    assert flow in onbeat("job", "why", close).stdout
+    assert onbeat("flow", "cancel", flow, "--reason", "enough").stdout == "4 jobs cancelled\n"
+    assert onbeat("flow", "retry", flow).stdout == "4 jobs wait again\n"
+    assert asked("job", "show", close)["state"] == "waiting"
+    assert "Flow not found" in onbeat("flow", "show", fetch, code=1).stderr
 
 
 def test_a_suspect_is_explained_as_one(onbeat: Any, tmp_path: Path) -> None:
@@ -305,7 +484,7 @@ def test_doctor_and_migrate_look_after_a_store(asked: Any, onbeat: Any) -> None:
 def test_doctor_fails_when_something_is_not_right(
     onbeat: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onbeat.cli.doctor.OPEN_FILES_MIN", 10**9)
+    monkeypatch.setattr("onbeat.app.doctor.OPEN_FILES_MIN", 10**9)
     text = onbeat("doctor", code=1).stdout
     assert "warn" in text
     assert "raise the limit" in text
@@ -400,14 +579,23 @@ def test_names_cannot_drive_the_terminal(onbeat: Any) -> None:
     assert "[red]x" in "".join(onbeat("job", "list").stdout.split())
 
 
-@pytest.mark.parametrize("group", ["schedule", "job"])
-def test_a_name_where_an_id_belongs_is_shown_with_where_the_ids_stand(
-    onbeat: Any, group: str
-) -> None:
-    fields = onbeat(group, "show", "nightly", code=1).stderr
-    assert fields == (
-        f"onbeat: Invalid {group} ID format: nightly; `onbeat {group} list` shows the ids\n"
-    )
+def test_a_name_where_an_id_belongs_is_shown_with_where_the_ids_stand(onbeat: Any) -> None:
+    fields = onbeat("job", "show", "nightly", code=1).stderr
+    assert fields == "onbeat: Invalid job ID format: nightly; `onbeat job list` shows the ids\n"
+
+
+@pytest.mark.parametrize("which", ["weekly", NOBODY])
+def test_an_error_names_the_schedule_that_is_not_there(onbeat: Any, which: str) -> None:
+    for command in ("show", "pause", "resume", "trigger", "delete"):
+        assert onbeat("schedule", command, which, code=1).stderr == (
+            f"onbeat: no schedule has the id or key '{which}';"
+            " `onbeat schedule list` shows what there is\n"
+        )
+
+
+def test_a_flow_is_found_by_its_jobs(onbeat: Any) -> None:
+    error = onbeat("flow", "show", "nightly", code=1).stderr
+    assert error.endswith("nightly; `onbeat job show` names the flow of a job\n")
 
 
 def test_limits_of_a_queue_are_set_and_taken_away(asked: Any, onbeat: Any) -> None:
@@ -429,6 +617,16 @@ def test_turns_of_groups_are_set_and_taken_away(onbeat: Any) -> None:
     assert onbeat("queue", "limit", "mail").stdout == words
     words = onbeat("queue", "limit", "mail", "--no-fair").stdout
     assert words == "mail: a group 1 at once\n"
+
+
+def test_a_queue_is_watched_for_lateness_and_no_longer(asked: Any, onbeat: Any) -> None:
+    words = onbeat("queue", "limit", "mail", "--rate", "1/s", "--late-after", "300s").stdout
+    assert words == "mail: 1/s; late after 5m\n"
+    assert asked("queue", "limit", "mail")["limits"] == {"rate": "1/s", "late_after": "5m"}
+    words = onbeat("queue", "limit", "mail", "--no-late-after", "--no-rate").stdout
+    assert words == "mail: no limits\n"
+    refused = onbeat("queue", "limit", "mail", "--late-after", "32d", code=1).stderr
+    assert "late_after must be from 1s to 31d" in refused
 
 
 def test_a_limit_is_set_or_taken_away_not_both(onbeat: Any) -> None:
@@ -573,3 +771,53 @@ def test_a_key_is_made_listed_and_revoked_and_each_change_audited(asked: Any, on
     page = onbeat("audit", "--limit", "1", "--actor", "local").stdout
     assert "key.revoke" in page
     assert "see more with --cursor" in page
+
+
+# Events
+
+
+def test_an_event_is_sent_listed_shown_and_replayed(onbeat: Any, asked: Any) -> None:
+    sent = asked(
+        "event", "send", "order.paid", "--data", '{"order": 7.0}', "--source", "/shop",
+        "--id", "7", "--subject", "order", "--time", "2026-01-01T00:00:00Z",
+    )  # fmt: skip
+    assert sent == {"id": "7", "created": True}
+    again = onbeat("event", "send", "order.paid", "--source", "/shop", "--id", "7")
+    assert again.stdout == "7 was there already\n"
+    (event,) = asked("event", "list", "--type", "order.*", "--source", "/shop")["events"]
+    assert asked("event", "show", "7") == event
+    assert (event["data"], event["time"]) == ({"order": 7.0}, "2026-01-01T00:00:00Z")
+    shown = onbeat("event", "show", "7", "--source", "/shop").stdout
+    assert "not yet" in shown
+    assert '{"order":7.0}' in shown
+    assert "order.paid" in onbeat("event", "list").stdout
+    assert "routed again" in onbeat("event", "replay", "7").stdout
+    assert "message" in asked("event", "replay", "7")
+
+
+def test_events_are_listed_in_pages(onbeat: Any, asked: Any) -> None:
+    assert onbeat("event", "list").stdout == "no events\n"
+    for id in "12":
+        assert onbeat("event", "send", "t", "--id", id).stdout == f"{id}\n"
+    page = asked("event", "list", "--limit", "1")
+    assert [one["id"] for one in page["events"]] == ["2"]
+    assert f"--cursor {page['cursor']}" in onbeat("event", "list", "--limit", "1").stdout
+    rest = asked("event", "list", "--limit", "1", "--cursor", page["cursor"])
+    assert [one["id"] for one in rest["events"]] == ["1"]
+
+
+def test_data_of_an_event_may_come_from_a_file(onbeat: Any, asked: Any) -> None:
+    Path("order.json").write_text('{"order": 7}')
+    onbeat("event", "send", "t", "--id", "1", "--data", "@order.json")
+    onbeat("event", "send", "t", "--id", "2", "--data", "@-", input='"text"')
+    assert asked("event", "show", "1")["data"] == {"order": 7}
+    assert asked("event", "show", "2")["data"] == "text"
+    assert "--data is not JSON" in onbeat("event", "send", "t", "--data", "{", code=2).output
+
+
+def test_wrong_events_end_with_1(onbeat: Any) -> None:
+    assert "Event not found: nope" in onbeat("event", "show", "nope", code=1).output
+    onbeat("event", "send", "t", "--id", "1", "--source", "/a")
+    onbeat("event", "send", "t", "--id", "1", "--source", "/b")
+    assert "/a, /b; name the source" in onbeat("event", "show", "1", code=1).output
+    assert "type must not begin" in onbeat("event", "send", "onbeat.x", code=1).output

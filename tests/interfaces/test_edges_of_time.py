@@ -41,7 +41,14 @@ async def rest(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 async def seen(rest: RestClient) -> None:
     """Everything that shows what was stored."""
-    for path in ("/api/schedules", "/api/jobs", "/api/stats", "/api/queues", "/api/forecast"):
+    for path in (
+        "/api/schedules",
+        "/api/jobs",
+        "/api/stats",
+        "/api/queues",
+        "/api/forecast",
+        "/api/timeline",
+    ):
         assert (await rest.get(path)).status == 200, path
 
 

@@ -30,7 +30,7 @@ def client(*keys: str) -> RestClient:
     context, options = OperationsHarness().context, ApiOptions(keys=keys)
     shown = Route("/api/principal", show_request)
     routes = [shown, *routes_of({"who": show_principal}, context, options, BulkSlots())]
-    return RestClient(build_api(context, options, routes=routes))
+    return RestClient(build_api(context, options, pages=lambda _access: routes))
 
 
 async def over_rpc(rest: RestClient, **headers: str) -> str:

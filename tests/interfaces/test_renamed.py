@@ -60,6 +60,7 @@ def test_finish_within_is_finish_in_transaction(beat: Onbeat, tmp_path: Path) ->
     @beat.task
     def work(context: Context) -> None:
         db = apsw.Connection(f"{tmp_path}/onbeat.db")
+        db.set_busy_timeout(20_000)
         db.execute("BEGIN IMMEDIATE")
         with pytest.warns(FutureWarning, match=r"finish_in_transaction now"):
             context.finish_within(db)

@@ -35,7 +35,7 @@ def rest(office: OperationsHarness) -> Any:
 
 
 def concrete(path: str) -> str:
-    return path.format(id=ID, name="q", key="k")
+    return path.format(id=ID, name="q", key="k", fault="1", group="1")
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
@@ -47,7 +47,13 @@ async def test_every_operation_has_its_route(rest: RestClient, operation: Operat
             "Schedule not found",
             "Job not found",
             "Dead letter not found",
+            "Event not found",
+            "Bulk not found",
+            "Flow not found",
             "Key not found",
+            "Failure not found",
+            "Group not found",
+            "Silence not found",
         }
 
 
@@ -342,7 +348,7 @@ async def test_a_large_body_of_many_jobs_is_taken(rest: RestClient) -> None:
 
 # Who may come in
 
-OPEN = {"/", "/healthz", "/readyz", "/docs/openapi.yml", "/docs/openapi.json", "/swagger-ui"}
+OPEN = {"/healthz", "/readyz", "/docs/openapi.yml", "/docs/openapi.json", "/swagger-ui"}
 CLOSED = {"/metrics", "/x", "/docs", "/swagger", "/api/docs/x", "/healthz/x", "/API/jobs"}
 WRONG = [
     {},
@@ -529,5 +535,5 @@ async def test_routes_of_others_come_first(office: OperationsHarness) -> None:
     async def own(_: Any) -> Any:
         return PlainTextResponse("own")
 
-    rest = RestClient(build_api(office.context, routes=[Route("/", own)]))
+    rest = RestClient(build_api(office.context, pages=lambda _access: [Route("/", own)]))
     assert (await rest.get("/")).body == b"own"

@@ -15,10 +15,12 @@ from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.core.transport import Response
 from schemathesis.transport.requests import REQUESTS_TRANSPORT
 
+from conditions import eventually
 from interfaces.rest_client import RestClient
 from onbeat.api import ApiOptions, build_api, openapi_document, openapi_json, openapi_yaml
 from onbeat.api.openapi import document_in
 from onbeat.api.openrpc import openrpc_document
+from onbeat.api.stream_hub import StreamHub
 from onbeat.operations.table import OPERATIONS
 from operations.harness import OperationsHarness
 
@@ -247,10 +249,16 @@ BOUNDED = settings(
 )
 
 
+async def end_stream(hub: StreamHub) -> None:
+    await eventually(lambda: hub.readers, "somebody reads the stream")
+    await hub.close()
+
+
 async def served(case: Any) -> Response:
     """What a fresh service, with a schedule and a job in it, answers to the case."""
     office = OperationsHarness()
-    rest = RestClient(build_api(office.context, ApiOptions(metrics=no_metrics)))
+    hub = StreamHub(office.context)
+    rest = RestClient(build_api(office.context, ApiOptions(metrics=no_metrics), hub=hub))
     body = {"name": "n", "rrule": "FREQ=MINUTELY", "callback_url": "https://example.com/"}
     noun = "jobs" if case.path.startswith("/api/jobs") else "schedules"
     made = await rest.post(f"/api/{noun}", {"task": "t"} if noun == "jobs" else body)
@@ -264,7 +272,10 @@ async def served(case: Any) -> Response:
     request = requests.Request(**{k: v for k, v in kwargs.items() if k in known}).prepare()
     sent: Any = request.body.encode() if isinstance(request.body, str) else request.body
     headers: dict[str, Any] = {"host": "testserver", **request.headers}
+    # A stream has no end of its own.
+    end = asyncio.create_task(end_stream(hub))
     answer = await rest.send_parts(request.method, request.url, [sent or b""], headers)
+    end.cancel()
     return Response(
         status_code=answer.status,
         headers={name: [value] for name, value in answer.headers.items()},

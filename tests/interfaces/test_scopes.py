@@ -54,7 +54,7 @@ async def test_each_operation_is_for_its_scope_over_rest(
     office: OperationsHarness, operation: Operation, scope: Scope
 ) -> None:
     rest = client(office, *CONFIGURED)
-    path = operation.path.format(id=ID, name="q", key="k")
+    path = operation.path.format(id=ID, name="q", key="k", fault="1", group="1")
     answer = await rest.send(operation.method, path, x_api_key=KEYS[scope])
     check(answer.status == 403, answer.json.get("error", {}), operation, scope)
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from conditions import eventually_here
 
-READY_SECONDS = 30.0
-
 
 class Up:
     """A running service."""
@@ -79,7 +77,7 @@ def up(folder: Path, *args: str, open_files: int | None = None, **environment: s
         )
     try:
         service = Up(process, log)
-        eventually_here(service.ready, "the service is ready", READY_SECONDS)
+        eventually_here(service.ready, "the service is ready")
         yield service
     finally:
         process.terminate()

@@ -75,6 +75,8 @@ class OperationsHarness:
         ended = settle(job, outcome, self.clock.at, 0.5)
         attempt = attempt_of(job, outcome, self.clock.at)
         assert all(await self.store.settle([Settlement(job=ended, attempt=attempt)]))
+        self.context.faults.note(ended, attempt)
+        await self.store.note_faults(self.context.faults.take())
         return ended
 
     async def hire(self, *lanes: str, **fields: object) -> None:

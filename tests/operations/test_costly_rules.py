@@ -55,6 +55,15 @@ async def test_a_preview_that_takes_too_many_steps_is_refused(office: Operations
     assert caught.value.field == "rrule"
 
 
+async def test_a_gathering_until_what_takes_too_many_steps_is_refused(
+    office: OperationsHarness,
+) -> None:
+    body = {"name": "n", "on": {"type": "t"}, "callback_url": "https://example.com/"}
+    with pytest.raises(Invalid, match=r"gather.until: .*costly.*BYHOUR") as caught:
+        await office.ask(SCHEDULE_CREATE, body | {"gather": {"until": {"rrule": COSTLY}}})
+    assert caught.value.field.startswith("gather.until")
+
+
 async def test_a_preview_of_what_is_only_long_is_shown(office: OperationsHarness) -> None:
     text = "DTSTART:20260101T000000Z\nRRULE:FREQ=SECONDLY\nEXRULE:FREQ=SECONDLY;BYMINUTE=1"
     result = await office.ask(

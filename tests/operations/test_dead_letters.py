@@ -20,6 +20,7 @@ from onbeat.operations.table import (
     DEAD_LIST,
     DEAD_REPLAY,
     DEAD_SHOW,
+    EVENT_LIST,
     JOB_CLAIM,
     JOB_ENQUEUE,
     JOB_SHOW,
@@ -215,6 +216,21 @@ async def test_the_token_of_a_result_is_kept_with_it(morgue: DeadLetterHarness) 
     assert (await morgue.replay(id))["replayed"] is True
 
 
+async def test_a_result_of_a_sensitive_job_is_never_shown(morgue: DeadLetterHarness) -> None:
+    made = await morgue.ask(JOB_ENQUEUE, {"task": "export", "sensitive": True})
+    await morgue.ask(JOB_CLAIM, {"worker": "w", "tasks": ["export"]})
+    result = {"jsonrpc": "2.0", "id": made["id"], "result": {"code": 4711}}
+    await settle_result(morgue.context, json.dumps(result).encode(), token="forged")
+    unknown = {"jsonrpc": "2.0", "id": made["id"], "error": {"code": -32601, "message": "4711"}}
+    token = (await fence_of(morgue.store)).seal(made["id"], Token(1))
+    await settle_result(morgue.context, json.dumps(unknown).encode(), token=token)
+    letters = await morgue.dead_letters()
+    assert [letter["preview"] for letter in letters] == ["…", "…"]
+    for letter in letters:
+        shown = json.dumps(await morgue.ask(DEAD_SHOW, id=letter["id"]))
+        assert "4711" not in shown
+
+
 async def test_a_result_without_a_token_never_goes_through(morgue: DeadLetterHarness) -> None:
     made = await morgue.ask(JOB_ENQUEUE, {"task": "export"})
     await morgue.ask(JOB_CLAIM, {"worker": "w", "tasks": ["export"]})
@@ -258,3 +274,24 @@ async def test_a_letter_is_shown_without_tokens_and_credentials(morgue: DeadLett
     assert "SECRET" not in json.dumps(await morgue.dead_letters())
     (kept,) = await morgue.store.dead_letters_by_id([DeadLetterId(id)])
     assert (kept.body, kept.headers) == (body, headers)
+
+
+async def test_an_event_is_stored_by_its_replay() -> None:
+    office = DeadLetterHarness()
+    body = b'{"type": "paid", "data": 1}'
+    id = await office.add_dead_letter(body, "onbeat.events", **{"onbeat-key": "message-1"})
+    answer = await office.ask(DEAD_REPLAY, id=id)
+    assert (answer["replayed"], answer.get("job_id")) == (True, None)
+    (event,) = (await office.ask(EVENT_LIST))["events"]
+    assert (event["id"], event["type"], event["data"]) == ("message-1", "paid", 1)
+    assert await office.dead_letters() == []
+
+
+async def test_a_wrong_event_stays_a_dead_letter() -> None:
+    office = DeadLetterHarness()
+    id = await office.add_dead_letter(b'{"type": 7}', "onbeat.events")
+    answer = await office.ask(DEAD_REPLAY, id=id)
+    assert (answer["replayed"], answer["reason"]) == (
+        False,
+        "type must be a string, not an integer",
+    )

@@ -372,7 +372,8 @@ async def test_why_a_job_that_does_not_wait_does_not_run(office: OperationsHarne
 async def test_queues_are_paused_and_shown(office: OperationsHarness) -> None:
     await enqueue(office, queue="mail.urgent")
     answer = await office.ask(QUEUE_PAUSE, name="mail.urgent")
-    assert answer == {"name": "mail.urgent", "paused": True}
+    by = {"by": "local", "at": "2026-03-02T12:00:00Z"}
+    assert answer == {"name": "mail.urgent", "paused": True, "pause": by}
     (queue,) = (await office.ask(QUEUE_LIST))["queues"]
     assert (queue["name"], queue["paused"], queue["due"]) == ("mail.urgent", True, 1)
     await office.ask(QUEUE_RESUME, name="mail.urgent")

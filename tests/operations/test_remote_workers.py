@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.event_jobs import an_event, made_for, task
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import Invalid, LeaseLost, Malformed, NotFound, TooLarge, Unavailable
 from onbeat.model.ids import JobId, Token
@@ -692,3 +693,22 @@ async def test_a_job_that_is_retried_by_hand_is_another_matter(office: RemoteWor
     assert (again["attempt"], again["token"]) == (1, await office.sealed(again["id"], 2))
     assert (await office.tell(answer, token=1)).verdict is Verdict.SETTLED
     assert (await office.show(job))["state"] == "running"
+
+
+async def test_events_come_beside_the_arguments() -> None:
+    office = RemoteWorkerHarness()
+    await made_for(office.store, task("export", object=23), an_event("1"), at=NOON)
+    (job,) = await office.take()
+    assert job["params"]["object"] == 23
+    assert [event["id"] for event in job["params"]["events"]] == ["1"]
+    started = await office.ask(JOB_START, {"token": job["token"]}, id=job["id"])
+    assert started["params"] == job["params"]
+
+
+async def test_a_job_whose_events_are_gone_fails_when_it_is_claimed() -> None:
+    office = RemoteWorkerHarness()
+    job = await made_for(office.store, task("export"), at=NOON)
+    assert await office.take() == []
+    shown = await office.ask(JOB_SHOW, id=job.id)
+    assert shown["state"] == "failed"
+    assert "prune.events_after" in shown["attempts"][0]["error"]

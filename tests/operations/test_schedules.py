@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from onbeat.model.errors import Conflict, Invalid, Malformed, NotFound
+from onbeat.model.event import Event
 from onbeat.model.ids import ScheduleId
 from onbeat.model.job import JobState
 from onbeat.model.outcome import Succeeded
@@ -252,13 +253,15 @@ async def test_an_edit_is_begun_anew_when_another_came_between(office: Operation
     races: list[Any] = []
     update = office.store.update_schedule
 
-    async def raced(schedule: Schedule, plan: Any, now: datetime) -> bool:
+    async def raced(
+        schedule: Schedule, plan: Any, now: datetime, event: Event | None = None
+    ) -> bool:
         if not races:
             races.append(True)
             before = await office.store.schedule(ScheduleId(id))
             between = msgspec.structs.replace(before, priority=9, version=before.version + 1)
             assert await update(between, None, now)
-        return await update(schedule, plan, now)
+        return await update(schedule, plan, now, event)
 
     office.store.update_schedule = raced
     await office.ask(SCHEDULE_UPDATE, {"name": "mine"}, id=id)

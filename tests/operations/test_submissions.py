@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from interfaces.rest_client import RestClient
+from onbeat import remote_task
 from onbeat.api import ApiOptions, build_api
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import Unavailable
@@ -17,6 +18,8 @@ from onbeat.model.outcome import Succeeded
 from onbeat.model.page import JobFilter
 from onbeat.operations.submissions import submit
 from onbeat.rules.derived_ids import instant_of
+from onbeat.telemetry.composite import CompositeTelemetry
+from onbeat.telemetry.counters import Counters
 from operations.harness import NOON, OperationsHarness
 
 QUEUE = "onbeat.submit"
@@ -357,3 +360,48 @@ async def test_a_submission_while_the_store_is_away_is_to_be_sent_again(
     assert (await rest.send("POST", "/rpc", EXAMPLE)).status == 503
     answer = await rest.post("/rpc", call(id=1))
     assert answer.json["error"]["code"] == -32006
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+async def test_a_duplicate_is_acknowledged_counted_and_logged(
+    has_ended: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S3-04, S3-A06."""
+    counters = Counters()
+    inlet = SubmissionHarness(telemetry=CompositeTelemetry(counters))
+    keyed = call(params={"objectID": 23}, id=1, onbeat={"unique": "export:23", "unique_for": "1d"})
+    first = await inlet.send(keyed, key="message 1")
+    if has_ended:
+        await inlet.run(Succeeded(), "export")
+    again = await inlet.send(keyed, key="message 2")
+    assert again["result"] == {"id": first["result"]["id"], "created": False}
+    assert len(await inlet.jobs()) == 1
+    assert counters.duplicates == {QUEUE: 1}
+    assert "submission.duplicate" in caplog.text
+    assert list(await inlet.letters()) == []
+    await inlet.send(keyed, key="message 1")
+    assert counters.duplicates == {QUEUE: 1}, "a message delivered again is no duplicate"
+
+
+async def test_a_declared_task_makes_the_key_unless_the_sender_does() -> None:
+    export = remote_task("export", key="{kind}:{objectID}", unique_for="31d")
+    inlet = SubmissionHarness(remote_tasks={"export": export})
+    params = {"kind": "csv", "objectID": 23}
+    await inlet.send(call(params=params))
+    await inlet.send(call(params=params, onbeat={"unique": "mine"}))
+    await inlet.send(call("mail.welcome", params={}))
+    keys = {(job.unique, job.unique_for) for job in await inlet.jobs()}
+    assert keys == {("csv:23", timedelta(days=31)), ("mine", None), (None, None)}
+
+
+@pytest.mark.parametrize("params", [None, {}, {"objectId": 1}, [23]])
+async def test_a_missing_param_is_an_error_over_http_and_names_the_field(
+    params: Any,
+) -> None:
+    inlet = SubmissionHarness(remote_tasks={"export": remote_task("export", requires=["objectID"])})
+    rest = RestClient(build_api(inlet.context, ApiOptions()))
+    answer = await rest.post("/rpc", call(params=params, id=1))
+    assert answer.json["error"]["data"]["field"] == "params.objectID"
+    (letter,) = await inlet.letters()
+    assert letter.reason.startswith("params.objectID is missing")
+    assert await inlet.jobs() == []

@@ -40,19 +40,6 @@ ONCE_A_DAY = "\n".join(
 )
 """What it keeps is quickly said, and takes half a million searches to find."""
 
-COSTLY_TO_COUNT = [
-    "FREQ=SECONDLY;INTERVAL=7;BYHOUR=3;COUNT=1000000000",
-    "FREQ=MINUTELY;INTERVAL=7;BYSECOND=1,2;BYHOUR=3;COUNT=1000000000",
-    "FREQ=DAILY;BYHOUR=1,2;BYSETPOS=1;COUNT=1000000000",
-    "FREQ=MONTHLY;RSCALE=GREGORIAN;SKIP=BACKWARD;BYMONTHDAY=31,30;BYSETPOS=1;COUNT=1000000000",
-]
-
-
-@pytest.mark.parametrize("text", COSTLY_TO_COUNT)
-def test_a_count_that_takes_too_long_to_reach_is_refused(text: str) -> None:
-    with pytest.raises(TooCostly, match="leave out COUNT"):
-        rrule(f"{START}RRULE:{text}", tz="Europe/Berlin")
-
 
 def test_a_count_of_every_second_of_some_hours_is_reached_by_days() -> None:
     text = f"DTSTART;TZID=Europe/Berlin:20260101T000000\nRRULE:FREQ=SECONDLY;BYHOUR=3;COUNT={10**9}"
@@ -121,7 +108,7 @@ def test_reading_and_anchoring_spend_of_the_budget() -> None:
     text = f"{START}RDATE:" + ",".join(["20260101T000000Z"] * 1_000)
     with pytest.raises(TooCostly):
         parse_recurrence(rrule=text, budget=Budget(len(text) // 10))
-    spec = parse_recurrence(rrule=f"FREQ=MINUTELY;INTERVAL=7;BYHOUR=3;COUNT={10**4}")
+    spec = parse_recurrence(rrule="FREQ=WEEKLY;BYDAY=MO,TU;BYSETPOS=1;COUNT=2000")
     with pytest.raises(TooCostly):
         anchor(spec, FEBRUARY, Budget(1_000))
 

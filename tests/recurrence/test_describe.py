@@ -1,10 +1,14 @@
 """The sentence of each form of a rule."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from onbeat.recurrence import (
     Recurrence,
+    anchor,
     business_days,
+    compile_spec,
     cron,
     daily,
     every,
@@ -37,9 +41,18 @@ RULES = {
     "FREQ=MINUTELY;INTERVAL=5": "Every 5 minutes",
     "FREQ=SECONDLY;BYMINUTE=0,30": "Every second in minute 0 and 30",
     "FREQ=DAILY;BYHOUR=9;BYMINUTE=0,30;BYSECOND=5": "Every day at 09:00:05 and 09:30:05",
-    "FREQ=DAILY;BYHOUR=8,9,10,11,12;BYMINUTE=0,30": "Every day in hour 8 to 12 at minute 0 and 30",
+    "FREQ=DAILY;BYHOUR=8,9,10,11,12;BYMINUTE=0,30":
+        "Every day in hour 8 to 12 at minute 0 and 30, second of its start",
     "FREQ=DAILY;BYHOUR=8,9,10,11,12;BYMINUTE=0,30;BYSECOND=5,7":
         "Every day in hour 8 to 12 at minute 0 and 30 at second 5 and 7",
+    "FREQ=YEARLY;BYEASTER=0": "Every year on Easter Sunday",
+    "FREQ=MONTHLY;BYDAY=MO;BYEASTER=-2,1":
+        "Every month on Monday if it is 2 days before Easter Sunday and 1 day after Easter Sunday",
+    "RSCALE=GREGORIAN;FREQ=YEARLY;BYYEARDAY=366;SKIP=FORWARD":
+        "Every year on the 366th day of the year (or the day after, where a year has no such day)",
+    "DTSTART:20250115T090905Z\nRRULE:FREQ=DAILY;BYHOUR=3":
+        "Every day at 03:09:05, minute and second of its start, from 15 January 2025 at 09:09:05 UTC",
+    "FREQ=DAILY;BYHOUR=3": "Every day in hour 3, minute and second of its start",
     "FREQ=DAILY;COUNT=1": "Every day, 1 time",
     "FREQ=DAILY;UNTIL=20250301T000000Z": "Every day, until 1 March 2025 at 00:00 UTC",
     START + "FREQ=WEEKLY": f"Every week on Wednesday at 09:00, {FROM}",
@@ -74,6 +87,20 @@ CRONS = {
     "0 0 0 1 1 ? 2030-2033": "At 00:00 on the 1st of the month in January in 2030 to 2033",
 }
 
+ANCHORED = {
+    "FREQ=DAILY": "Every day at 03:09:05, the time of its start",
+    "FREQ=DAILY;BYHOUR=3": "Every day at 03:09:05, minute and second of its start",
+    "FREQ=DAILY;BYHOUR=2;BYMINUTE=30": "Every day at 02:30:05, second of its start",
+    "FREQ=DAILY;BYMINUTE=30;BYSECOND=0": "Every day at 03:30, hour of its start",
+    "FREQ=DAILY;BYHOUR=2;BYMINUTE=30;BYSECOND=0": "Every day at 02:30",
+    "FREQ=WEEKLY;BYHOUR=9;BYMINUTE=0;BYSECOND=0": "Every week on Wednesday at 09:00",
+    "FREQ=HOURLY": "Every hour at minute 9 and second 5 of its start",
+    "FREQ=HOURLY;BYMINUTE=0": "Every hour in minute 0 at second 5 of its start",
+    "FREQ=MINUTELY;INTERVAL=5": "Every 5 minutes at second 5 of its start",
+    "FREQ=SECONDLY": "Every second",
+}
+"""In Berlin, from 1 July 2026 at 03:09:05 there."""
+
 SPANS = {
     "P1M": "Every month",
     "P2M": "Every 2 months",
@@ -102,6 +129,13 @@ OTHERS: dict[str, Recurrence] = {
 @pytest.mark.parametrize("text", RULES)
 def test_a_rule(text: str) -> None:
     assert rrule(text).describe() == f"{RULES[text]} (UTC)"
+
+
+@pytest.mark.parametrize("text", ANCHORED)
+def test_what_a_rule_takes_from_its_start_is_named(text: str) -> None:
+    at = datetime(2026, 7, 1, 1, 9, 5, tzinfo=UTC)
+    value = compile_spec(anchor(rrule(text, tz="Europe/Berlin").spec(), at))
+    assert value.describe() == f"{ANCHORED[text]} (Europe/Berlin)"
 
 
 @pytest.mark.parametrize("text", CRONS)

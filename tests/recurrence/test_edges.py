@@ -20,9 +20,9 @@ from onbeat.recurrence import (
     union,
     weekly,
 )
+from onbeat.recurrence.choices import ClockTimes
 from onbeat.recurrence.compile import MEMBERS_MAX, depends_on_zone
 from onbeat.recurrence.durations import read_duration
-from onbeat.recurrence.rrule import ClockTimes
 
 NEW_YEAR = datetime(2025, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -42,7 +42,9 @@ def test_canonical_text_reads_as_an_equal_value(text: str, start: datetime, zone
         ("", 0, "empty"),
         ("FREQ=DALY", 5, "not one of YEARLY"),
         ("INTERVAL=2", 0, "FREQ is missing"),
-        ("FREQ=DAILY;", 11, "extra semicolon"),
+        ("FREQ=DAILY;;", 11, "extra semicolon"),
+        ("FREQ=DAILY;;COUNT=1", 11, "extra semicolon"),
+        (";", 0, "extra semicolon"),
         ("FREQ=DAILY;BYDAYS=MO", 11, "did you mean BYDAY"),
         ("FREQ=DAILY;FREQ=DAILY", 11, "given twice"),
         ("FREQ=DAILY;COUNT=0", 17, "whole number"),
@@ -88,6 +90,7 @@ def test_a_fault_is_pointed_at(text: str, position: int, words: str) -> None:
     "text",
     [
         "freq=daily;count=3",
+        "FREQ=DAILY;COUNT=3;",
         "RRULE:FREQ=DAILY;COUNT=3",
         "DTSTART=20250101T000000Z;FREQ=DAILY;COUNT=3",
         "DTSTART:20250101T000000Z\r\nRRULE:FREQ=DAILY;COUNT=3\r\n",

@@ -270,7 +270,7 @@ def test_a_sentence_says_the_rule() -> None:
         every("1h30m"): "Every 1 hour and 30 minutes",
         every("15m"): "Every 15 minutes",
         every("1d"): "Every day",
-        rrule("FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=9;BYMINUTE=0"): "Every month on the last Friday at 09:00 (UTC)",
+        rrule("FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=9;BYMINUTE=0"): "Every month on the last Friday at 09:00, second of its start (UTC)",
         rrule("FREQ=YEARLY;BYMONTH=3;BYDAY=1SU,-1SU;COUNT=3"):
             "Every year on the last Sunday and the 1st Sunday in March, 3 times (UTC)",
         once("2025-01-31T09:00:00Z"): "Once, at 31 January 2025 at 09:00 UTC",

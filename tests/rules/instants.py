@@ -3,9 +3,14 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
+from onbeat.model.plan import Dropped, Skip
 from onbeat.testing.build import NOW, an_id
+
+Changed = TypeVar("Changed", Skip, Dropped)
 
 
 class Listed:
@@ -34,3 +39,8 @@ def ids(count: int) -> list[str]:
 
 def at(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
+
+
+def untold(made: Sequence[Changed]) -> tuple[Changed, ...]:
+    """The skips or drops of a plan without their events."""
+    return tuple(replace(one, event=None) for one in made)

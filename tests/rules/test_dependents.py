@@ -6,10 +6,12 @@ from hypothesis import strategies as st
 
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
+from onbeat.model.job import Edge
 from onbeat.model.limits import DEPENDENTS_MAX
 from onbeat.rules.dependents import (
     LEVEL_COST,
     Cascade,
+    Doom,
     Wait,
     cancelled_on_arrival,
     refuse_unknown,
@@ -26,11 +28,11 @@ def run(ended: dict[Any, Any], waits: list[Wait], room: int = DEPENDENTS_MAX) ->
 
 
 def needs(job: Any, other: Any) -> Wait:
-    return Wait(job, other, any_end=False)
+    return Wait(job, other, Edge.SUCCESS)
 
 
 def follows(job: Any, other: Any) -> Wait:
-    return Wait(job, other, any_end=True)
+    return Wait(job, other, Edge.END)
 
 
 def test_a_success_frees() -> None:
@@ -47,15 +49,15 @@ def test_any_end_frees_who_waits_for_any_end() -> None:
 def test_a_failure_cancels_with_its_cause_and_so_on() -> None:
     cascade = run({"a": "failed"}, [needs("b", "a"), needs("c", "b"), follows("d", "c")])
     assert cascade.cancelled == {
-        "b": "job a it waited for failed",
-        "c": "job b it waited for was cancelled",
+        "b": Doom("job a it waited for failed", JobId("a")),
+        "c": Doom("job b it waited for was cancelled", JobId("b")),
     }
     assert cascade.freed_waits() == [follows("d", "c")]
 
 
 def test_a_cancel_cancels() -> None:
     cascade = run({"a": "cancelled"}, [needs("b", "a")])
-    assert cascade.cancelled == {"b": "job a it waited for was cancelled"}
+    assert cascade.cancelled == {"b": Doom("job a it waited for was cancelled", JobId("a"))}
 
 
 def test_what_one_end_frees_and_another_cancels_is_cancelled_once() -> None:
@@ -93,13 +95,17 @@ class New(NamedTuple):
     id: Any
     after: tuple[Any, ...] = ()
     created_at: int = 0
+    awaits_flow: Any = None
+
+    def edge_to(self, _other: JobId) -> Edge:
+        return Edge.SUCCESS
 
 
 def test_only_new_jobs_that_come_too_late_are_cancelled_at_once() -> None:
     new = [New("a", ("x",), 1), New("b", ("y",), 2), New("c", ("y", "x"), 1), New("old", ("x",))]
     stored: dict[Any, str] = {"x": "failed", "y": "succeeded"}
     assert cancelled_on_arrival(new, JOBS, stored) == {
-        1: {"a": "job x it waited for failed", "c": "job x it waited for failed"}
+        1: dict.fromkeys("ac", Doom("job x it waited for failed", JobId("x")))
     }
 
 

@@ -16,7 +16,7 @@ from onbeat.rules.liveness import (
     UNPROVEN_SHARE,
     UNWATCHED,
     WRITE_SECONDS_MAX,
-    Pulse,
+    BeatState,
     Watch,
     after_accepted,
     after_refused,
@@ -226,19 +226,19 @@ def test_who_beats_four_times_a_lease_is_never_dead(
 
 
 def test_before_its_first_beat_a_worker_holds_nothing() -> None:
-    pulse = Pulse(LEASE)
+    pulse = BeatState(LEASE)
     assert not holds_leases(pulse, 0.0)
     assert not may_claim(pulse, 0.0)
 
 
 def test_a_worker_trusts_its_leases_for_half_a_lease_after_an_accepted_beat() -> None:
-    pulse = after_accepted(Pulse(LEASE), 10.0)
+    pulse = after_accepted(BeatState(LEASE), 10.0)
     assert holds_leases(pulse, 10.0 + LEASE * TRUST_SHARE)
     assert not holds_leases(pulse, 10.1 + LEASE * TRUST_SHARE)
 
 
 def test_a_refused_beat_ends_the_claims_and_an_accepted_one_begins_them_again() -> None:
-    pulse = after_refused(after_accepted(Pulse(LEASE), 10.0))
+    pulse = after_refused(after_accepted(BeatState(LEASE), 10.0))
     assert holds_leases(pulse, 11.0)
     assert not may_claim(pulse, 11.0)
     assert may_claim(after_accepted(pulse, 11.0), 11.0)
@@ -250,7 +250,7 @@ def test_while_a_worker_trusts_its_leases_no_watcher_takes_them(
 ) -> None:
     """The watcher may have seen that last beat at any moment from then on."""
     row, now = a_row(lease), beat_at
-    pulse = after_accepted(Pulse(lease), beat_at)
+    pulse = after_accepted(BeatState(lease), beat_at)
     watch = observe(UNWATCHED, [row], now, proven=True)
     for gap in between:
         now += gap

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from onbeat.model.event import Transition
 from onbeat.model.job import JobState
 from onbeat.model.schedule import ScheduleStatus
+from onbeat.model.transition import Transition
 from onbeat.model.worker import carrier_id
 from onbeat.ports.store import JobExport
 from onbeat.rules.merge import (

@@ -24,7 +24,7 @@ from onbeat.rules.plans import (
     triggered_job,
 )
 from onbeat.testing.build import HOUR, MINUTE, NOW, SECOND, TICK, a_schedule
-from rules.instants import Listed, at, ids, reading
+from rules.instants import Listed, at, ids, reading, untold
 
 HORIZON = 10 * MINUTE
 
@@ -136,7 +136,7 @@ def test_a_rule_that_ended_during_an_outage_still_runs_its_latest() -> None:
     schedule = a_schedule(planned_through=NOW)
     made = plan(schedule, at(3600), HORIZON, ids, reading(at(60), at(120), at(180)))
     assert occurrences(made) == [at(180)]
-    assert made.skips == (Skip(at(60), at(120), MISFIRED),)
+    assert untold(made.skips) == (Skip(at(60), at(120), MISFIRED),)
     assert made.finished
 
 
@@ -176,7 +176,7 @@ def test_late_occurrences_run_or_are_skipped(
     made = plan(schedule, at(found_at), HORIZON, ids, reading(*LATE, SOON))
     assert occurrences(made) == [*map(at, run), SOON]
     wanted = () if skipped is None else (Skip(at(skipped[0]), at(skipped[1]), MISFIRED),)
-    assert made.skips == wanted
+    assert untold(made.skips) == wanted
 
 
 @pytest.mark.parametrize(
@@ -248,19 +248,19 @@ def test_a_changed_rule_is_planned_anew_from_now() -> None:
     schedule = every_minute(planned_through=NOW + HOUR)
     made = replan(schedule, NOW, HORIZON, ids)
     assert occurrences(made) == [NOW + n * MINUTE for n in range(1, 12)]
-    assert made.skips == ()
+    assert untold(made.skips) == ()
 
 
 def test_what_a_pause_passed_over_is_one_skip_with_its_reason() -> None:
     schedule = every_minute(planned_through=NOW)
     made = replan(schedule, NOW + 5 * MINUTE, HORIZON, ids, passed="paused")
-    assert made.skips == (Skip(NOW + MINUTE, NOW + 5 * MINUTE, "paused"),)
+    assert untold(made.skips) == (Skip(NOW + MINUTE, NOW + 5 * MINUTE, "paused"),)
     assert occurrences(made)[0] == NOW + 6 * MINUTE
 
 
 def test_a_pause_that_passed_over_nothing_leaves_no_skip() -> None:
     made = replan(every_minute(), NOW + 30 * SECOND, HORIZON, ids, passed="paused")
-    assert made.skips == ()
+    assert untold(made.skips) == ()
 
 
 def test_a_job_by_hand_is_due_now_and_outside_the_calendar() -> None:
@@ -359,7 +359,7 @@ def test_every_occurrence_has_exactly_one_disposition(
 def check_lateness(made: Plan, schedule: Schedule, wanted: list[datetime], now: datetime) -> None:
     late = [occurrence for occurrence in occurrences(made) if occurrence <= now]
     if schedule.catch_up is CatchUp.ALL:
-        assert made.skips == ()
+        assert untold(made.skips) == ()
         return
     if schedule.grace is None:
         assert len(late) <= 1

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from onbeat.model.attempt import OutcomeName
+from onbeat.model.condition import Condition
 from onbeat.model.ids import Token, WorkerId
 from onbeat.model.job import Job, JobState, Progress, Suspicion
 from onbeat.model.limits import (
@@ -20,6 +21,8 @@ from onbeat.model.limits import (
 from onbeat.model.outcome import Cancelled, Failed, Lost, Released, Snoozed, Succeeded
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.worker import carrier_id, remote_id
+from onbeat.rules.condition import failed, is_to_be_judged
+from onbeat.rules.faults import fault_key
 from onbeat.rules.settlement import attempt_of, settle
 from onbeat.testing.build import MINUTE, NOW, SECOND, a_job
 
@@ -220,3 +223,60 @@ def test_every_attempt_is_kept_with_one_outcome(
     assert (attempt.outcome, attempt.error) == (name, error)
     assert (attempt.number, attempt.token, attempt.worker) == (2, 5, "w")
     assert (attempt.started_at, attempt.finished_at) == (NOW, NOW + SECOND)
+
+
+CONDITION = Condition(text="job.nothing > 1")
+BROKEN = failed(CONDITION, "no such key")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "judged"),
+    [
+        ([BROKEN], True),
+        ([BROKEN, Lost("w died")], True),
+        ([BROKEN, Lost("w died"), Lost("v died")], True),
+        ([Lost("w died"), BROKEN, Lost("w died")], True),
+        ([failed(CONDITION, "ask: " + "x" * ERROR_CHARS_MAX), Lost("w died")], True),
+        ([Lost("w died")], True),
+        ([Failed("boom")], False),
+        ([Failed("boom"), Lost("w died")], False),
+        ([BROKEN, Failed("boom"), Lost("w died")], False),
+        ([BROKEN, Lost("w died"), Failed("boom")], False),
+    ],
+)
+@pytest.mark.parametrize("sensitive", [False, True])
+def test_a_condition_is_judged_until_it_has_held(
+    outcomes: list[Failed | Lost], judged: bool, sensitive: bool
+) -> None:
+    job = running(
+        condition=CONDITION,
+        retry=replace(PLAIN, attempts_max=9, lost_max=5),
+        attempt=0,
+        sensitive=sensitive,
+    )
+    for outcome in outcomes:
+        job = replace(job, state=JobState.RUNNING, attempt=job.attempt + 1)
+        job = settle(job, outcome, NOW, 0.5)
+        assert job.state is JobState.WAITING
+        assert len(job.error or "") <= ERROR_CHARS_MAX
+    assert is_to_be_judged(replace(job, attempt=job.attempt + 1)) is judged
+    if isinstance(outcomes[-1], Lost) and not sensitive:
+        assert (job.error or "").endswith("died")
+
+
+def test_a_failure_has_a_fault_that_lasts_until_success() -> None:
+    failed_once = settle(running(), Failed("order 1 failed"), NOW, 0.0)
+    assert failed_once.fault == fault_key(failed_once.target, "order 2 failed")
+    again = replace(running(), fault=failed_once.fault, error=failed_once.error)
+    kept: list[Any] = [Snoozed(MINUTE), Released()]
+    assert {settle(again, outcome, NOW, 0.0).fault for outcome in kept} == {failed_once.fault}
+    assert settle(again, Succeeded(), NOW, 0.0).fault is None
+    for_good = settle(again, Failed("order 3 failed", retryable=False), NOW, 0.0)
+    assert (for_good.state, for_good.fault) == (JobState.FAILED, failed_once.fault)
+    lost = settle(again, Lost("worker gone"), NOW, 0.0)
+    assert lost.fault == fault_key(lost.target, "worker gone")
+
+
+def test_the_fault_of_a_sensitive_job_tells_nothing_of_its_error() -> None:
+    faults = {settle(running(sensitive=True), Failed(text), NOW, 0.0).fault for text in ("a", "b")}
+    assert len(faults) == 1

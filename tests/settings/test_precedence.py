@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from onbeat import remote_task
 from onbeat.model.errors import Misconfigured
 from onbeat.settings import Role, Settings, load
 from onbeat.settings.load import export_dotenv
@@ -123,7 +124,8 @@ def test_variables_of_others_are_let_be(tmp_path: Path) -> None:
         dotenv="DATABASE_URL=x\nexport ONBEAT_API__PORT='9' # nine\n",
         environment={"HOME": "/", "ONBEAT_SERVER": "http://x", "ONBEAT_API_KEY": "k"},
     )
-    assert settings == Settings(api=Settings().api.__class__(port=9))
+    origins = {"api.port": "ONBEAT_API__PORT in .env"}
+    assert settings == Settings(api=Settings().api.__class__(port=9), origins=origins)
 
 
 @pytest.mark.parametrize(
@@ -186,6 +188,17 @@ def test_private_callbacks_follow_the_host_unless_set(
 ) -> None:
     flags = {"api.host": host, "http.allow_private": allow, "api.insecure": True}
     assert load(flags, environment={}, folder=tmp_path).allows_private is expected
+
+
+def test_remote_tasks_are_names_or_declarations(tmp_path: Path) -> None:
+    (tmp_path / "onbeat.yaml").write_text(
+        "remote: {tasks: {resize: , export: {requires: [id], key: 'e:{id}', unique_for: always}}}"
+    )
+    export = remote_task("export", requires=("id",), key="e:{id}", unique_for="always")
+    resize = remote_task("resize")
+    assert load({}, environment={}, folder=tmp_path).remote.tasks == (resize, export)
+    named = load({"remote.tasks": ["resize", "resize"]}, environment={}, folder=tmp_path)
+    assert named.remote.tasks == (resize,)
 
 
 def test_the_retry_settings_are_a_policy() -> None:

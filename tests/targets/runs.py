@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from onbeat.model.event import Event
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, Progress
 from onbeat.model.outcome import Outcome
@@ -38,6 +39,8 @@ class ARun:
     job: Job
     deadline: datetime | None = None
     stop_reason: str | None = None
+    events: Sequence[Event] = ()
+    is_question: bool = False
 
     def note_progress(self, progress: Progress) -> None: ...
 

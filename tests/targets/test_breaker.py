@@ -17,9 +17,13 @@ from yarl import URL
 from conditions import eventually
 from engine.harness import RecordingTelemetry
 from onbeat import Onbeat, http
+from onbeat.model.event import EventCause
 from onbeat.model.job import JobState
+from onbeat.model.limits import EVENT_DEPTH_MAX
 from onbeat.model.outcome import Cancelled, Failed, Lost, Released, Snoozed, Succeeded
-from onbeat.rules.circuit_breaker import CALLS_MIN, HOLD_SECONDS_MIN
+from onbeat.rules.circuit_breaker import CALLS_MIN, HOLD_SECONDS_MAX, HOLD_SECONDS_MIN
+from onbeat.rules.outages import TYPE as OUTAGE
+from onbeat.rules.outages import Outage
 from onbeat.targets.breaker import ENDPOINTS_MAX, Breakers, chance_of
 from onbeat.targets.http import HttpRunner, endpoint_of
 from onbeat.targets.http_options import HttpOptions
@@ -57,7 +61,13 @@ class BreakerHarness:
         self.clock = HandClock()
         self.told = RecordingTelemetry()
         options = {"timeout": LONG, "private_allowed": True, **options}
-        self.runner = HttpRunner(self.clock, HttpOptions(**options), telemetry=self.told)
+        self.outages: list[Outage] = []
+        self.runner = HttpRunner(
+            self.clock,
+            HttpOptions(**options),
+            telemetry=self.told,
+            on_outage=self.outages.append,
+        )
 
     async def __aenter__(self) -> Self:
         await self.runner.open()
@@ -67,10 +77,10 @@ class BreakerHarness:
         await self.runner.close()
 
     async def call(
-        self, url: str, times: int = 1
+        self, url: str, times: int = 1, job: Any = ()
     ) -> Succeeded | Failed | Snoozed | Cancelled | Lost | Released:
         """The outcome of the last of so many calls, none of which waits for another."""
-        runs = [a_run(url) for _ in range(times)]
+        runs = [a_run(url, job=job) for _ in range(times)]
         return (await asyncio.gather(*map(self.runner.run, runs)))[-1]
 
     @property
@@ -232,6 +242,63 @@ async def test_a_gone_endpoint_is_a_final_failure_that_says_so() -> None:
     )
 
 
+ALERT = {"cause": EventCause(OUTAGE, 1)}
+
+
+async def test_an_outage_is_reported_once_without_a_word_of_what_was_sent() -> None:
+    async with ScriptedServer(DOWN) as sink, BreakerHarness() as bench:
+        await bench.call(sink.url("/token/s3cret?key=s3cret"), CALLS_MIN)
+        await bench.call(sink.url(), 3)
+        (outage,) = bench.outages
+        assert outage == Outage(
+            endpoint=f"http://127.0.0.1:{sink.port}",
+            since=CLOCK.at,
+            calls=CALLS_MIN,
+            failures=CALLS_MIN,
+            error="answered 503 Service Unavailable",
+            depth=1,
+        )
+        bench.clock.seconds += HOLD_SECONDS_MAX
+        await bench.call(sink.url())  # the probe fails: the same outage
+        assert len(bench.outages) == 1
+
+
+async def test_the_next_outage_of_an_endpoint_is_another() -> None:
+    async with ScriptedServer(DOWN) as sink, BreakerHarness() as bench:
+        await bench.call(sink.url(), CALLS_MIN)
+        sink.behaviour = says()
+        bench.clock.seconds += HOLD_SECONDS_MAX
+        await bench.call(sink.url())
+        sink.behaviour = DOWN
+        bench.clock.seconds += 3600
+        await bench.call(sink.url(), CALLS_MIN)
+        assert [one.since - CLOCK.at for one in bench.outages] == [
+            timedelta(),
+            timedelta(seconds=3600 + HOLD_SECONDS_MAX),
+        ]
+
+
+async def test_an_alert_to_a_dead_endpoint_raises_none() -> None:
+    async with ScriptedServer(DOWN) as sink, BreakerHarness() as bench:
+        await bench.call(sink.url(), CALLS_MIN, job=ALERT)
+        assert isinstance(await bench.call(sink.url()), Snoozed)
+        assert bench.outages == []
+        bench.clock.seconds += HOLD_SECONDS_MAX
+        await bench.call(sink.url(), job=ALERT)
+        assert bench.outages == []
+        bench.clock.seconds += 2 * HOLD_SECONDS_MAX
+        # The outage is not hidden from others: the probe of any other job reports it.
+        await bench.call(sink.url(), job={"cause": EventCause("onbeat.job.failed", 3)})
+        assert [(one.depth, one.since) for one in bench.outages] == [(4, CLOCK.at)]
+
+
+async def test_an_outage_behind_too_many_own_events_is_not_reported() -> None:
+    cause = EventCause("onbeat.job.failed", EVENT_DEPTH_MAX)
+    async with ScriptedServer(DOWN) as sink, BreakerHarness() as bench:
+        await bench.call(sink.url(), CALLS_MIN, job={"cause": cause})
+        assert bench.outages == []
+
+
 @pytest.mark.parametrize(
     ("url", "endpoint"),
     [
@@ -251,7 +318,7 @@ def test_so_many_endpoints_are_known_and_the_least_recently_called_is_forgotten(
     job = a_run("http://a/").job
     down = URL("http://down.example/")
     for _ in range(CALLS_MIN):
-        breakers.call(endpoint_of(down), job).fail()
+        breakers.call(endpoint_of(down), job).fail("answered 503")
     for n in range(ENDPOINTS_MAX - 1):
         breakers.call(f"http://h{n}.example:80", job).succeed()
     assert isinstance(breakers.call(endpoint_of(down), job), Snoozed)

@@ -1,21 +1,25 @@
 """What a scrape shows, parsed back as Prometheus would."""
 
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from onbeat.model.errors import Unavailable
-from onbeat.model.event import Stats
 from onbeat.model.ids import WorkerId
+from onbeat.model.limits import COUNTED_MAX, SERIES_MAX
 from onbeat.model.outcome import Cancelled, Failed, Lost, Released, Snoozed, Succeeded
+from onbeat.model.pulse import EndedCounts, Gauges, Totals
 from onbeat.model.queue import Queue
 from onbeat.model.target import HttpTarget
+from onbeat.model.transition import Stats
 from onbeat.telemetry.composite import CompositeTelemetry, NullTelemetry
-from onbeat.telemetry.counters import QUEUES_MAX, SERIES_MAX, Counters
+from onbeat.telemetry.counters import QUEUES_MAX, Counters
 from onbeat.telemetry.metrics import FRESH_SECONDS, Metrics
 from telemetry.jobs import NOON, SECOND, a_job
 
@@ -29,17 +33,28 @@ class Store:
     ) -> None:
         self.readings = 0
         self.found = queues
+        self.sample: Gauges | None = None
         self.error = error
         self.counted = stats or Stats(jobs={}, schedules={}, workers=0, oldest_due_seconds=0.0)
 
-    async def queues(self, now: datetime) -> list[Queue] | tuple[Any, ...]:
+    async def queues(
+        self, now: datetime, sampled: Gauges | None = None
+    ) -> list[Queue] | tuple[Any, ...]:
         self.readings += 1
         if self.error:
             raise self.error
         return self.found
 
-    async def stats(self, now: datetime) -> Stats:
-        return self.counted
+    async def newest_sample(self, resolution: int) -> Gauges | None:
+        return self.sample
+
+    async def stats(
+        self,
+        now: datetime,
+        ended: Mapping[str, int] | None = None,
+        sampled: Gauges | None = None,
+    ) -> Stats:
+        return replace(self.counted, jobs={**self.counted.jobs, **(ended or {})})
 
 
 def scrape(metrics: Metrics) -> dict[str, Any]:
@@ -252,6 +267,25 @@ def test_the_standard_telemetry_counts_and_the_silent_one_does_not(
     assert [record.msg.event for record in caplog.records if record.name == "onbeat.loops"] == [
         "loop.failed"
     ]
+
+
+async def test_many_ended_jobs_are_those_of_the_sample(metrics: Metrics) -> None:
+    store = Store(stats=Stats(jobs={"waiting": 1}, schedules={}, workers=0, oldest_due_seconds=0.0))
+    ended = EndedCounts(at=NOON, took=1.0, jobs={"succeeded": COUNTED_MAX})
+    store.sample = Gauges(at=NOON, ended=ended)
+    await metrics.refresh(store, NOON)
+    samples = scrape(metrics)
+    assert samples["onbeat_jobs{'state': 'succeeded'}"] == COUNTED_MAX
+    assert samples["onbeat_jobs{'state': 'waiting'}"] == 1
+
+
+def test_the_state_of_all_series_is_told_for_the_history(counts: Counters) -> None:
+    counts.started(a_job(), SECOND)
+    counts.ended(a_job(), Failed("no"), SECOND)
+    (totals,) = counts.state().values()
+    assert totals == Totals(1, (0, 1), (*[0] * 9, 1), (*[0] * 6, 1))
+    counts.started(a_job(), SECOND)
+    assert totals.starts == 1, "it does not change with the counters"
 
 
 async def test_the_reference_page_names_each_metric(counts: Counters, metrics: Metrics) -> None:

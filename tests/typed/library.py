@@ -8,7 +8,20 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator,
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
-from onbeat import CURRENT, Call, Context, Job, Onbeat, Retry, Task, daily, every, http
+from onbeat import (
+    CURRENT,
+    AsyncTask,
+    Call,
+    Context,
+    Event,
+    Job,
+    Onbeat,
+    Retry,
+    Task,
+    daily,
+    every,
+    http,
+)
 from onbeat.app.task import FanOut
 
 beat = Onbeat("memory://")
@@ -36,6 +49,11 @@ def plain(at: datetime, wait: timedelta = timedelta()) -> list[int]:
 # A task is still just a function.
 
 anything: Task[..., Coroutine[Any, Any, str], str] = welcome
+removal: AsyncTask[[], None] = cleanup
+assert_type(removal, Task[[], Coroutine[Any, Any, None], None])
+assert_type(removal.send(), Job[None])
+wrong: AsyncTask[[], int] = cleanup  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+removal.send(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 assert_type(render(3), bytes)
 assert_type(plain(datetime.now(UTC)), list[int])
 
@@ -95,6 +113,65 @@ first.send("seven")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentT
 first.send()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 first(7)  # type: ignore[arg-type, call-arg]  # pyright: ignore[reportCallIssue, reportArgumentType]
 last.send()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+# Events are not sent either, whether they come first or after the context.
+
+
+@beat.task
+async def booked(event: Event[dict[str, int]], cents: int = 0) -> int:
+    return event.data["cents"] + cents
+
+
+@beat.task("booked.all", queue="bulk")
+def booked_all(context: Context, events: list[Event[dict[str, int]]], factor: int) -> int:
+    return factor * sum(event.data["cents"] for event in events) + context.attempt
+
+
+@beat.task
+def of_any_data(event: Event[Any], word: str) -> str:
+    return event.id + word
+
+
+@beat.task
+async def spread(events: list[Event[str]]) -> AsyncIterator[Call[bytes]]:
+    for place, _ in enumerate(events):
+        yield render.call(place)
+
+
+assert_type(booked.call(), Call[int])
+assert_type(booked.options(queue="bulk").send(cents=3), Job[int])
+assert_type(booked_all.call(2), Call[int])
+assert_type(booked_all.send(factor=2).result(), int)
+of_any_data.call("one")
+
+assert_type(spread.call(), Call[FanOut])
+assert_type(booked_all(CURRENT, [], 2), int)
+booked.call("one")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+booked_all.call()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+booked_all(CURRENT, 2)  # type: ignore[call-arg, arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+beat.schedules.put("booked", None, booked.call(), on="payment.done")
+
+
+@beat.schedule(on={"type": "payment.done", "by": "event.data.shop"}, gather={"for": "1h"})
+def booked_hourly(events: list[Event[dict[str, int]]]) -> int:
+    return len(events)
+
+
+# What takes anything may be sent anything.
+
+
+@beat.task
+def anything_at_all(value: Any) -> int:
+    return len(value)
+
+
+@beat.task
+def anything_later(context: Context, value: Any, *, more: Any = None) -> int:
+    return len(value) + len(more) + context.attempt
+
+
+anything_at_all.send(3)
+anything_later.send(3, more=4)
 
 # A generator yields calls; what its job results in says how many.
 

@@ -123,8 +123,6 @@ def test_a_structure_of_another_type_is_malformed(field: str, value: Any) -> Non
         ("key", "x" * 501),
         ("labels", {"": "x"}),
         ("unknown", 1),
-        ("condition", "x > 1"),
-        ("cron", "* * * * *"),
     ],
 )
 def test_a_value_that_cannot_be_is_invalid(field: str, value: dict[str, Any] | int | str) -> None:
@@ -264,7 +262,11 @@ def test_a_secret_is_never_shown() -> None:
         ({"task": "a", "unique": "x" * 501}, "unique"),
         ({"task": "a", "timeout": 0}, "timeout"),
         ({"task": "a", "expires_at": "x"}, "expires_at"),
-        ({"task": "a", "after": ["x"]}, "after"),
+        ({"task": "a", "after": [" "]}, "after"),
+        ({"task": "a", "after": [{"job": "x", "on": "sunset"}]}, "after[0].on"),
+        ({"task": "a", "after": [{"on": "end"}]}, "after[0].job"),
+        ({"task": "a", "name": "sent"}, "name"),
+        ({"task": "a", "name": "01900000-0000-7000-8000-00000000ffff"}, "name"),
         ({"task": "a", "after": "x"}, "after"),
         ({"task": "a", "labels": {"x": "y\n"}}, "labels.x"),
         ({"task": "a", "retry": {"delay": "x"}, "colour": 1}, "colour"),

@@ -210,9 +210,8 @@ def test_a_repeated_key_may_be_empty() -> None:
         (b'{"retry":{"attempts_max":0}}', Invalid, "retry.attempts_max", "at least 1"),
         (b'{"nam":"x"}', Invalid, "nam", "is not a known field"),
         (b'{"target":{"task":"x","arg":[]}}', Invalid, "target.arg", "is not a known field"),
-        (b'{"condition":{}}', Invalid, "condition", "not supported in this version"),
         (b'{"target":{"message":{}}}', Invalid, "target.message.to", "required"),
-        (b'{"target":{"notify":{}}}', Invalid, "target.notify", "come with notifications"),
+        (b'{"target":{"notify":{}}}', Invalid, "target.notify.channel", "required"),
         (b"[]", Malformed, "", "must be an object, not an array"),
     ],
 )

@@ -13,6 +13,7 @@ from onbeat.wire.limits import (
     RATE_SPAN_MAX,
     LimitBody,
     changed_limits,
+    limits_answer,
     rate_text,
     read_rate,
 )
@@ -89,7 +90,29 @@ def test_what_is_left_out_stays_and_null_goes() -> None:
     assert after.fair
     assert changed_limits(after, LimitBody(rate="1/m")).fair
     assert not changed_limits(after, LimitBody(fair=False)).fair
+    after = changed_limits(after, LimitBody(late_after="1h30m"))
+    assert after.late_after == timedelta(minutes=90)
+    assert changed_limits(after, LimitBody(rate="1/m")).late_after == timedelta(minutes=90)
     everything = LimitBody(
-        concurrency=None, rate=None, group_concurrency=None, group_rate=None, fair=None
+        concurrency=None,
+        rate=None,
+        group_concurrency=None,
+        group_rate=None,
+        fair=None,
+        late_after=None,
     )
     assert changed_limits(after, everything) == Limits()
+
+
+@pytest.mark.parametrize("span", ["1s", "31d", 90, 1.5, "PT5M"])
+def test_a_span_until_a_queue_is_late_is_shown_as_it_can_be_given(span: str | float) -> None:
+    limits = changed_limits(Limits(), LimitBody(late_after=span))
+    shown = limits_answer(limits).late_after
+    assert changed_limits(Limits(), LimitBody(late_after=shown)) == limits
+
+
+@pytest.mark.parametrize("span", ["0.999s", "31d1s", "P1M", "soon", "", 0, -5, 1e300])
+def test_a_span_that_makes_no_queue_late_is_refused(span: str | float) -> None:
+    with pytest.raises(Invalid, match=r"^late_after must be") as caught:
+        changed_limits(Limits(), LimitBody(late_after=span))
+    assert caught.value.field == "late_after"

@@ -1,6 +1,6 @@
 """The HTTP API as one ASGI application."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,23 +18,38 @@ from onbeat.api.pages import page_routes
 from onbeat.api.responses import error_response
 from onbeat.api.rest import rest_routes
 from onbeat.api.rpc import rpc_routes
-from onbeat.api.security import secure_app
+from onbeat.api.security import Access, secure_app
+from onbeat.api.stream import stream_routes
+from onbeat.api.stream_hub import StreamHub
 from onbeat.operations.context import OperationContext
 
 PLAIN = ApiOptions()
 
 
+def no_pages(_access: Access) -> Iterable[BaseRoute]:
+    return ()
+
+
 def build_api(
-    context: OperationContext, options: ApiOptions = PLAIN, *, routes: Sequence[BaseRoute] = ()
+    context: OperationContext,
+    options: ApiOptions = PLAIN,
+    *,
+    pages: Callable[[Access], Iterable[BaseRoute]] = no_pages,
+    hub: StreamHub | None = None,
 ) -> ASGIApp:
-    """REST, documents and health checks behind one guard; `routes` of the caller come first."""
-    keyring = Keyring(options.keys, context)
+    """REST, documents and health checks behind one guard; the `pages` of the caller come first.
+
+    A caller that stops the server gives the `hub` of streams, to close it before.
+    """
+    access = Access(
+        Keyring(options.keys, context), Refusals(context.clock.monotonic, options.key_refused)
+    )
     bulk = BulkSlots()
-    refusals = Refusals(context.clock.monotonic, options.key_refused)
     return secure_app(
         Starlette(
             routes=[
-                *routes,
+                *pages(access),
+                *stream_routes(access, hub or StreamHub(context)),
                 *rest_routes(context, options, bulk),
                 *rpc_routes(context, options, bulk),
                 *health_routes(options),
@@ -43,8 +58,7 @@ def build_api(
             exception_handlers={HTTPException: handle_error},
         ),
         options,
-        keyring,
-        refusals,
+        access,
     )
 
 

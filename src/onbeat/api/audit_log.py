@@ -11,6 +11,7 @@ from onbeat.model.principal import Principal
 from onbeat.operations.table import Operation
 from onbeat.telemetry.structured_log import Log
 from onbeat.wire.access import CreateKey, KeyByName
+from onbeat.wire.events import EventById
 from onbeat.wire.requests import Created, DeadLetterById, PutResult, Triggered
 
 lines = Log("onbeat.api")
@@ -27,6 +28,7 @@ EVENTS: Final = {
     "queue.pause": "queue.paused",
     "queue.resume": "queue.resumed",
     "queue.limit": "queue.limited",
+    "event.replay": "event.replayed",
     "dead.replay": "dead.replayed",
     "dead.delete": "dead.deleted",
     "key.create": "key.created",
@@ -54,6 +56,8 @@ def changed_object(request: msgspec.Struct) -> dict[str, object]:
     """The changed object, identified as in the caller's request."""
     if isinstance(request, DeadLetterById):
         return {"letter": request.id}
+    if isinstance(request, EventById):
+        return {"id": request.id, "source": request.source}
     if isinstance(request, CreateKey | KeyByName):
         return {"key": request.key.name if isinstance(request, CreateKey) else request.name}
     draft = getattr(request, "schedule", None) or getattr(request, "changes", None)

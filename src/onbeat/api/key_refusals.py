@@ -17,7 +17,7 @@ PEERS_MAX: Final = 1_000
 LOG_SECONDS: Final = 1.0
 
 
-class Window(msgspec.Struct):
+class CountWindow(msgspec.Struct):
     began: float
     count: int = 0
 
@@ -31,7 +31,7 @@ class Refusals:
     def __init__(self, seconds: Callable[[], float], count: Callable[[], None]) -> None:
         self.seconds = seconds
         self.count = count
-        self.windows: OrderedDict[str, Window] = OrderedDict()
+        self.windows: OrderedDict[str, CountWindow] = OrderedDict()
         self.logged_at: float | None = None
         self.unlogged = 0
 
@@ -46,10 +46,10 @@ class Refusals:
             left = max(1, round(window.began + WINDOW_SECONDS - now))
             raise RateLimited(f"Too many requests with a wrong key; wait {left} s", left)
 
-    def window_of(self, peer: str, now: float) -> Window:
+    def window_of(self, peer: str, now: float) -> CountWindow:
         window = self.windows.pop(peer, None)
         if window is None or now - window.began >= WINDOW_SECONDS:
-            window = Window(now)
+            window = CountWindow(now)
         self.windows[peer] = window
         if len(self.windows) > PEERS_MAX:
             self.windows.popitem(last=False)

@@ -2,18 +2,30 @@
 
 import asyncio
 import contextlib
+import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from onbeat.model.access import ApiKey
 from onbeat.model.errors import Unauthorized, Unavailable
 from onbeat.model.principal import ANONYMOUS, Principal
 from onbeat.operations.context import OperationContext
-from onbeat.rules.access import is_mistyped, matching, principal_of_key, read_configured_keys
+from onbeat.rules.access import (
+    SECRET_BYTES,
+    is_mistyped,
+    matching,
+    new_key,
+    principal_of_key,
+    read_configured_keys,
+)
+from onbeat.rules.sessions import is_session, new_session, opener_of, to_close
 
 FRESH_SECONDS: Final = 3.0  # how long a key revoked in another process still works
 USE_NOTED_EVERY: Final = timedelta(minutes=1)
+SESSION_OVER: Final = "The session is over: log in again"
 
 
 class Keyring:
@@ -26,6 +38,7 @@ class Keyring:
         self.kept: Sequence[ApiKey] | None = None
         self.read_at = 0.0
         self.reading = asyncio.Lock()
+        self.readings = 0
         self.used: dict[str, datetime] = {}
 
     async def principal(self, text: str | None) -> Principal:
@@ -38,7 +51,7 @@ class Keyring:
             raise Unauthorized("The API key is mistyped: its checksum does not fit")
         key = None if text is None else matching(self.configured, text)
         if key is None:
-            kept = await self.fresh()
+            kept = [key for key in await self.fresh() if not is_session(key)]
             if not kept and not self.configured:
                 return ANONYMOUS
             key = None if text is None else matching(kept, text)
@@ -49,6 +62,57 @@ class Keyring:
             raise Unauthorized("The API key has expired")
         return principal_of_key(key)
 
+    async def session_principal(self, token: str) -> Principal:
+        """The principal of a browser's session. Raises `Unauthorized` where it is over."""
+        kept = await self.fresh()
+        if not self.parents(kept):
+            return ANONYMOUS
+        session = matching(filter(is_session, kept), token)
+        if session is None:
+            # Another process may have opened it just now.
+            kept = await self.reread()
+            session = matching(filter(is_session, kept), token)
+        if session is None:
+            raise Unauthorized(SESSION_OVER)
+        now, parents = self.clock.now(), self.parents(kept)
+        opener = opener_of(self.as_used(session), token, parents, now)
+        if opener is None:
+            raise Unauthorized(SESSION_OVER)
+        await self.note_use(session)
+        return principal_of_key(opener)
+
+    def parents(self, kept: Sequence[ApiKey]) -> Sequence[ApiKey]:
+        """The keys that people and programs hold."""
+        return [*self.configured, *(key for key in kept if not is_session(key))]
+
+    def as_used(self, session: ApiKey) -> ApiKey:
+        """With its last use, in this process or in another, which the store knows later."""
+        uses = [at for at in (self.used.get(session.name), session.used_at) if at is not None]
+        return msgspec.structs.replace(session, used_at=max(uses, default=None))
+
+    async def open_session(self, text: str) -> str:
+        """The token of a new session of the key with this text. Raises `Unauthorized`."""
+        await self.principal(text)
+        kept = await self.store.keys()
+        parents = self.parents(kept)
+        parent = matching(parents, text)
+        if parent is None:
+            raise Unauthorized
+        now = self.clock.now()
+        for name in to_close([*filter(is_session, kept)], parents, parent.name, now):
+            await self.store.remove_key(name)
+        token = new_key(secrets.token_bytes(SECRET_BYTES))
+        await self.store.add_key(new_session(parent, token, now))
+        await self.reread()
+        return token
+
+    async def close_session(self, token: str) -> None:
+        """Every process rejects it within seconds."""
+        session = matching(filter(is_session, await self.store.keys()), token)
+        if session is not None:
+            await self.store.remove_key(session.name)
+        await self.reread()
+
     async def fresh(self) -> Sequence[ApiKey]:
         """The keys of the store. If it had none and is away, no first key can have been added."""
         if self.kept is not None and self.is_fresh():
@@ -56,13 +120,30 @@ class Keyring:
         async with self.reading:
             if self.kept is not None and self.is_fresh():
                 return self.kept
-            try:
-                self.kept = await self.store.keys()
-            except Unavailable:
-                if self.kept is None or self.kept:
-                    raise
-            self.read_at = self.clock.monotonic()
-            return self.kept
+            return await self.read()
+
+    async def reread(self) -> Sequence[ApiKey]:
+        """The same by a reading that began after this call. All who wait share one reading.
+
+        So wrong sessions, however many, make one query at a time.
+        """
+        before = self.readings
+        async with self.reading:
+            if self.kept is not None and self.readings > before:
+                return self.kept
+            return await self.read()
+
+    async def read(self) -> Sequence[ApiKey]:
+        self.readings += 1
+        try:
+            self.kept = await self.store.keys()
+        except Unavailable:
+            if self.kept is None or self.kept:
+                raise
+        self.read_at = self.clock.monotonic()
+        names = {key.name for key in self.kept}
+        self.used = {name: at for name, at in self.used.items() if name in names}
+        return self.kept
 
     def is_fresh(self) -> bool:
         return self.clock.monotonic() - self.read_at < FRESH_SECONDS

@@ -1,7 +1,7 @@
 """The OpenAPI document, generated from the table of operations and the wire records."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
 from inspect import cleandoc
@@ -10,12 +10,14 @@ from typing import Any, Final, cast
 import msgspec
 import yaml
 
+from onbeat.api.event_document import CONTENT, header_parameters
 from onbeat.api.requests import query_names
 from onbeat.model.limits import IDEMPOTENCY_KEY_CHARS_MAX
-from onbeat.operations.invoke import body_type
+from onbeat.operations.invoke import CREATED, body_type
 from onbeat.operations.table import OPERATIONS, Operation
 from onbeat.rules.idempotency import HEADER
 from onbeat.wire.errors import ProblemAnswer
+from onbeat.wire.stream import StreamRequest
 from onbeat.wire.values import ANY_ARRAY, ANY_OBJECT
 
 Schema = dict[str, Any]
@@ -64,6 +66,8 @@ EXAMPLES: Final[Schema] = {
     "backfillSchedule": {"from": "2026-01-01T00:00:00Z", "to": "2026-01-08T00:00:00Z"},
     "previewRecurrence": {"rrule": "FREQ=MONTHLY;BYDAY=-1FR", "timezone": "Europe/Berlin"},
     "enqueueJobs": {"task": "mail.welcome", "args": [7], "delay": "10m"},
+    "makeBulk": {"do": "retry", "where": {"task": "billing.*", "since": "2026-01-31T09:00:00Z"}},
+    "sendNotification": {"channel": "mail", "to": ["ada@example.com"], "text": "It is done."},
     "cancelJob": {"reason": "no longer needed"},
     "claimJobs": {"worker": "exporter-1", "tasks": ["export"], "limit": 10, "lease": "60s"},
     "startJob": {"token": "1.mSg2vUKBsWqY3xkT0cJ5fA"},
@@ -74,15 +78,25 @@ EXAMPLES: Final[Schema] = {
 NOUNS: Final = {
     "schedule": "What fires jobs over time, by a rule",
     "recurrence": "Rules by themselves: what they mean and when they fire",
+    "timeline": "What ran and what will run, on one axis of time",
     "job": "Work to be done, its attempts and its history; also for workers in other languages",
+    "bulk": "One action on all jobs that a filter matches, counted first and done in chunks",
+    "event": "Facts from outside that schedules react to (CloudEvents 1.0)",
+    "notification": "Notices to people, over the channels of the configuration",
+    "flow": "Jobs that come after one another",
+    "failure": "Failures that are alike, by fault",
     "dead": "Messages that could not be processed",
+    "alert": "What is wrong now, and silences",
     "queue": "Named lists of jobs, which can be paused and limited",
     "worker": "Processes that run jobs",
     "stats": "Figures over everything",
+    "pulse": "Rates, lateness and depths over time",
     "key": "API keys: what each may do",
+    "session": "Sessions of the dashboard: who is logged in",
+    "settings": "How the process that answers was set up",
     "secrets": "Encryption at rest",
     "audit": "Who changed what",
-    "service": "The service itself: health, metrics, descriptions, JSON-RPC",
+    "service": "The service itself: health, metrics, the live stream, descriptions, JSON-RPC",
 }
 """Descriptions of the tags."""
 
@@ -95,7 +109,6 @@ OTHER_PATHS: Final = {
     "/docs/openapi.yml": ("getOpenapiYaml", "This document as YAML", None),
     "/docs/openapi.json": ("getOpenapiJson", "This document as JSON", "application/json"),
     "/swagger-ui": ("getSwaggerUi", "This document to click through", "text/html"),
-    "/": ("getStartPage", "The start page", "text/html"),
 }
 
 KEY_FORM: Final[Schema] = {
@@ -234,6 +247,32 @@ def rpc_path() -> Schema:
     }
 
 
+def stream_path() -> Schema:
+    """`/api/stream`, which answers for as long as its reader stays."""
+    return {
+        "operationId": "readStream",
+        "summary": "What happens, as server-sent events; a hint: the API is the truth",
+        "description": (
+            "Kinds of events: `job`, `schedule` and `queue`, which come unless `events` names"
+            " others, `pulse` and `changed`; `gap`, `reset` and `bye` come in any case. A header"
+            " `Last-Event-ID` resumes, as `after` does."
+        ),
+        "tags": ["service"],
+        "parameters": [*named_parameters(StreamRequest, StreamRequest.__struct_fields__)],
+        "responses": {
+            "200": {
+                "description": "Events, without an end",
+                "content": {"text/event-stream": {"schema": ANY_OBJECT}},
+            },
+            "429": {
+                "description": "`rate_limited`: too many streams are open; with Retry-After",
+                "content": {"application/json": {"schema": PROBLEM}},
+            },
+            **problems((400, 401, 403, 422, 500, 503)),
+        },
+    }
+
+
 def paths() -> Schema:
     schema: Schema = {}
     for operation in OPERATIONS:
@@ -241,6 +280,7 @@ def paths() -> Schema:
             operation
         )
     schema["/rpc"] = {"post": rpc_path()}
+    schema["/api/stream"] = {"get": stream_path()}
     for path, (id, summary, content_type) in OTHER_PATHS.items():
         schema[path] = {"get": service_operation_object(path, id, summary, content_type)}
     return schema
@@ -254,7 +294,10 @@ def operation_object(operation: Operation[Any, Any]) -> Schema:
         "parameters": [*parameters(operation), *([KEY_PARAMETER] if operation.takes_key else [])],
         "responses": responses(operation),
     }
-    if operation.body is not None:
+    if operation.reader is not None:
+        described["parameters"] += header_parameters()
+        described["requestBody"] = {"required": True, "content": CONTENT}
+    elif operation.body is not None:
         described["requestBody"] = {
             "required": operation.body_required,
             "content": {"application/json": body_content(operation)},
@@ -272,11 +315,17 @@ def body_content(operation: Operation[Any, Any]) -> Schema:
 
 
 def parameters(operation: Operation[Any, Any]) -> Iterator[Schema]:
-    schema = inline_schema(operation.request)
+    return named_parameters(operation.request, query_names(operation), operation.body)
+
+
+def named_parameters(
+    request: type[Any], in_query: Sequence[str], body: str | None = None
+) -> Iterator[Schema]:
+    """The fields of a request as parameters, without the one that is the body."""
+    schema = inline_schema(request)
     properties = cast("Schema", schema.get("properties", {}))
-    in_query = query_names(operation)
     for name, form in properties.items():
-        if name == operation.body:
+        if name == body:
             continue
         description = form.get("description")
         yield {
@@ -306,7 +355,8 @@ def responses(operation: Operation[Any, Any]) -> Schema:
 
 
 def has_created(operation: Operation[Any, Any]) -> bool:
-    return "created" in cast("type[msgspec.Struct]", operation.answer).__struct_fields__
+    fields = cast("type[msgspec.Struct]", operation.answer).__struct_fields__
+    return operation.status == CREATED and "created" in fields
 
 
 def problems(statuses: Iterable[int]) -> Schema:

@@ -1,4 +1,4 @@
-"""The start page, the OpenAPI document in its forms, and Swagger UI from its package."""
+"""The OpenAPI document in its forms, and Swagger UI from its package."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -59,40 +59,13 @@ SWAGGER_START: Final = """window.onload = function () {
 };
 """
 
-START_PAGE: Final = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Onbeat</title>
-</head>
-<body>
-<h1>Onbeat</h1>
-<p>Durable job queue and scheduler for Python.</p>
-<ul>
-<li><a href="/swagger-ui">Try the API</a></li>
-<li>OpenAPI: <a href="/docs/openapi.yml">YAML</a>, <a href="/docs/openapi.json">JSON</a></li>
-<li><a href="/api/schedules">Schedules</a>, <a href="/api/jobs">jobs</a>,
-<a href="/api/queues">queues</a>, <a href="/api/workers">workers</a>,
-<a href="/api/stats">figures</a></li>
-<li><a href="/healthz">Alive?</a> <a href="/readyz">Ready?</a> <a href="/metrics">Metrics</a></li>
-</ul>
-</body>
-</html>
-"""
-
 
 def page_routes() -> Iterator[Route]:
-    yield Route("/", start_page)
     yield Route("/docs/openapi.yml", openapi_as_yaml)
     yield Route("/docs/openapi.json", openapi_as_json)
     yield Route("/swagger-ui", swagger_page)
     yield Route("/swagger-ui/", swagger_redirect)
     yield Route("/swagger-ui/{name}", swagger_asset)
-
-
-async def start_page(_request: Request) -> Response:
-    return Response(START_PAGE, media_type="text/html")
 
 
 async def openapi_as_yaml(request: Request) -> Response:

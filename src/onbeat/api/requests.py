@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from onbeat.model.limits import (
 )
 from onbeat.operations.invoke import request_from
 from onbeat.operations.table import Operation
+from onbeat.wire.cloud_events import PREFIX, BodyReader
 from onbeat.wire.decode import safe_text
 from onbeat.wire.requests import PAGE_MAX
 
@@ -31,6 +32,13 @@ RPC_TYPE: Final = re.compile(
 )
 """Content types of JSON-RPC clients, including older names."""
 
+ANY_TYPE: Final = re.compile(r".*")
+
+BEGIN_BYTES: Final = 64  # by which the form of a body can be told
+
+Bound = Callable[[bytes], int]
+"""How long a body may be that begins so."""
+
 NULL: Final = "null"
 """Some clients send this for a missing parameter."""
 
@@ -41,6 +49,10 @@ LENIENT: Final = {
 """Page parameters: an invalid value becomes the default, a large one the maximum."""
 
 
+REPEATED: Final = frozenset({"label"})
+"""Parameters that may be given several times, which is the same as with commas between."""
+
+
 async def read_request(
     request: Request, operation: Operation[Any, Any], deadline: timedelta, take: Take
 ) -> Any:
@@ -48,11 +60,46 @@ async def read_request(
     named = {**read_query(request, operation), **request.path_params}
     if operation.body is None:
         return request_from(operation, named, None)
+    if operation.reader is not None:
+        return await read_formed(request, operation, operation.reader, named, deadline, take)
     body = await read_body(request, operation.body_bytes_max, deadline, take)
     if body is not None and len(body) >= ASIDE_BYTES_MIN:
         # Long enough to delay everything else on the loop.
         return await asyncio.to_thread(request_from, operation, named, body)
     return request_from(operation, named, body)
+
+
+async def read_formed(
+    request: Request,
+    operation: Operation[Any, Any],
+    reader: BodyReader,
+    named: Mapping[str, str],
+    deadline: timedelta,
+    take: Take,
+) -> Any:
+    """The request whose body has a form by its headers."""
+    headers = headers_of(request)
+    is_free = reader.is_free(headers)
+
+    def bound(begin: bytes) -> int:
+        return reader.bytes_max(headers, begin)
+
+    body = await read_body(request, bound, deadline, take, ANY_TYPE if is_free else JSON_TYPE)
+    if is_free:
+        body = body or b""
+    if body is not None and len(body) >= ASIDE_BYTES_MIN:
+        return await asyncio.to_thread(request_from, operation, named, body, headers)
+    return request_from(operation, named, body, headers)
+
+
+def headers_of(request: Request) -> dict[str, str]:
+    """The headers by name in lower case. Raises `Invalid` where one of an event is repeated."""
+    headers: dict[str, str] = {}
+    for name, value in request.headers.items():
+        if name in headers and name.startswith(PREFIX):
+            raise Invalid(f"{safe_text(name)} is given twice in the headers", safe_text(name))
+        headers[name] = value
+    return headers
 
 
 def read_query(request: Request, operation: Operation[Any, Any]) -> dict[str, str]:
@@ -65,9 +112,10 @@ def read_query(request: Request, operation: Operation[Any, Any]) -> dict[str, st
     for name, text in request.query_params.multi_items():
         if name not in known:
             raise unknown_parameter(name, known)
-        if name in given:
+        if name in given and name not in REPEATED:
             raise Invalid(f"{name} is given twice in the query", name)
-        given[name] = read_parameter(name, text)
+        before = f"{given[name]}," if name in given else ""
+        given[name] = before + read_parameter(name, text)
     return given
 
 
@@ -103,21 +151,22 @@ def lenient(text: str, default: int, most: int) -> str:
 
 async def read_body(
     request: Request,
-    bytes_max: int,
+    bytes_max: int | Bound,
     deadline: timedelta,
     take: Take,
     types: re.Pattern[str] = JSON_TYPE,
 ) -> bytes | None:
     """The whole body, or None when there is none."""
+    bound = bytes_max if callable(bytes_max) else fixed(bytes_max)
     declared = request.headers.get("content-length", "")
     size = int(declared[:20]) if declared.isdigit() else 0
-    if size > bytes_max:
-        raise too_large(bytes_max)
+    if size > bound(b""):
+        raise too_large(bound(b""))
     if size > REQUEST_BYTES_MAX:
         take()
     try:
         async with asyncio.timeout(deadline.total_seconds()):
-            body = await read_stream(request, bytes_max, take)
+            body = await read_stream(request, bound, take)
     except TimeoutError:
         seconds = deadline.total_seconds()
         raise Malformed(f"The body did not arrive within {seconds:g} seconds") from None
@@ -127,12 +176,18 @@ async def read_body(
     return body
 
 
-async def read_stream(request: Request, bytes_max: int, take: Take) -> bytes:
+def fixed(bytes_max: int) -> Bound:
+    """The same bound for every body."""
+    return lambda _: bytes_max
+
+
+async def read_stream(request: Request, bound: Bound, take: Take) -> bytes:
     parts = bytearray()
     async for part in request.stream():
         parts += part
-        if len(parts) > bytes_max:
-            raise too_large(bytes_max)
+        most = bound(bytes(parts[:BEGIN_BYTES]))
+        if len(parts) > most:
+            raise too_large(most)
         if len(parts) > REQUEST_BYTES_MAX:
             take()
     return bytes(parts)

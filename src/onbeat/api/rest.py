@@ -21,8 +21,8 @@ from onbeat.rules.access import check_scope
 from onbeat.rules.idempotency import HEADER
 from onbeat.wire.idempotency import read_header
 
-FREE_NAMES: Final = ("key",)
-"""Path parameters that may contain any character, including a slash."""
+FREE: Final = ("/{key}", "/events/{id}")
+"""Ends of paths with a parameter that may contain any character, including a slash."""
 
 
 def rest_routes(context: OperationContext, options: ApiOptions, bulk: BulkSlots) -> Iterator[Route]:
@@ -41,8 +41,8 @@ def rest_routes(context: OperationContext, options: ApiOptions, bulk: BulkSlots)
 
 
 def route_path(path: str) -> str:
-    for name in FREE_NAMES:
-        path = path.replace(f"{{{name}}}", f"{{{name}:path}}")
+    for text in FREE:
+        path = path.replace(text, text.replace("}", ":path}"))
     return path
 
 

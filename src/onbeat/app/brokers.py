@@ -10,13 +10,19 @@ from onbeat.engine.broker.remote import RemoteTasks
 from onbeat.engine.broker.setup import BrokerSetup
 from onbeat.model.errors import Malformed, Misconfigured
 from onbeat.model.principal import BROKER
+from onbeat.model.trace_context import HEADER as TRACE_HEADER
+from onbeat.model.trace_context import read_traceparent
 from onbeat.operations.context import OperationContext
 from onbeat.operations.encryption import decrypted_job
+from onbeat.operations.event_messages import receive
 from onbeat.operations.fence import fence_of
 from onbeat.operations.results import settle_result
 from onbeat.operations.submissions import Origin, add_dead_letter, submit
 from onbeat.ports.transport import Broker, Delivery
+from onbeat.telemetry.structured_log import Log
 from onbeat.wire.broker_messages import SUBMIT, TOKEN_HEADER
+
+lines: Final = Log("onbeat.broker")
 
 EXTRAS: Final = {
     "aio_pika": "rabbitmq",
@@ -76,6 +82,12 @@ def require_driver() -> Generator[None, None, None]:
         ) from error
 
 
+def note_ignored_trace(delivery: Delivery) -> None:
+    text = delivery.headers.get(TRACE_HEADER)
+    if text is not None and read_traceparent(text) is None:
+        lines.debug("message.traceparent_ignored", id=delivery.id, source=SUBMIT)
+
+
 def build_broker_setup(
     broker: Broker, context: OperationContext, remote: RemoteTasks, remote_lease: timedelta
 ) -> BrokerSetup:
@@ -83,6 +95,7 @@ def build_broker_setup(
     context = context.acting_for(BROKER)
 
     async def submit_delivery(delivery: Delivery) -> bytes | None:
+        note_ignored_trace(delivery)
         return await submit(
             context,
             delivery.body,
@@ -90,6 +103,9 @@ def build_broker_setup(
             key=delivery.id or None,
             headers=delivery.headers,
         )
+
+    async def receive_event(delivery: Delivery) -> None:
+        await receive(context, delivery.body, key=delivery.id or None, headers=delivery.headers)
 
     async def settle_delivery(delivery: Delivery) -> None:
         await settle_result(
@@ -109,6 +125,7 @@ def build_broker_setup(
         remote_lease=remote_lease,
         submit=submit_delivery,
         results=settle_delivery,
+        events=receive_event,
         fence=lambda: fence_of(context.store),
         decrypt=lambda job: decrypted_job(context.cipher, job),
         add_dead_letter=dead_letter_delivery,

@@ -1,30 +1,41 @@
 """Unsent calls: a target with the options of its job."""
 
-import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Generic, Literal, Protocol, Self, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
 from msgspec.structs import replace
 
+from onbeat.app.predicates import (
+    ConditionText,
+    WindowText,
+    condition_of,
+    sensitive_of,
+    window_of,
+)
 from onbeat.model.errors import Invalid
+from onbeat.model.flow import SENT, Awaited
+from onbeat.model.held_key import ALWAYS
 from onbeat.model.ids import JobId
-from onbeat.model.job import Job
+from onbeat.model.job import Edge, Job
 from onbeat.model.limits import (
     AFTER_MAX,
     KEY_CHARS_MAX,
-    MEMORY_BYTES_MIN,
     NAME_CHARS_MAX,
     PRIORITY_MAX,
     PRIORITY_MIN,
 )
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HandlerTarget, HttpTarget, Target, lane_of
+from onbeat.ports.running_cause import running_cause
+from onbeat.ports.tracing import active_trace
+from onbeat.rules.flows import Linked, link
 from onbeat.rules.origins import with_credentials_of
 from onbeat.rules.urls import checked_headers, checked_method, checked_secrets, checked_url
-from onbeat.targets.handler import Isolation
-from onbeat.wire.targets import MessageBody, message_target
+from onbeat.rules.windows import opening_at_or_after
+from onbeat.wire.options import ALWAYS_TEXT, read_job_name
+from onbeat.wire.targets import MessageBody, NotifyBody, message_target, notify_target
 from onbeat.wire.values import (
     job_id,
     read_instant,
@@ -37,8 +48,6 @@ from onbeat.wire.values import (
 
 Result_co = TypeVar("Result_co", covariant=True)
 Value = TypeVar("Value")
-MEMORY: Final = re.compile(r"(?P<number>\d{1,15})\s*(?P<unit>[KMG])?(i?B)?", re.IGNORECASE)
-MEMORY_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 Span = timedelta | float | str
 """A timedelta, seconds, or text such as "90s", "1h30m" or "PT15M"."""
 
@@ -50,6 +59,9 @@ class InheritedOptions(TypedDict, total=False):
     priority: int | None
     retry: RetryPolicy | None
     timeout: Span | None
+    condition: ConditionText | None
+    window: WindowText | Sequence[WindowText] | None
+    sensitive: bool | None
     labels: Mapping[str, str] | None
 
 
@@ -57,6 +69,34 @@ class TaskOptions(InheritedOptions, total=False):
     """Options of a task, for all of its jobs."""
 
     group: str | None
+    unique_for: Span | Literal["always"] | None
+
+
+class HasId(Protocol):
+    """A sent job."""
+
+    @property
+    def id(self) -> JobId: ...
+
+
+class After(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """A job that another comes after, as its call or its id, and the end of it that is needed.
+
+    `of` is "sent" for all jobs that are sent with it.
+    """
+
+    of: "Call[Any] | JobId"
+    on: Edge = Edge.SUCCESS
+
+
+def on_failure(other: "Call[Any] | HasId | str") -> After:
+    """For `after`: the job runs if that one fails."""
+    return after_of("after", other, Edge.FAILURE)
+
+
+def on_end(other: "Call[Any] | HasId | str") -> After:
+    """For `after`: the job runs when that one has ended, however it ended."""
+    return after_of("after", other, Edge.END)
 
 
 class CallOptions(TaskOptions, total=False):
@@ -66,7 +106,9 @@ class CallOptions(TaskOptions, total=False):
     run_at: datetime | None
     unique: str | None
     expires_in: Span | None
-    after: tuple[JobId, ...] | None
+    name: str | None
+    after: "Call[Any] | HasId | After | str | Iterable[Call[Any] | HasId | After | str] | None"
+    on: Literal["success", "failure", "end"] | None
 
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -85,6 +127,7 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     delay: timedelta | None = None
     run_at: datetime | None = None
     expires_in: timedelta | None = None
+    after: tuple[After, ...] = ()
 
 
 class Call(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
@@ -96,15 +139,39 @@ class Call(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
     def __repr__(self) -> str:
         return f"Call({lane_of(self.target)!r})"
 
-    def job(self, id: str, now: datetime, retry: RetryPolicy) -> Job:
-        """The job of this call when it is sent at `now`."""
+    def with_options(self, **given: Unpack[CallOptions]) -> Self:
+        """The same call with these options of its job; what is not given stays.
+
+        Raises `Invalid` naming the invalid option, TypeError for an unknown one.
+        """
+        check_keywords("Call.with_options", given, CallOptions.__annotations__)
+        return replace(self, options=options(self.options, **given))
+
+    def job(
+        self,
+        id: str,
+        now: datetime,
+        retry: RetryPolicy,
+        linked: Linked | None = None,
+        flow: JobId | None = None,
+    ) -> Job:
+        """The job of this call when it is sent at `now`, as a member of the flow.
+
+        `linked` is what it comes after, with its flow. Without it, raises `Invalid` if it comes
+        after a call that is not sent yet.
+        """
         target = self.target
         if not isinstance(target, HandlerTarget):
             target = with_credentials_of(None, target)
         options = self.options
         due_at = options.run_at or (now + options.delay if options.delay else now)
         expires_at = due_at + options.expires_in if options.expires_in is not None else None
-        return replace(
+        if options.job.window:
+            due_at = opening_at_or_after(options.job.window, due_at)
+        if options.after:
+            linked = linked or link_ids(options.after)
+        trace = active_trace()
+        job = replace(
             options.job,
             id=JobId(id),
             target=target,
@@ -113,7 +180,31 @@ class Call(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
             retry=options.retry or retry,
             expires_at=expires_at,
             start_by=expires_at,
+            flow=flow,
+            cause=running_cause(),
+            traceparent=None if trace is None else trace.parent,
+            tracestate=None if trace is None else trace.state,
         )
+        if linked is None:
+            return job
+        return replace(
+            job,
+            after=linked.after,
+            edges=linked.edges,
+            flow=linked.flow,
+            awaits_flow=linked.awaits_flow,
+        )
+
+
+def link_ids(after: Iterable[After]) -> Linked:
+    """What a call comes after that is sent alone."""
+    return link([Awaited(sent_id(one), one.on) for one in after], {}, "after")
+
+
+def sent_id(after: After) -> JobId:
+    if isinstance(after.of, Call):
+        raise Invalid(f"{after.of} is not sent yet; send both calls in one list", "after")
+    return after.of
 
 
 def check_call(call: object) -> None:
@@ -129,6 +220,8 @@ def options(base: JobOptions | None = None, **given: Unpack[CallOptions]) -> Job
     if given.get("run_at") is not None and given.get("delay") is not None:
         raise Invalid("give run_at or delay, not both", field="run_at")
     fields = read_options(given)
+    if on := fields.pop("on", None):
+        fields["after"] = tuple(with_end(one, on) for one in fields.get("after", ()))
     # The later option wins: a task with a default delay can still be sent for a fixed time.
     if "run_at" in fields:
         fields["delay"] = None
@@ -213,14 +306,47 @@ def is_storable(text: str) -> bool:
     return True
 
 
-def job_ids(field: str, ids: Iterable[JobId]) -> tuple[JobId, ...]:
-    # A single id would be taken character by character.
-    require_kind(field, ids, (tuple, list, set, frozenset), "a tuple of ids of jobs")
-    texts = (require_kind(field, id, str, "a tuple of ids of jobs") for id in ids)
-    result = tuple(dict.fromkeys(job_id(text, field) for text in texts))
+def afters_of(field: str, value: Any) -> tuple[After, ...]:
+    is_one = not isinstance(value, (tuple, list, set, frozenset))
+    several = (value,) if is_one else cast("Iterable[Any]", value)
+    result = tuple(after_of(field, one, Edge.SUCCESS) for one in several)
     if len(result) > AFTER_MAX:
         raise Invalid(f"a job can wait for at most {AFTER_MAX} others", field)
     return result
+
+
+def after_of(field: str, value: Any, on: Edge) -> After:
+    """Raises `Invalid` for what is neither a call nor a job nor its id."""
+    match value:
+        case After():
+            return value
+        case Call():
+            return After(value, on)  # pyright: ignore[reportUnknownArgumentType]
+        case str():
+            return After(JobId(SENT) if value == SENT else job_id(value, field), on)
+        case _ if isinstance(id := getattr(value, "id", None), str):
+            return After(job_id(id, field), on)
+        case _:
+            raise Invalid(
+                f"{field} must be a call, a sent job or its id, or several, not {value!r:.100}",
+                field,
+            )
+
+
+def edge_of(field: str, value: str) -> Edge:
+    if value not in {*Edge}:
+        raise Invalid(f"{field} must be success, failure or end, not {value!r:.100}", field)
+    return Edge(value)
+
+
+def with_end(after: After, on: Edge) -> After:
+    """With the end that `on` names, unless it has one of its own."""
+    return After(after.of, on) if after.on is Edge.SUCCESS else after
+
+
+def job_name_of(field: str, value: str) -> str:
+    name_of(field, value)
+    return read_job_name(value, field) or value
 
 
 def instant(name: str, value: datetime | None) -> datetime | None:
@@ -242,6 +368,15 @@ def span(name: str, value: Span | None) -> timedelta | None:
     return read_span(value.total_seconds() if isinstance(value, timedelta) else value, name)
 
 
+def unique_for(name: str, value: Span) -> timedelta | None:
+    if value in {ALWAYS_TEXT, ALWAYS}:
+        return ALWAYS
+    result = span(name, value)
+    if not result:
+        raise Invalid(f"{name} must be longer than nothing, or 'always'", name)
+    return result
+
+
 READERS: Final[Mapping[str, Callable[[str, Any], object]]] = {
     "queue": queue_name_of,
     "priority": priority_of,
@@ -250,34 +385,17 @@ READERS: Final[Mapping[str, Callable[[str, Any], object]]] = {
     "delay": span,
     "run_at": instant,
     "unique": key_of,
+    "unique_for": unique_for,
     "expires_in": span,
-    "after": job_ids,
+    "name": job_name_of,
+    "after": afters_of,
+    "on": edge_of,
     "labels": labels_of,
+    "condition": condition_of,
+    "window": window_of,
+    "sensitive": sensitive_of,
     "group": name_of,
 }
-
-
-def isolation_of(isolation: str, memory: int | str | None) -> Isolation | None:
-    """The isolation of a task. Raises `Invalid` naming the invalid option."""
-    if isolation not in {"none", "process"}:
-        raise Invalid(f"isolation must be none or process, not {isolation!r}", field="isolation")
-    if isolation == "none":
-        if memory is not None:
-            raise Invalid("memory bounds a process; it needs isolation='process'", field="memory")
-        return None
-    return Isolation(None if memory is None else memory_bytes(memory))
-
-
-def memory_bytes(value: int | str) -> int:
-    """A number of bytes, or text such as 512MB or 2GiB; both units are powers of 1024."""
-    match = MEMORY.fullmatch(str(value).strip())
-    size = int(match["number"]) * MEMORY_UNITS[(match["unit"] or "").upper()] if match else 0
-    if size < MEMORY_BYTES_MIN:
-        raise Invalid(
-            f"memory must be at least {MEMORY_BYTES_MIN >> 20}MB, as bytes or text such as 512MB",
-            field="memory",
-        )
-    return size
 
 
 def http(
@@ -326,3 +444,42 @@ def message(
     header_values = dict(headers or {})
     form = MessageBody(to=to, queue=queue, body=msgspec.Raw(text), headers=header_values)
     return Call(message_target(form), JobOptions())
+
+
+class NoticeContent(TypedDict, total=False):
+    """What people are told. None stands for an argument not given."""
+
+    title: str | None
+    text: str | None
+    html: str | None
+    template: str | None
+    data: Mapping[str, object] | None
+
+
+class NoticeOptions(NoticeContent, CallOptions, total=False):
+    """What people are told, and the options of the jobs."""
+
+
+def notify(channel: str, to: str | None = None, **given: Unpack[NoticeOptions]) -> Call[None]:
+    """A notice for one recipient over a channel that the configuration names.
+
+    `title`, `text` and `html` may be Liquid, which reads `data` and what the job is made for;
+    `template` names one of the configuration instead. Further keywords are options of the job,
+    which succeeds when the channel has taken the notice. Raises `Invalid` naming the argument.
+    """
+    check_keywords("notify", given, NoticeOptions.__annotations__)
+    texts: dict[str, Any] = {"channel": channel, "to": to}
+    texts |= {name: given.get(name) for name in NoticeContent.__annotations__ if name != "data"}
+    for name, value in texts.items():
+        if value is not None or name == "channel":
+            require_kind(name, value, str, "text")
+    form = NotifyBody(data=data_of(given.get("data")), **texts)
+    rest: Any = {name: given.get(name) for name in CallOptions.__annotations__}
+    return Call(notify_target(form), options(**rest))
+
+
+def data_of(data: Mapping[str, object] | None) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(msgspec.json.encode(dict(data or {})))
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"data cannot be stored as JSON: {error}", field="data") from error

@@ -14,14 +14,23 @@ from functools import partial
 from typing import Any, Concatenate, Literal, Self, TypeVar, Unpack, cast, overload
 
 from onbeat.app import event_loop
+from onbeat.app.alerts import Alerts
 from onbeat.app.audit import Audit
 from onbeat.app.backend import Backend
-from onbeat.app.call import Call, TaskOptions, check_keywords, isolation_of, options
+from onbeat.app.batch import Batch
+from onbeat.app.call import Call, NoticeOptions, TaskOptions, check_keywords, name_of, options
 from onbeat.app.composition import RunningApp
+from onbeat.app.events import Events
+from onbeat.app.failures import Failures
+from onbeat.app.flows import Flows
 from onbeat.app.handle import JobHandle
+from onbeat.app.hooks import HookRegistrar
+from onbeat.app.isolation import isolation_of
 from onbeat.app.jobs import Jobs
 from onbeat.app.local_backend import LocalBackend
+from onbeat.app.notifier import Recipients, calls_for
 from onbeat.app.options import Options
+from onbeat.app.pulses import Pulses
 from onbeat.app.queues import Queues
 from onbeat.app.registrar import Registrar
 from onbeat.app.registry import TaskRegistry
@@ -30,9 +39,20 @@ from onbeat.app.schedules import Schedules
 from onbeat.app.secrets import Secrets
 from onbeat.app.sender import Sender
 from onbeat.app.signals import wait_for_signal
-from onbeat.app.task import AnyTask, Context, ContextTask, FanOut, Params, Task
+from onbeat.app.task import (
+    AnyTask,
+    Anything,
+    Context,
+    ContextTask,
+    EventTask,
+    FanOut,
+    Given,
+    Params,
+    Task,
+)
 from onbeat.app.transaction.sender import TransactionalSender
-from onbeat.app.virtual_clock import VirtualRun, instant
+from onbeat.app.virtual_clock import IN_MEMORY, VirtualRun, instant
+from onbeat.model.owner import Owner
 from onbeat.model.renamed import warn_renamed
 from onbeat.ports.clock import Clock
 from onbeat.ports.randomness import Randomness
@@ -44,12 +64,15 @@ Calls = TypeVar("Calls", bound=AsyncIterator[Call[Any]] | Iterator[Call[Any]])
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Onbeat:
+class Onbeat(HookRegistrar):
     """Sends jobs, keeps schedules and, while it is running, runs jobs.
 
     `url` names the store, `memory://` or `sqlite:///PATH`, or a remote service, `http://HOST`,
     which then stores and runs everything; `api_key` is for the service. Nothing is opened before
     first use. One `Onbeat` may be used from any thread and any event loop.
+
+    `owner` names the program among those with the same store: at its start, schedules that it
+    declared before and no longer declares are paused. `release` orders its versions.
     """
 
     def __init__(
@@ -62,9 +85,12 @@ class Onbeat:
         clock: Clock | None = None,
         randomness: Randomness | None = None,
         telemetry: Telemetry | None = None,
+        owner: str | None = None,
+        release: str | None = None,
     ) -> None:
         build = remote_backend(api_key) if is_service(url) else LocalBackend
         self._registry = TaskRegistry()
+        super().__init__(self._registry.hooks)
         self.backend: Backend = build(
             url,
             self._registry,
@@ -73,16 +99,45 @@ class Onbeat:
             clock=clock,
             randomness=randomness,
             telemetry=telemetry,
+            owner=owner_of(owner, release),
         )
         self._sender = Sender(self.backend)
         self._running: RunningApp | None = None
         self.schedules = Schedules(self.backend)
         self.jobs = Jobs(self.backend)
+        self.flows = Flows(self.backend)
         self.queues = Queues(self.backend)
+        self.pulses = Pulses(self.backend)
+        self.failures = Failures(self.backend)
+        self.events = Events(self.backend)
+        self.alerts = Alerts(self.backend)
         self.audit = Audit(self.backend)
         self.secrets = Secrets(self.backend)
 
     # Tasks
+
+    @overload
+    def task(self, name: Callable[Concatenate[Context, Anything, ...], Any]) -> AnyTask: ...
+
+    @overload
+    def task(self, name: Callable[Concatenate[Anything, ...], Any]) -> AnyTask: ...
+
+    @overload
+    def task(  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]
+        self, name: Callable[Concatenate[Context, Given, Params], Coroutine[Any, Any, Result]]
+    ) -> EventTask[
+        Concatenate[Context, Given, Params], Params, Coroutine[Any, Any, Result], Result
+    ]: ...
+
+    @overload
+    def task(  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]
+        self, name: Callable[Concatenate[Context, Given, Params], Calls]
+    ) -> EventTask[Concatenate[Context, Given, Params], Params, Calls, FanOut]: ...
+
+    @overload
+    def task(
+        self, name: Callable[Concatenate[Context, Given, Params], Result]
+    ) -> EventTask[Concatenate[Context, Given, Params], Params, Result, Result]: ...
 
     @overload
     def task(
@@ -98,6 +153,21 @@ class Onbeat:
     def task(
         self, name: Callable[Concatenate[Context, Params], Result]
     ) -> ContextTask[Params, Result, Result]: ...
+
+    @overload
+    def task(
+        self, name: Callable[Concatenate[Given, Params], Coroutine[Any, Any, Result]]
+    ) -> EventTask[Concatenate[Given, Params], Params, Coroutine[Any, Any, Result], Result]: ...
+
+    @overload
+    def task(
+        self, name: Callable[Concatenate[Given, Params], Calls]
+    ) -> EventTask[Concatenate[Given, Params], Params, Calls, FanOut]: ...
+
+    @overload
+    def task(
+        self, name: Callable[Concatenate[Given, Params], Result]
+    ) -> EventTask[Concatenate[Given, Params], Params, Result, Result]: ...
 
     @overload
     def task(
@@ -147,9 +217,13 @@ class Onbeat:
         return registrar(name) if callable(name) else registrar
 
     def schedule(
-        self, recurrence: Rule, *, key: str | None = None, **policies: Unpack[Policies]
+        self,
+        recurrence: Rule | None = None,
+        *,
+        key: str | None = None,
+        **policies: Unpack[Policies],
     ) -> Callable[[Function], Function]:
-        """Register the decorated function as a task with a schedule.
+        """Register the decorated function as a task with a schedule, by a recurrence or `on`.
 
         The schedule is stored when the program starts to run, under `key` (by default the task's
         name); keywords are those of `schedules.put`. Raises RuntimeError while it runs.
@@ -165,8 +239,11 @@ class Onbeat:
 
         return declare
 
-    def _declare(self, key: str, recurrence: Rule, call: Call[Any], policies: Policies) -> None:
-        draft = draft_of(self.backend, key, recurrence, call, policies)
+    def _declare(
+        self, key: str, recurrence: Rule | None, call: Call[Any], policies: Policies
+    ) -> None:
+        # A declaration is complete: saying nothing of a pause ends an earlier one of its own.
+        draft = draft_of(self.backend, key, recurrence, call, {"paused": False, **policies})
         self._registry.schedules.append((key, draft))
 
     # Sending
@@ -194,6 +271,45 @@ class Onbeat:
         if not isinstance(calls, Sequence):
             return await self._sender.asend_call(calls)
         return await self._sender.asend_all(calls)
+
+    def notify(
+        self, channel: str, to: Recipients = None, **given: Unpack[NoticeOptions]
+    ) -> list[JobHandle[None]]:
+        """Tell one or many people over a channel: a job for each, all in one write.
+
+        Keywords are those of `onbeat.notify`; `unique` counts for each recipient.
+        """
+        return self._sender.send_all(calls_for(self.backend, channel, to, given))
+
+    async def anotify(
+        self, channel: str, to: Recipients = None, **given: Unpack[NoticeOptions]
+    ) -> list[JobHandle[None]]:
+        """Tell one or many people over a channel: a job for each, all in one write."""
+        return await self._sender.asend_all(calls_for(self.backend, channel, to, given))
+
+    def batch(
+        self,
+        calls: Sequence[Call[Any]],
+        *,
+        then: Call[Any] | None = None,
+        on_failure: Call[Any] | None = None,
+    ) -> Batch:
+        """Store many calls in one write, with one handle.
+
+        `then` runs when all of them have succeeded, `on_failure` when all have ended and one has
+        failed. Raises `Invalid` for no calls.
+        """
+        return self.backend.wait_for(self.abatch(calls, then=then, on_failure=on_failure))
+
+    async def abatch(
+        self,
+        calls: Sequence[Call[Any]],
+        *,
+        then: Call[Any] | None = None,
+        on_failure: Call[Any] | None = None,
+    ) -> Batch:
+        """As `batch`, from a coroutine."""
+        return await self._sender.asend_batch(calls, then, on_failure)
 
     def in_transaction(self, connection: object) -> TransactionalSender:
         """A sender in the transaction of `connection`; its jobs exist once that commits.
@@ -279,9 +395,21 @@ class Onbeat:
         if not event_loop.run(wait_for_signal(self.start, self.aclose)):
             raise SystemExit(1)
 
-    def testing(self, at: datetime | str) -> VirtualRun:
-        """This program on a memory store and a virtual clock that starts at `at`, until closed."""
-        return VirtualRun(self.backend, instant(at))
+    def testing(self, at: datetime | str, *, store: str = IN_MEMORY) -> VirtualRun:
+        """This program on a virtual clock that starts at `at`, and on another store, until closed.
+
+        `store` is the URL of a store that nothing else uses meanwhile; what the trial stores stays
+        there. Raises `Misconfigured` for an unknown one.
+        """
+        return VirtualRun(self.backend, instant(at), store)
+
+
+def owner_of(name: str | None, release: str | None) -> Owner:
+    """Raises `Invalid` for a name that is empty or too long."""
+    for field, value in (("owner", name), ("release", release)):
+        if value is not None:
+            name_of(field, value)
+    return Owner(name, release)
 
 
 def is_service(url: str) -> bool:

@@ -13,8 +13,10 @@ from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.operations import schedules as schedule_verbs
 from onbeat.operations.audit import note_change
+from onbeat.operations.conditions import has_conditions, with_stored_conditions
 from onbeat.operations.encryption import encrypted_jobs
 from onbeat.operations.invoke import call, request_from
+from onbeat.operations.jobs import new_jobs
 from onbeat.operations.table import JOB_SHOW, Operation
 from onbeat.ports.store import Enqueued
 from onbeat.wire.jobs import JobInfo
@@ -51,7 +53,18 @@ class LocalBackend(Backend):
         # Sending has usually opened it just before, to read its clock.
         if not self.is_open:
             await self.open()
-        return await self.store.enqueue(encrypted_jobs(self.cipher, jobs))
+        if has_conditions(jobs):
+            jobs = with_stored_conditions(self.context, jobs)
+        stored = await self.store.enqueue(encrypted_jobs(self.cipher, jobs))
+        if self.live.is_read:
+            self.live.made(new_jobs(jobs, stored), self.clock.now())
+        return stored
+
+    async def enqueue_flow(
+        self, jobs: Sequence[Job], *, is_flow: bool = False
+    ) -> tuple[Sequence[Enqueued], JobId | None]:
+        del is_flow  # the jobs have it
+        return await self.enqueue(jobs), None
 
     async def put_schedule(self, key: str, draft: ScheduleDraft) -> PutResult:
         await self.open()

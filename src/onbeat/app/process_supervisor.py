@@ -6,6 +6,7 @@ Each holds one end of a pipe, and drains when this process closes the other end,
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -28,7 +29,14 @@ class ProcessSupervisor:
     A process that ends is restarted, after a pause that grows while it keeps ending early.
     """
 
-    def __init__(self, arguments: Sequence[str], count: int, drain_seconds: float) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        count: int,
+        drain_seconds: float,
+        metrics_port: int | None = None,
+    ) -> None:
+        self.metrics_port = metrics_port
         self.command = (sys.executable, "-m", PROGRAM, *arguments, *WORK_ONLY)
         self.count = count
         self.drain_seconds = drain_seconds
@@ -37,31 +45,42 @@ class ProcessSupervisor:
         self.is_stopping = False
 
     def start(self) -> None:
-        self.tasks = [asyncio.create_task(self.keep_one_running()) for _ in range(self.count)]
+        numbers = range(1, self.count + 1)
+        self.tasks = [asyncio.create_task(self.keep_one_running(number)) for number in numbers]
 
-    async def keep_one_running(self) -> None:
+    async def keep_one_running(self, number: int) -> None:
+        """Run process `number`, from 1, again and again until the stop."""
         loop = asyncio.get_running_loop()
         failures = 0
         while not self.is_stopping:
             began = loop.time()
-            code = await self.run_one()
+            code = await self.run_one(number)
             if self.is_stopping:
                 return
             failures = 0 if loop.time() - began > STEADY_SECONDS else failures + 1
             log.warning("process.ended", extra={"code": code, "failures": failures})
             await asyncio.sleep(pause_after(failures, chance=1.0))
 
-    async def run_one(self) -> int:
+    async def run_one(self, number: int) -> int:
         """Start a process and wait for its end; returns its exit code."""
         # In its own session: Ctrl-C reaches only the first process, which forwards the stop.
         process = await asyncio.create_subprocess_exec(
-            *self.command, start_new_session=True, stdin=asyncio.subprocess.PIPE
+            *self.command,
+            start_new_session=True,
+            stdin=asyncio.subprocess.PIPE,
+            env=self.environment(number),
         )
         self.running.add(process)
         try:
             return await process.wait()
         finally:
             self.running.discard(process)
+
+    def environment(self, number: int) -> dict[str, str]:
+        """That of this process; each process has a port of its own for its metrics."""
+        if not self.metrics_port:
+            return dict(os.environ)
+        return {**os.environ, "ONBEAT_METRICS__PORT": str(self.metrics_port + number)}
 
     async def stop(self) -> None:
         """Let the processes drain like this one; kill those that do not end in time."""

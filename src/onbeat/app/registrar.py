@@ -7,7 +7,18 @@ from typing import Any, Concatenate, TypeVar, overload
 
 from onbeat.app.call import Call, JobOptions, task_name_of
 from onbeat.app.registry import TaskRegistry
-from onbeat.app.task import CallSender, Context, ContextTask, FanOut, Params, Task
+from onbeat.app.task import (
+    AnyTask,
+    Anything,
+    CallSender,
+    Context,
+    ContextTask,
+    EventTask,
+    FanOut,
+    Given,
+    Params,
+    Task,
+)
 from onbeat.targets.handler import Handler, Isolation
 
 Result = TypeVar("Result")
@@ -34,6 +45,29 @@ class Registrar:
         self.encrypted = encrypted
 
     @overload
+    def __call__(self, function: Callable[Concatenate[Context, Anything, ...], Any]) -> AnyTask: ...
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Anything, ...], Any]) -> AnyTask: ...
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]
+        self, function: Callable[Concatenate[Context, Given, Params], Coroutine[Any, Any, Result]]
+    ) -> EventTask[
+        Concatenate[Context, Given, Params], Params, Coroutine[Any, Any, Result], Result
+    ]: ...
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]
+        self, function: Callable[Concatenate[Context, Given, Params], Calls]
+    ) -> EventTask[Concatenate[Context, Given, Params], Params, Calls, FanOut]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, Given, Params], Result]
+    ) -> EventTask[Concatenate[Context, Given, Params], Params, Result, Result]: ...
+
+    @overload
     def __call__(
         self, function: Callable[Concatenate[Context, Params], Coroutine[Any, Any, Result]]
     ) -> ContextTask[Params, Coroutine[Any, Any, Result], Result]: ...
@@ -47,6 +81,21 @@ class Registrar:
     def __call__(
         self, function: Callable[Concatenate[Context, Params], Result]
     ) -> ContextTask[Params, Result, Result]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Given, Params], Coroutine[Any, Any, Result]]
+    ) -> EventTask[Concatenate[Given, Params], Params, Coroutine[Any, Any, Result], Result]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Given, Params], Calls]
+    ) -> EventTask[Concatenate[Given, Params], Params, Calls, FanOut]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Given, Params], Result]
+    ) -> EventTask[Concatenate[Given, Params], Params, Result, Result]: ...
 
     @overload
     def __call__(

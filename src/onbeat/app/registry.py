@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from onbeat.app.call import Call, JobOptions
+from onbeat.app.predicates import HANDLERS
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.operations.context import TaskDefaults
 from onbeat.recurrence import Budget, Recurrence, compile_spec
@@ -27,6 +28,10 @@ class TaskRegistry(Registry):
         self.add(handler)
         self.defaults[handler.task] = options
 
+    def find(self, task: str) -> Handler | None:
+        """The handler of a task, or of a predicate by its lane."""
+        return super().find(task) or HANDLERS.get(task)
+
     def task_defaults(self, task: str) -> TaskDefaults:
         fields = self.defaults.get(task)
         if fields is None:
@@ -37,6 +42,10 @@ class TaskRegistry(Registry):
             "group": fields.job.group,
             "priority": fields.job.priority,
             "timeout": fields.job.timeout,
+            "unique_for": fields.job.unique_for,
+            "condition": fields.job.condition,
+            "window": fields.job.window,
+            "sensitive": fields.job.sensitive,
         }
         if fields.retry is not None:
             given["retry"] = fields.retry

@@ -1,6 +1,6 @@
 """Turns the arguments of a schedule into its stored form."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -18,9 +18,11 @@ from onbeat.app.call import (
     options,
     span,
 )
+from onbeat.app.reactions import Gathering, Patterns, event_rule, read_reaction
 from onbeat.model.errors import Invalid
+from onbeat.model.reaction import EventPattern
 from onbeat.model.recurrence import RecurrenceSpec
-from onbeat.model.schedule import CatchUp, Overlap, ScheduleStatus
+from onbeat.model.schedule import CatchUp, Overlap
 from onbeat.model.target import HttpTarget, Target
 from onbeat.recurrence import Recurrence
 from onbeat.recurrence import function as function_of_time
@@ -36,12 +38,16 @@ class Policies(InheritedOptions, total=False):
     name: str
     starts_at: datetime | None
     ends_at: datetime | None
-    paused: bool
+    paused: bool | None
     catch_up: str
     grace: Span | None
     overlap: str
     jitter: Span
     expires_after: Span | None
+    on: Patterns | None
+    cancel_on: Patterns | None
+    gather: Gathering | None
+    delay: Span | None
 
 
 SHARED: Final = InheritedOptions.__annotations__.keys() - {"retry", "timeout"}
@@ -49,18 +55,22 @@ SHARED: Final = InheritedOptions.__annotations__.keys() - {"retry", "timeout"}
 
 
 def draft_of(
-    backend: Backend, key: str, recurrence: Rule, call: Call[Any], policies: Policies
+    backend: Backend, key: str, recurrence: Rule | None, call: Call[Any], policies: Policies
 ) -> ScheduleDraft:
     """The schedule as stored. Raises `Invalid` naming the invalid argument."""
     check_call(call)
+    paused = policies.get("paused")
     shared: dict[str, Any] = {name: policies.get(name) for name in SHARED}
     job_options = options(call.options, **shared)
+    reaction = read_reaction(
+        policies.get("on"), policies.get("cancel_on"), policies.get("gather"), policies.get("delay")
+    )
     return ScheduleDraft(
         name=name_of("name", policies.get("name", key)),
-        recurrence=spec_of(backend, key, recurrence),
+        recurrence=rule_of(backend, key, recurrence, policies, reaction.get("on", ())),
         target=check_target(backend, call.target),
-        status=ScheduleStatus.PAUSED if policies.get("paused") else UNSET,
-        options={"key": key} | read_policies(policies, job_options),
+        paused=UNSET if paused is None else bool(paused),
+        options={"key": key} | read_policies(policies, job_options) | reaction,
     )
 
 
@@ -90,23 +100,39 @@ def check_target(backend: Backend, target: Target) -> Target:
     return target
 
 
-def spec_of(backend: Backend, key: str, recurrence: Rule) -> RecurrenceSpec:
+def rule_of(
+    backend: Backend,
+    key: str,
+    recurrence: Rule | None,
+    policies: Policies,
+    patterns: Sequence[EventPattern],
+) -> RecurrenceSpec:
+    """The rule of time, or that of a schedule with `on`."""
+    if policies.get("on") is None:
+        return spec_of(backend, key, recurrence)
+    if recurrence is not None:
+        raise Invalid("give a recurrence or on, not both", "on")
+    return event_rule(patterns)
+
+
+def spec_of(backend: Backend, key: str, recurrence: Rule | None) -> RecurrenceSpec:
     """The rule as stored. A function of time stays here, and the store has only its key."""
     if isinstance(recurrence, Recurrence) and recurrence.spec().kind != "function":
         return recurrence.spec()
-    check_rule(recurrence)
-    value = recurrence if isinstance(recurrence, Recurrence) else function_of_time(recurrence)
+    rule = checked_rule(recurrence)
+    value = rule if isinstance(rule, Recurrence) else function_of_time(rule)
     backend.registry.functions[key] = value
     return RecurrenceSpec("function", key)
 
 
-def check_rule(rule: object) -> None:
+def checked_rule(rule: Rule | None) -> Rule:
     """Raises TypeError for other objects; the rule's text alone is the common mistake."""
-    if not isinstance(rule, Recurrence) and not callable(rule):
+    if rule is None or not (isinstance(rule, Recurrence) or callable(rule)):
         raise TypeError(
             f"{rule!r} is not a recurrence; write cron(...), rrule(...), every(...),"
-            " or a function of time"
+            " a function of time, or on=..."
         )
+    return rule
 
 
 def choice(field: str, value: str | None, default: Choice) -> Choice:

@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from onbeat.app.backend import Backend
+from onbeat.app.batch import Batch, following
 from onbeat.app.call import Call, check_call
+from onbeat.app.flow import sending_of
 from onbeat.app.handle import JobHandle
 from onbeat.app.transaction.sender import TransactionalSender
+from onbeat.model.errors import Invalid
+from onbeat.model.job import Edge
 
 Result = TypeVar("Result")
 
@@ -23,8 +27,11 @@ class Sender:
     async def asend_call(self, call: Call[Result]) -> JobHandle[Result]:
         check_call(call)
         backend = self.backend
-        job = call.job(backend.randomness.ids(1)[0], await backend.now(), backend.options.retry)
-        (enqueued,) = await backend.enqueue([job])
+        now = await backend.now()
+        with backend.sending() as span:
+            job = call.job(backend.randomness.ids(1)[0], now, backend.options.retry)
+            span.describe([job])
+            (enqueued,) = await backend.enqueue([job])
         return JobHandle(backend, enqueued.id, call, created=enqueued.created)
 
     def send_all(self, calls: Sequence[Call[Any]]) -> list[JobHandle[Any]]:
@@ -36,13 +43,52 @@ class Sender:
             check_call(call)
         backend = self.backend
         now, retry = await backend.now(), backend.options.retry
-        ids = backend.randomness.ids(len(calls))
-        jobs = [call.job(id, now, retry) for call, id in zip(calls, ids, strict=True)]
-        enqueued = await backend.enqueue(jobs)
+        with backend.sending() as span:
+            sending = sending_of(calls, backend.randomness, now, retry)
+            span.describe(sending.jobs)
+            enqueued = sending.in_place(await backend.enqueue(sending.jobs))
         return [
             JobHandle(backend, answer.id, call, created=answer.created)
             for call, answer in zip(calls, enqueued, strict=True)
         ]
+
+    async def asend_batch(
+        self,
+        calls: Sequence[Call[Any]],
+        then: Call[Any] | None = None,
+        on_failure: Call[Any] | None = None,
+    ) -> Batch:
+        """Store the calls and those that follow, in one write. Raises `Invalid` for none."""
+        if not calls:
+            raise Invalid("a batch needs at least one call", "calls")
+        last = [
+            following(call, on)
+            for call, on in ((then, Edge.SUCCESS), (on_failure, Edge.FAILURE))
+            if call is not None
+        ]
+        sent = [*calls, *last]
+        for call in sent:
+            check_call(call)
+        backend = self.backend
+        now, retry = await backend.now(), backend.options.retry
+        with backend.sending() as span:
+            sending = sending_of(sent, backend.randomness, now, retry, is_flow=True)
+            span.describe(sending.jobs)
+            enqueued, flow = await backend.enqueue_flow(sending.jobs, is_flow=True)
+        handles = [
+            JobHandle(backend, answer.id, call, created=answer.created)
+            for call, answer in zip(sent, sending.in_place(enqueued), strict=True)
+        ]
+        id = flow or sending.flow
+        assert id is not None, "a batch is a flow"
+        jobs, after = handles[: len(calls)], iter(handles[len(calls) :])
+        return Batch(
+            backend,
+            id,
+            jobs,
+            None if then is None else next(after),
+            None if on_failure is None else next(after),
+        )
 
     def in_transaction(self, connection: object) -> TransactionalSender:
         return TransactionalSender(self.backend, connection)

@@ -13,6 +13,7 @@ import msgspec
 
 from onbeat.app.system import SystemClock, SystemRandomness
 from onbeat.model.errors import Misconfigured, OnbeatError, Unavailable
+from onbeat.ports.tracing import active_trace
 from onbeat.rules.idempotency import HEADER
 from onbeat.rules.ip_policy import is_this_machine
 from onbeat.telemetry.redaction import without_credentials
@@ -81,6 +82,8 @@ class ServiceClient:
         headers = {**self.headers, "Content-Type": "application/json"} if body else self.headers
         if repeat is not None and repeat.key is not None:
             headers = {**headers, HEADER: repeat.key}
+        if (trace := active_trace()) is not None:
+            headers = {**headers, **trace.headers()}
         started = CLOCK.monotonic()
         for number in range(TRIES_MAX):
             tried = await self.exchange(method, path, query, body, headers)

@@ -129,13 +129,14 @@ def process_fields(pid: int) -> Sequence[str]:
         return ()
 
 
-def identity(id: str, now: datetime) -> WorkerRecord:
+def identity(id: str, now: datetime, release: str | None = None) -> WorkerRecord:
     """The worker record of this process."""
     return WorkerRecord(
         id=WorkerId(id),
         host=socket.gethostname(),
         pid=os.getpid(),
         started_at=now,
+        release=release,
         boot=boot(),
         process_started=process_started(os.getpid()),
     )

@@ -1,6 +1,6 @@
 """A function as a task: callable as before, with methods to send calls of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import update_wrapper
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, Unpack, cast
 
@@ -9,12 +9,27 @@ from onbeat.app.handle import JobHandle
 from onbeat.model.renamed import warn_renamed
 from onbeat.model.target import HandlerTarget
 from onbeat.targets.context import CURRENT, Context
+from onbeat.targets.event import HandlerEvent
 from onbeat.targets.fan_out import FanOut
 from onbeat.targets.handler import Handler
 
 Params = ParamSpec("Params")
+Direct = ParamSpec("Direct")
 Returned = TypeVar("Returned")
 Result = TypeVar("Result")
+
+Event = HandlerEvent
+"""An event, as a task gets it for a parameter annotated `Event`, `Event[Data]` or `list[Event]`."""
+
+Given = TypeVar("Given", Event[Any], list[Event[Any]])
+"""What the worker gives to a parameter for events."""
+
+
+class Anything:
+    """Only a parameter for any value takes it; what follows it in a task is then not checked.
+
+    Otherwise type checkers would take such a parameter for that of the context or the events.
+    """
 
 
 class CallSender(Protocol):
@@ -115,6 +130,36 @@ class ContextTask(Task[Params, Returned, Result]):
         return function(context, *args, **kwargs)
 
 
+class EventTask(Task[Params, Returned, Result], Generic[Direct, Params, Returned, Result]):
+    """A task whose function takes the `Event`, or a list of them, first or after the `Context`.
+
+    A direct call passes all parameters, `Direct`; a sent call has only the arguments after these,
+    and the worker adds the events that its job was made for.
+    """
+
+    def __call__(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, *args: Direct.args, **kwargs: Direct.kwargs
+    ) -> Returned:
+        function = cast("Callable[Direct, Returned]", self.function)
+        return function(*args, **kwargs)
+
+
 AnyTask = Task[..., Any, Any]
 
-__all__ = ["CURRENT", "AnyTask", "Context", "ContextTask", "FanOut", "Params", "Task"]
+AsyncTask = Task[Params, Coroutine[Any, Any, Result], Result]
+"""A task of a coroutine function: `AsyncTask[[int], str]` takes an int, its job returns text."""
+
+__all__ = [
+    "CURRENT",
+    "AnyTask",
+    "Anything",
+    "AsyncTask",
+    "Context",
+    "ContextTask",
+    "Event",
+    "EventTask",
+    "FanOut",
+    "Given",
+    "Params",
+    "Task",
+]

@@ -1,6 +1,6 @@
 """A virtual clock for planner, leases, retries and store: years pass in seconds without sleep."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Self, cast
@@ -8,9 +8,11 @@ from typing import Any, Self, cast
 from onbeat.app.backend import Backend
 from onbeat.app.call import Span, span
 from onbeat.app.composition import RunningApp
+from onbeat.app.sent_jobs import SentJob, sent_jobs
 from onbeat.app.stores import open_store
 from onbeat.app.task import AnyTask, Task
 from onbeat.model.errors import Invalid
+from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.model.outcome import Outcome
 from onbeat.model.schedule import Schedule
@@ -21,6 +23,7 @@ from onbeat.ports.telemetry import Telemetry
 from onbeat.telemetry.composite import NullTelemetry
 
 ROUNDS_MAX = 1_000_000
+IN_MEMORY = "memory://"
 
 
 class ManualClock:
@@ -72,20 +75,26 @@ class RecordingTelemetry(NullTelemetry):
 
 
 class VirtualRun:
-    """A program under test: its tasks and schedules on a memory store and a virtual clock.
+    """A program under test: its tasks and schedules on a store of its own and a virtual clock.
 
     `advance` moves the clock from one due instant to the next and runs the jobs due at each;
     `drain` runs the jobs due now. Handlers run for real, at one instant after another; their own
     timeouts use real time. The `a`-forms are for coroutines.
     """
 
-    def __init__(self, backend: Backend, at: datetime) -> None:
+    def __init__(self, backend: Backend, at: datetime, url: str = IN_MEMORY) -> None:
+        replacement = open_store(url)
         self.backend = backend
         self.clock = ManualClock(at)
         self.recorder = RecordingTelemetry(self.clock)
         self.saved = (backend.store, backend.clock, backend.telemetry, backend.is_open)
-        self.replace_parts(open_store("memory://"), self.clock, self.recorder, is_open=False)
+        self.replace_parts(replacement, self.clock, self.recorder, is_open=False)
         self.running: RunningApp | None = None
+        self.begun = at
+        self.is_draining = False
+        self.is_closed = False
+        self.waits_before = backend.run_due_jobs
+        backend.run_due_jobs = self.run_due_jobs
 
     def replace_parts(
         self, store: Store, clock: Clock, telemetry: Telemetry, *, is_open: bool
@@ -139,6 +148,42 @@ class VirtualRun:
         fits = result > 0 if times is None else result == times
         assert fits, f"{name} should have run {wanted}, and ran {result} times; ran: {self.ran}"
 
+    def assert_enqueued(
+        self,
+        task: AnyTask | Callable[..., Any] | str,
+        *,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        queue: str | None = None,
+        times: int | None = None,
+    ) -> None:
+        """Raises AssertionError, listing what was sent, unless the program sent such a job.
+
+        What is None matches all; with `args` and without `kwargs` there must be no keywords. A job
+        counts whether it has run or not; those of schedules do not count.
+        """
+        self.backend.wait_for(
+            self.aassert_enqueued(task, args=args, kwargs=kwargs, queue=queue, times=times)
+        )
+
+    async def aassert_enqueued(
+        self,
+        task: AnyTask | Callable[..., Any] | str,
+        *,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        queue: str | None = None,
+        times: int | None = None,
+    ) -> None:
+        """As `assert_enqueued`, from a coroutine."""
+        await self.backend.open()
+        sent = await sent_jobs(self.backend, task_name(task), self.begun)
+        fitting = [job for job in sent if job.fits(args, kwargs, queue)]
+        wanted = "at least once" if times is None else f"{times} times"
+        fits = bool(fitting) if times is None else len(fitting) == times
+        looked_for = SentJob(task_name(task), args, kwargs, queue)
+        assert fits, f"{looked_for} should have been sent {wanted}; sent: {sent}"
+
     def advance(self, by: Span) -> None:
         """Let `by` pass."""
         self.backend.wait_for(self.aadvance(by))
@@ -148,17 +193,18 @@ class VirtualRun:
         assert wanted is not None
         await self.aadvance_to(self.clock.now() + wanted)
 
-    def advance_to(self, at: datetime) -> None:
-        """Let time pass until `at`."""
+    def advance_to(self, at: datetime | str) -> None:
+        """Let time pass until `at`, which may be given as in `testing`."""
         self.backend.wait_for(self.aadvance_to(at))
 
-    async def aadvance_to(self, at: datetime) -> None:
+    async def aadvance_to(self, at: datetime | str) -> None:
+        end = instant(at)
         for _ in range(ROUNDS_MAX):
             following = await self.adrain()
-            if following is None or following > at:
+            if following is None or following > end:
                 break
             self.clock.set(max(following, self.clock.now()))
-        self.clock.set(max(at, self.clock.now()))
+        self.clock.set(max(end, self.clock.now()))
         await self.adrain()
 
     def drain(self) -> None:
@@ -167,13 +213,38 @@ class VirtualRun:
 
     async def adrain(self) -> datetime | None:
         """The same; returns when the next job is due."""
-        runtime = (await self.ensure_open()).runtime
+        was_draining, self.is_draining = self.is_draining, True
+        try:
+            return await self.run_rounds()
+        finally:
+            self.is_draining = was_draining
+
+    async def run_due_jobs(self, id: JobId) -> None:
+        """Before a caller waits for the end of a job, which nothing else would bring about.
+
+        Raises TimeoutError where the clock must be moved first.
+        """
+        if self.is_draining:
+            return  # by a handler, or beside one: the job goes on meanwhile
+        await self.adrain()
+        if await self.backend.finished_job(id) is None:
+            raise TimeoutError(
+                f"job {id} has not ended at {self.now}, and time stands still; use `advance`"
+            )
+
+    async def run_rounds(self) -> datetime | None:
+        running = await self.ensure_open()
+        runtime = running.runtime
         for _ in range(ROUNDS_MAX):
+            await running.outages.step()
             planned = await runtime.planner.plan_due() + await runtime.planner.judge_overdue()
             planned += await runtime.planner.continue_cascades()
+            planned += await runtime.router.route_next()
             count, due_at = await runtime.dispatcher.dispatch_due()
             if count:
                 await runtime.worker.idle.wait()
+                await running.telemetry.finish()
+                await runtime.job_log.flush()
             elif not planned:
                 return await self.next_event(due_at)
         raise Invalid(f"there was always more to do in {ROUNDS_MAX} rounds at {self.now}")
@@ -194,7 +265,11 @@ class VirtualRun:
         return self.running
 
     async def aclose(self) -> None:
-        """Restore the store and clock of the `Onbeat`."""
+        """Restore the store and clock of the `Onbeat`; a second call does nothing."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self.backend.run_due_jobs = self.waits_before
         if self.running is not None:
             await self.running.close()
         replacement = self.backend.store

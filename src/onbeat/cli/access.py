@@ -75,6 +75,29 @@ def list_keys(connection: ConnectionOptions, *, as_json: bool) -> None:
     show_table(("NAME", "SCOPES", "QUEUES", "EXPIRES", "USED"), rows, empty="no keys")
 
 
+@key.command("sessions", epilog=examples("onbeat key sessions"))
+@json_option
+@with_client
+def list_sessions(connection: ConnectionOptions, *, as_json: bool) -> None:
+    """List the sessions of the dashboard; `key revoke NAME` ends one."""
+    answer = connection.call("session.list")
+    if as_json:
+        show_json(answer)
+        return
+    now = local_now()
+    rows = [
+        (
+            plain(one["name"]),
+            plain(one["key"]),
+            plain("+".join(one["scopes"])),
+            plain(in_short(one["used_at"], now)),
+            plain(in_short(one["expires_at"], now)),
+        )
+        for one in answer["sessions"]
+    ]
+    show_table(("NAME", "KEY", "SCOPES", "USED", "ENDS"), rows, empty="nobody is logged in")
+
+
 @key.command("revoke", epilog=examples("onbeat key revoke grafana"))
 @click.argument("name")
 @json_option

@@ -1,5 +1,6 @@
 """Loads the Onbeat of a program from a file or a module."""
 
+import socket
 import sys
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -9,6 +10,7 @@ from typing import Final
 
 from onbeat.app.client import Onbeat
 from onbeat.model.errors import Misconfigured
+from onbeat.model.limits import NAME_CHARS_MAX
 
 FORM: Final = "FILE.py or MODULE:NAME"
 
@@ -22,6 +24,19 @@ def load_app(place: str) -> Onbeat:
     source, name = split(place)
     module = from_file(Path(source)) if source.endswith(".py") else from_module(source)
     return find_named(module, name, place) if name else find_only(module, place)
+
+
+def derived_owner(place: str) -> str | None:
+    """The machine and the file of the program, which no other program shares.
+
+    None where there is no file, or its name is too long.
+    """
+    source, name = split(place)
+    file = source if source.endswith(".py") else getattr(sys.modules[source], "__file__", None)
+    if file is None:
+        return None
+    result = ":".join(filter(None, (socket.gethostname(), str(Path(file).resolve()), name)))
+    return result if len(result) <= NAME_CHARS_MAX else None
 
 
 def split(place: str) -> tuple[str, str]:

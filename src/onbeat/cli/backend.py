@@ -8,6 +8,7 @@ import msgspec
 
 from onbeat.app.backend import Backend
 from onbeat.model.errors import Misconfigured
+from onbeat.model.ids import JobId
 from onbeat.operations.table import OPERATIONS_BY_NAME
 from onbeat.settings import Settings
 
@@ -28,6 +29,21 @@ class BackendClient:
         texts = {name: str(value) for name, value in named.items() if value is not None}
         encoded = None if body is None else msgspec.json.encode(body)
         return await self.backend.call_json(OPERATIONS_BY_NAME[operation], texts, encoded)
+
+    async def call_schedule(
+        self,
+        operation: str,
+        which: str,
+        named: Mapping[str, object],
+        body: object | None = None,
+    ) -> Any:
+        return await self.backend.with_schedule(
+            which, lambda found: self.call(operation, {**named, "id": found}, body)
+        )
+
+    async def wait_for_end(self, id: str) -> Any:
+        job = await self.backend.wait_for_end(JobId(id))
+        return msgspec.json.decode(msgspec.json.encode(job))
 
 
 @asynccontextmanager
@@ -56,8 +72,10 @@ async def open_store_of(settings: Settings) -> AsyncGenerator[Backend]:
     # Imported here: each of the two loads modules that the other does not need.
     from onbeat.app.configure import options_from  # noqa: PLC0415
     from onbeat.app.local_backend import LocalBackend  # noqa: PLC0415
+    from onbeat.settings.answers import setting_answers  # noqa: PLC0415
 
     backend = LocalBackend(settings.store, options=options_from(settings))
+    backend.settings = setting_answers(settings)
     try:
         await backend.open()
         yield backend

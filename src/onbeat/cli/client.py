@@ -3,8 +3,9 @@
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import click
 import msgspec
@@ -12,7 +13,14 @@ import msgspec
 from onbeat.model.errors import Malformed, NotFound
 from onbeat.settings import Settings, load
 
+if TYPE_CHECKING:
+    from onbeat.app.backend import Backend
+
 Value = TypeVar("Value")
+
+
+ELSEWHERE: Final = {"flow": "`onbeat job show` names the flow of a job"}
+"""Where ids are found that no command lists."""
 
 
 def explain_bad_id(error: Malformed, id: object, operation: str) -> Malformed:
@@ -20,7 +28,8 @@ def explain_bad_id(error: Malformed, id: object, operation: str) -> Malformed:
     if id is None or "ID format" not in str(error):
         return error
     group = operation.partition(".")[0]
-    return Malformed(f"{error}: {id}; `onbeat {group} list` shows the ids")
+    place = ELSEWHERE.get(group, f"`onbeat {group} list` shows the ids")
+    return Malformed(f"{error}: {id}; {place}")
 
 
 class Client(Protocol):
@@ -30,6 +39,20 @@ class Client(Protocol):
         self, operation: str, named: Mapping[str, object], body: object | None = None
     ) -> Any:
         """`named` are the fields of path and query, None where not given; `body` becomes JSON."""
+        ...
+
+    async def call_schedule(
+        self,
+        operation: str,
+        which: str,
+        named: Mapping[str, object],
+        body: object | None = None,
+    ) -> Any:
+        """The same for one schedule, by its id or key."""
+        ...
+
+    async def wait_for_end(self, id: str) -> Any:
+        """The job, once it has ended, in the form of `job.show`."""
         ...
 
 
@@ -58,16 +81,36 @@ class ConnectionOptions(msgspec.Struct, frozen=True):
         except Malformed as error:
             raise explain_bad_id(error, request.get("id"), operation) from error
 
+    def call_schedule(
+        self,
+        operation: str,
+        which: str,
+        named: Mapping[str, object] | None = None,
+        body: object | None = None,
+    ) -> Any:
+        """The same for one schedule, by its id or key."""
+        request = named or {}
+        try:
+            return self.run(lambda client: client.call_schedule(operation, which, request, body))
+        except NotFound as error:
+            raise NotFound(f"{error}; `onbeat schedule list` shows what there is") from error
+
     def run(self, work: Callable[[Client], Awaitable[Value]]) -> Value:
         """Send several requests over one connection."""
         # Loaded here: commands without a store or a service start sooner.
-        from onbeat.cli.backend import BackendClient, open_backend  # noqa: PLC0415
+        from onbeat.cli.backend import BackendClient  # noqa: PLC0415
 
         async def run_connected() -> Value:
-            async with open_backend(self.server, self.api_key, self.settings) as backend:
+            async with self.connect() as backend:
                 return await work(BackendClient(backend))
 
         return asyncio.run(run_connected())
+
+    def connect(self) -> "AbstractAsyncContextManager[Backend]":
+        """The service, or the open store, until the block ends."""
+        from onbeat.cli.backend import open_backend  # noqa: PLC0415  as above
+
+        return open_backend(self.server, self.api_key, self.settings)
 
     def settings(self) -> Settings:
         """The settings, as a client reads them."""

@@ -8,6 +8,7 @@ import click
 from onbeat.cli.client import Client, ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
 from onbeat.cli.exit_codes import FAILED, OK
+from onbeat.cli.failures import dry_run_option, limit_option, more_option, show_replayed
 from onbeat.cli.options import field
 from onbeat.cli.output import (
     heading,
@@ -25,7 +26,9 @@ from onbeat.model.errors import Conflict, NotFound
 PAGE: Final = 1_000
 SUMMARY_CHARS: Final = 60
 
-source_option = field("--source", metavar="NAME", help="Only of this source: rpc, onbeat.submit.")
+source_option = field(
+    "--source", metavar="NAME", help="Only of this source: rpc, onbeat.submit, onbeat.events."
+)
 
 
 @click.group()
@@ -180,3 +183,66 @@ def delete(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
     """Delete a dead letter."""
     answer = connection.call("dead.delete", {"id": id})
     show_json(answer) if as_json else show_message("deleted")
+
+
+@dead_letter.command("groups", epilog=examples("onbeat dead-letter groups"))
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
+)
+@json_option
+@with_client
+def groups(connection: ConnectionOptions, *, limit: int, as_json: bool) -> None:
+    """List dead letters by source and reason."""
+    answer = connection.call("dead.groups", {"limit": limit})
+    if as_json:
+        show_json(answer)
+        return
+    now = local_now()
+    rows = [
+        (
+            plain(group["group"]),
+            plain(group["letters"]),
+            plain(group["source"]),
+            plain(group["reason"][:SUMMARY_CHARS]),
+            plain(in_short(group["last_at"], now)),
+        )
+        for group in answer["groups"]
+    ]
+    columns = ("GROUP", "LETTERS", "SOURCE", "REASON", "LAST")
+    show_table(columns, rows, empty="no dead letters", right=("LETTERS",), whole=("GROUP",))
+    if answer["more"]:
+        show_message(f"only the newest {answer['looked_at']:,} letters were looked at")
+
+
+@dead_letter.command(
+    "replay-group", epilog=examples("onbeat dead-letter replay-group GROUP --dry-run")
+)
+@click.argument("group")
+@dry_run_option
+@limit_option
+@more_option
+@json_option
+@with_client
+def replay_group(
+    connection: ConnectionOptions, *, group: str, as_json: bool, **values: Any
+) -> None:
+    """Replay the dead letters of a group, newest first."""
+    answer = connection.call("dead.replay_group", {"group": group}, values)
+    show_json(answer) if as_json else show_replayed(answer, "replayed")
+
+
+@dead_letter.command(
+    "delete-group", epilog=examples("onbeat dead-letter delete-group GROUP --dry-run")
+)
+@click.argument("group")
+@dry_run_option
+@limit_option
+@more_option
+@json_option
+@with_client
+def delete_group(
+    connection: ConnectionOptions, *, group: str, as_json: bool, **values: Any
+) -> None:
+    """Delete the dead letters of a group for good."""
+    answer = connection.call("dead.delete_group", {"group": group}, values)
+    show_json(answer) if as_json else show_replayed(answer, "deleted")

@@ -13,6 +13,7 @@ OK: Final = 0
 FAILED: Final = 1
 BAD_USAGE: Final = 2
 UNREACHABLE: Final = 3
+NOT_IN_TIME: Final = 4
 INTERRUPTED: Final = 130
 
 

@@ -10,8 +10,12 @@ from typing import Any, Final, TextIO
 import click
 import msgspec
 
+from onbeat.cli.awaited_job import NO_LIMIT, add_and_wait, read_patience
+from onbeat.cli.bulks import job_bulk
 from onbeat.cli.client import Client, ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
+from onbeat.cli.exit_codes import OK
+from onbeat.cli.job_filters import filters_of, job_filter_options
 from onbeat.cli.options import (
     field,
     given_options,
@@ -55,6 +59,9 @@ def job() -> None:
     """Jobs: pieces of work, each due once."""
 
 
+job.add_command(job_bulk)
+
+
 ADD_EPILOG: Final = """\b
 Examples:
   onbeat job add --task mail.welcome --args '[7]' --kwargs '{"lang": "de"}'
@@ -70,38 +77,65 @@ Examples:
 @field("--delay", metavar="SPAN", help="How long from now it is due.")
 @field("--expires-at", metavar="INSTANT", help="Give it up if it has not started by then.")
 @field("--unique", metavar="KEY", help="Add nothing while a live job has this key.")
+@field("--unique-for", metavar="SPAN", help="Keep the key taken after the end: 31d, always.")
 @field("--group", metavar="NAME", help="Share its queue's limits for groups with this group.")
-@field("--after", multiple=True, metavar="ID", help="Wait for this job. Repeat for several.")
+@field("--name", metavar="NAME", help="What those that come after it call it.")
+@field("--after", multiple=True, metavar="ID", help="Wait for the success of this job.")
+@field("--after-failure", multiple=True, metavar="ID", help="Wait for its failure.")
+@field("--after-end", multiple=True, metavar="ID", help="Wait for its end. Repeat for several.")
 @job_options
 @retry_options
+@click.option(
+    "--wait",
+    metavar="[SPAN]",
+    is_flag=False,
+    flag_value=NO_LIMIT,
+    help="Wait for its end, so long at most, and print its result.",
+)
 @field("--file", metavar="FILE", help="Add the jobs of a file of JSON lines, - for stdin.")
 @json_option
 @with_client
-def add(connection: ConnectionOptions, *, file: str | None, as_json: bool, **values: Any) -> None:
+def add(
+    connection: ConnectionOptions,
+    *,
+    file: str | None,
+    wait: str | None,
+    as_json: bool,
+    **values: Any,
+) -> int:
     """Add a job, or many from a file. Prints the id.
 
-    Instants without an offset are in this machine's zone.
+    Instants without an offset are in this machine's zone. With --wait it ends when the job has
+    ended: 0 when that succeeded, 1 when it failed or was cancelled, 4 when it is not in time.
     """
     body = job_body(values)
     if file is not None:
-        if body:
+        if body or wait is not None:
             raise click.UsageError(
                 "--file takes all it needs from the file; give nothing beside it"
             )
         add_many(connection, file, as_json=as_json)
-        return
+        return OK
     if "target" not in body:
         raise click.UsageError("a job needs a target: --task or --url (or --file for many)")
+    if wait is not None:
+        return add_and_wait(connection, body, read_patience(wait), as_json=as_json)
     answer = connection.call("job.enqueue", body=body)
     show_json(answer) if as_json else show_message(answer["id"])
+    return OK
 
 
 def job_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    edges = [
+        {"job": id, "on": end} for end in ("failure", "end") for id in values[f"after_{end}"] or ()
+    ]
+    after = [*(values["after"] or ()), *edges]
     return {
         **target_body(values),
         **given_options(values, "delay"),
         **instants(values, "run_at", "expires_at"),
         **spec_body(values, JobSpec),
+        **({"after": after} if after else {}),
     }
 
 
@@ -189,19 +223,20 @@ def open_file(file: str) -> Generator[TextIO]:
         "onbeat job list --task mail.welcome --json | jq -r '.jobs[].id'",
     ),
 )
-@field("--state", metavar="STATE", help="waiting, running, succeeded, failed or cancelled.")
-@field("--queue", metavar="NAME", help="Only of this queue.")
-@field("--task", metavar="NAME", help="Only of this task; @http for callbacks.")
-@field("--schedule-id", metavar="ID", help="Only of this schedule.")
+@job_filter_options
 @click.option(
     "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
 )
 @field("--cursor", metavar="CURSOR", help="Go on where the page before ended.")
+@click.option("--counts", is_flag=True, help="Also count those of each state that match.")
 @json_option
 @with_client
 def list_jobs(connection: ConnectionOptions, *, as_json: bool, **values: Any) -> None:
     """List jobs, newest first."""
-    answer = connection.call("job.list", values)
+    paging = {name: values[name] for name in ("limit", "cursor")}
+    if values["counts"]:
+        paging["counts"] = True
+    answer = connection.call("job.list", {**filters_of(values), **paging})
     if as_json:
         show_json(answer)
         return
@@ -215,14 +250,33 @@ def list_jobs(connection: ConnectionOptions, *, as_json: bool, **values: Any) ->
         )
         for result in answer["jobs"]
     ]
+    if "counts" in answer:
+        show_message(counts_line(answer["counts"]))
     show_table(("ID", "STATE", "DUE", "TARGET"), rows, empty="no jobs")
+    if answer.get("searched_to"):
+        since = in_full(answer["searched_to"], now)
+        show_message(f"looked at {answer['searched']:,} jobs, made since {since}")
     if answer["cursor"]:
         show_message(f"see more with --cursor {answer['cursor']}")
+
+
+def counts_line(counts: Mapping[str, Mapping[str, Any]]) -> str:
+    """`38 failed, about 1,204,113 succeeded, more than 10,000 waiting`."""
+    parts = [
+        f"{'about ' * one['about'] or 'more than ' * one['more']}{one['count']:,} {state}"
+        for state, one in counts.items()
+        if one["count"] or one["more"]
+    ]
+    return ", ".join(parts) or "none of any state"
 
 
 def target_words(target: Mapping[str, Any]) -> str:
     if "task" in target:
         return plain(target["task"])
+    if "message" in target:
+        return plain(f"{target['message']['queue']} at {target['message']['to']}")
+    if "notify" in target:
+        return plain(f"{target['notify'].get('to', 'notice')} by {target['notify']['channel']}")
     http = target.get("http", {})
     return plain(f"{http.get('method', '')} {http.get('url', '').partition('://')[2]}")
 
@@ -311,12 +365,33 @@ def cancel(connection: ConnectionOptions, *, id: str, reason: str | None, as_jso
 
 @job.command("retry")
 @click.argument("id")
+@click.option(
+    "--dependents/--no-dependents",
+    default=True,
+    help="Also the jobs that were cancelled because of it.  [default: yes]",
+)
 @json_option
 @with_client
-def retry(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
+def retry(connection: ConnectionOptions, *, id: str, dependents: bool, as_json: bool) -> None:
     """Make a failed or cancelled job wait again, due now."""
-    answer = connection.call("job.retry", {"id": id})
+    body = None if dependents else {"dependents": False}
+    answer = connection.call("job.retry", {"id": id}, body)
     show_json(answer) if as_json else show_message(answer["state"])
+
+
+@job.command("reschedule", epilog=examples("onbeat job reschedule 0199… --delay 10m"))
+@click.argument("id")
+@field("--run-at", metavar="INSTANT", help="When it is due.")
+@field("--delay", metavar="SPAN", help="How long from now it is due; 0s for at once.")
+@json_option
+@with_client
+def reschedule(connection: ConnectionOptions, *, id: str, as_json: bool, **values: Any) -> None:
+    """Let a waiting job be due at another time."""
+    body = {**given_options(values, "delay"), **instants(values, "run_at")}
+    if not body:
+        raise click.UsageError("say when it is due: --run-at or --delay")
+    answer = connection.call("job.reschedule", {"id": id}, body)
+    show_json(answer) if as_json else show_message(in_full(answer["run_at"], local_now()))
 
 
 @job.command("why")

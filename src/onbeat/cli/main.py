@@ -40,29 +40,50 @@ def print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
     lazy={
         "up": LazyCommand("onbeat.cli.up:up", "Run the service: API, planner, workers."),
         "schedule": LazyCommand(
-            "onbeat.cli.schedules:schedule", "Schedules: add, list, show, change."
+            "onbeat.cli.schedule_views:schedule", "Schedules: add, list, show, change."
         ),
         "job": LazyCommand("onbeat.cli.jobs:job", "Jobs: add, list, show, cancel, retry, why."),
+        "logs": LazyCommand("onbeat.cli.job_log:logs", "What the handler of a job logged."),
+        "failure": LazyCommand(
+            "onbeat.cli.failures:failure", "Failures by fault: list, show, silence, replay."
+        ),
+        "bulk": LazyCommand("onbeat.cli.bulks:bulk", "Actions on many jobs: list, show, stop."),
+        "event": LazyCommand("onbeat.cli.events:event", "Events: send, list, show, replay."),
+        "notify": LazyCommand("onbeat.cli.notify:notify", "Tell people over a channel."),
+        "flow": LazyCommand("onbeat.cli.flows:flow", "Flows: show, cancel, retry."),
         "queue": LazyCommand("onbeat.cli.queues:queue", "Queues: list, pause, resume, limit."),
         "worker": LazyCommand("onbeat.cli.workers:worker", "Workers: list."),
         "dead-letter": LazyCommand(
             "onbeat.cli.dead_letters:dead_letter", "Dead letters: list, show, replay, delete."
         ),
+        "alert": LazyCommand("onbeat.cli.alerts:alert", "Alerts: list, silence."),
         "key": LazyCommand("onbeat.cli.access:key", "Keys of the API: make, list, revoke."),
         "secrets": LazyCommand(
             "onbeat.cli.secrets:secrets_group", "Encryption at rest: make keys, rotate them."
         ),
         "audit": LazyCommand("onbeat.cli.access:audit", "Who changed what."),
         "stats": LazyCommand("onbeat.cli.stats:stats", "Counts of jobs and schedules by state."),
+        "pulse": LazyCommand("onbeat.cli.pulse:pulse", "Rates, lateness and depths over time."),
+        "top": LazyCommand("onbeat.cli.top.command:top", "Watch it run, in the terminal."),
         "next": LazyCommand("onbeat.cli.recurrence:show_next", "When a rule fires next."),
         "explain": LazyCommand("onbeat.cli.recurrence:explain", "What a rule says, in words."),
         "forecast": LazyCommand(
             "onbeat.cli.forecast:forecast", "Forecast the number of fires per hour."
         ),
+        "timeline": LazyCommand(
+            "onbeat.cli.timeline:timeline", "What ran and what will run, on one axis."
+        ),
+        "settings": LazyCommand(
+            "onbeat.cli.settings:settings", "The settings, and where each was set."
+        ),
         "migrate": LazyCommand("onbeat.cli.migrate:migrate", "Bring a store's schema up to date."),
+        "backup": LazyCommand("onbeat.cli.backup:backup", "Copy a SQLite store while it is used."),
         "copy": LazyCommand("onbeat.cli.copy:copy", "Copy everything into another store."),
         "doctor": LazyCommand("onbeat.cli.doctor:doctor", "Check the installation."),
         "openapi": LazyCommand("onbeat.cli.openapi:openapi", "Print the API's OpenAPI document."),
+        "completion": LazyCommand(
+            "onbeat.cli.completion:completion", "Print the completion of a shell."
+        ),
         "version": LazyCommand("onbeat.cli.main:version", "Print the version."),
     },
     renamed={"dead": "dead-letter"},

@@ -12,6 +12,7 @@ import msgspec
 from onbeat.cli.times import read_instant, utc_text, zone_of
 from onbeat.model.job import JobSpec
 from onbeat.model.schedule import ScheduleSpec
+from onbeat.wire.conditions import window_fields
 
 Value = TypeVar("Value")
 Decorator = Callable[[Callable[..., Value]], Callable[..., Value]]
@@ -44,6 +45,23 @@ rule_options = options(
     field("--dst-fold", metavar="HOW", help="Times that come twice: first, last, both."),
 )
 
+reaction_options = options(
+    field("--on", metavar="TYPE", help="On events of this type; a * at the end is any rest."),
+    field("--source", metavar="SOURCE", help="Only events of this source, as --on."),
+    field("--if", "on_if", metavar="CEL", help="Only events of which this is true."),
+    field("--by", metavar="CEL", help="The text by which events are gathered and cancelled."),
+    field("--delay", metavar="SPAN", help="Run so long after the event."),
+    field("--gather-for", metavar="SPAN", help="One job for the events of this span."),
+    field("--gather-until", metavar="CRON", help="One job for the events until then."),
+    field("--gather-quiet", metavar="SPAN", help="Wait until no event came for so long."),
+    field("--gather-keep", metavar="WHICH", help="Of these: all, first, last.  [default: all]"),
+    field("--gather-most", type=int, metavar="N", help="At most so many.  [default: 1000]"),
+    field("--gather-by", metavar="CEL", help="The text by which they are gathered, as --by."),
+    field("--cancel-on", metavar="TYPE", help="End waiting jobs on events of this type."),
+    field("--cancel-if", metavar="CEL", help="Only on those of which this is true."),
+    field("--cancel-by", metavar="CEL", help="The text by which they end.  [default: --by]"),
+)
+
 target_options = options(
     field("--url", "--callback-url", "url", metavar="URL", help="Call this URL."),
     field("--method", metavar="METHOD", help="HTTP method.  [default: GET]"),
@@ -69,6 +87,14 @@ job_options = options(
     field("--queue", metavar="NAME", help="Line of jobs to stand in."),
     field("--priority", type=int, metavar="N", help="Smaller goes first.  [default: 0]"),
     field("--timeout", metavar="SPAN", help="An attempt may take this long."),
+    field("--condition", metavar="TEXT", help="CEL that must be true for it to start, or JSON."),
+    field(
+        "--window",
+        multiple=True,
+        metavar="TEXT",
+        help='When it may start: "MON-FRI 09:00-18:00 Europe/Berlin".',
+    ),
+    click.option("--sensitive", is_flag=True, default=None, help="Never show its payload again."),
     field("--label", "labels", multiple=True, metavar="K=V", help="Repeat for several."),
 )
 
@@ -88,7 +114,23 @@ def labels_of(texts: Sequence[str]) -> dict[str, str]:
     return dict(pair_of(text, "=", "--label", "KEY=VALUE") for text in texts)
 
 
-FORMS: Final[Mapping[str, Callable[[Any], Any]]] = {"after": list, "labels": labels_of}
+def condition_body(text: str) -> Any:
+    """A CEL text; JSON, or @FILE, is the whole condition."""
+    if text.lstrip().startswith(("{", "@")):
+        return json_of(text, dict, "--condition", """'{"if": "now > job.run_at"}'""")
+    return {"if": text}
+
+
+def window_bodies(texts: Sequence[str]) -> list[dict[str, str]]:
+    return [window_fields(text, "--window") for text in texts]
+
+
+FORMS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "after": list,
+    "labels": labels_of,
+    "condition": condition_body,
+    "window": window_bodies,
+}
 """How options that may be repeated stand in a body."""
 
 
@@ -179,12 +221,45 @@ def rule_body(values: Mapping[str, Any]) -> dict[str, Any]:
     rules = given_options(values, *RULES)
     if len(rules) > 1:
         raise click.UsageError(f"give one of --rrule, --cron, --every and --at, not {len(rules)}")
+    if values["gather_until"] is not None and not rules:
+        return {}  # the zone is that of the gathering
     body = rules | given_options(values, "timezone", "dst_gap", "dst_fold")
     if "at" in body:
         body["at"] = utc_text(read_instant(body["at"], "--at", zone_of(values["timezone"])))
     if "rrule" in body:
         body["rrule"] = text_or_file(body["rrule"])
     return body
+
+
+def reaction_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The reaction to events in the form of the API."""
+    body: dict[str, Any] = given_options(values, "delay")
+    if on := named(values, type="on", source="source", by="by") | named(values, **{"if": "on_if"}):
+        body["on"] = on
+    cancel_on = named(values, type="cancel_on", by="cancel_by") | named(
+        values, **{"if": "cancel_if"}
+    )
+    if cancel_on:
+        body["cancel_on"] = cancel_on
+    if gather := gather_body(values):
+        body["gather"] = gather
+    for name, given in (("on", on), ("cancel_on", cancel_on)):
+        if given and "type" not in given:
+            raise click.UsageError(f"give --{name.replace('_', '-')} with the type of the events")
+    return body
+
+
+def gather_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("quiet", "keep", "most", "by")
+    body = named(values, **{name: f"gather_{name}" for name in names}, **{"for": "gather_for"})
+    if values.get("gather_until") is not None:
+        body["until"] = {"cron": values["gather_until"]} | given_options(values, "timezone")
+    return body
+
+
+def named(values: Mapping[str, Any], **options: str) -> dict[str, Any]:
+    """The options that were given, by other names."""
+    return {name: values[one] for name, one in options.items() if values.get(one) is not None}
 
 
 def instants(values: Mapping[str, Any], *names: str) -> dict[str, str]:

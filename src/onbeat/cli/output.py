@@ -46,7 +46,11 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def show_json(answer: object) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
+    click.echo(formatted_json(answer))
+
+
+def formatted_json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
 def plain(value: object) -> str:

@@ -1,6 +1,7 @@
 """`onbeat queue`."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 import click
@@ -8,16 +9,18 @@ import click
 from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
 from onbeat.cli.options import field, given_options, options
-from onbeat.cli.output import plain, show_json, show_message, show_table, styled_state
+from onbeat.cli.output import plain, show_json, show_message, show_record, show_table, styled_state
 from onbeat.cli.times import in_short, local_now
 
+GROUP_COLUMNS: Final = ("GROUP", "WAITING", "RUNNING", "SHARE", "STARTS SINCE")
 COUNTS: Final = ("WAITING", "DUE", "RUNNING")
-LIMITS: Final = ("concurrency", "rate", "group_concurrency", "group_rate")
+LIMITS: Final = ("concurrency", "rate", "group_concurrency", "group_rate", "late_after")
 NO_LIMIT_WORDS: Final = {
     "concurrency": "limit of jobs that run at once",
     "rate": "limit of starts",
     "group_concurrency": "limit of jobs of a group",
     "group_rate": "limit of starts of a group",
+    "late_after": "watch for lateness",
 }
 
 
@@ -52,18 +55,64 @@ def list_queues(connection: ConnectionOptions, *, limit: int, page: int, as_json
     ]
     columns = ("QUEUE", "STATUS", *COUNTS, "OLDEST DUE", "LIMITS")
     show_table(columns, rows, empty="no queues have jobs", right=COUNTS)
+    for result in answer["queues"]:
+        if "pause" in result:
+            show_message(f"{result['name']} is paused {pause_words(result['pause'], now)}")
     shown = (page - 1) * limit + len(rows)
     if rows and shown < answer["total"]:
         show_message(f"{shown} of {answer['total']}; see more with --page {page + 1}")
 
 
-@queue.command("pause")
+@queue.command("show", epilog=examples("onbeat queue show tenants"))
 @click.argument("name")
 @json_option
 @with_client
-def pause(connection: ConnectionOptions, *, name: str, as_json: bool) -> None:
+def show(connection: ConnectionOptions, *, name: str, as_json: bool) -> None:
+    """Show a queue: its load, its limits, who paused it, and its groups."""
+    answer = connection.call("queue.show", {"name": name})
+    if as_json:
+        show_json(answer)
+        return
+    now = local_now()
+    pause = {"pause": plain(pause_words(answer["pause"], now))} if "pause" in answer else {}
+    show_record(
+        {
+            "queue": plain(answer["name"]),
+            "status": styled_state("paused" if answer["paused"] else "active"),
+            **pause,
+            **{name.lower(): plain(f"{answer[name.lower()]:,}") for name in COUNTS},
+            "oldest due": plain(in_short(answer["oldest_due_at"], now)),
+            "limits": plain(limits_words(answer["limits"]) or "none"),
+        }
+    )
+    if answer["groups"]:
+        show_table(
+            GROUP_COLUMNS, map(group_row, answer["groups"]), empty="", right=GROUP_COLUMNS[1:]
+        )
+        of = ", of the first jobs only" if answer["groups_more"] else ""
+        show_message(f"{answer['groups_waiting']:,} groups have waiting jobs{of}")
+
+
+def pause_words(pause: Mapping[str, Any], now: datetime) -> str:
+    """`by ops since 09:12: provider is down`."""
+    note = f": {pause['note']}" if "note" in pause else ""
+    return f"by {pause['by']} since {in_short(pause['at'], now)}{note}"
+
+
+def group_row(one: Mapping[str, Any]) -> tuple[str, ...]:
+    since = f"{one['starts_since']:,}" if "starts_since" in one else ""
+    counts = (f"{one['waiting']:,}", f"{one['running']:,}", f"{one['share']:.0%}", since)
+    return (plain(one.get("group", "none")), *map(plain, counts))
+
+
+@queue.command("pause")
+@click.argument("name")
+@field("--note", metavar="TEXT", help="Why, for those who find it paused.")
+@json_option
+@with_client
+def pause(connection: ConnectionOptions, *, name: str, note: str | None, as_json: bool) -> None:
     """Stop starting jobs of a queue; running jobs continue."""
-    answer = connection.call("queue.pause", {"name": name})
+    answer = connection.call("queue.pause", {"name": name}, {"note": note} if note else None)
     show_json(answer) if as_json else show_message(f"{answer['name']} paused")
 
 
@@ -78,10 +127,12 @@ def resume(connection: ConnectionOptions, *, name: str, as_json: bool) -> None:
 
 
 def limits_words(limits: Mapping[str, Any]) -> str:
-    """`10 at once, 100/s; a group 1 at once; by turns`."""
+    """`10 at once, 100/s; a group 1 at once; by turns; late after 5m`."""
     own, of_group = bounds_words(limits, ""), bounds_words(limits, "group_")
     turns = limits.get("fair") and "by turns"
-    return "; ".join(words for words in (own, of_group and f"a group {of_group}", turns) if words)
+    late = limits.get("late_after") and f"late after {limits['late_after']}"
+    parts = (own, of_group and f"a group {of_group}", turns, late)
+    return "; ".join(words for words in parts if words)
 
 
 def bounds_words(limits: Mapping[str, Any], prefix: str) -> str:
@@ -93,6 +144,7 @@ LIMIT_EPILOG: Final = examples(
     "onbeat queue limit mail --concurrency 10 --rate 100/s",
     "onbeat queue limit tenants --group-concurrency 1 --group-rate 5/m",
     "onbeat queue limit tenants --fair",
+    "onbeat queue limit mail --late-after 5m",
     "onbeat queue limit mail --no-rate",
 )
 
@@ -106,6 +158,7 @@ def limit_options(command: Any) -> Any:
         field("--rate", help="Starts in a span, e.g. 100/s, 10/30s.", **rate),
         field("--group-concurrency", help="Jobs of a group that may run at once.", **concurrency),
         field("--group-rate", help="Starts of a group in a span.", **rate),
+        field("--late-after", metavar="SPAN", help="How long a due job may wait until it is late."),
         *(
             click.option(f"--no-{name.replace('_', '-')}", is_flag=True, help=f"No {words}.")
             for name, words in NO_LIMIT_WORDS.items()

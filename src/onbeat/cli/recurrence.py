@@ -16,18 +16,29 @@ from onbeat.cli.output import plain, show_json, show_message, show_record, show_
 from onbeat.cli.times import local_now, read_instant, relative, utc_text, zone_name, zone_of
 from onbeat.model.errors import BadRecurrence
 from onbeat.model.limits import PREVIEW_MAX
-from onbeat.recurrence import Note, Recurrence, anchor, compile_spec, guess, needs_anchor
+from onbeat.recurrence import (
+    Note,
+    Recurrence,
+    anchor,
+    compile_spec,
+    guess,
+    needs_anchor,
+    notes_on_text,
+)
 
 NEXT_EPILOG: Final = """\b
 RULE is an RRULE line or iCalendar block (or @FILE), a cron expression,
-a span, or an instant.
+cron(…) or rate(…) as in AWS, a span, a phrase, a repeating interval of
+ISO 8601, or an instant.
 
 \b
 Examples:
   onbeat next "0 9 * * MON-FRI" --tz Europe/Berlin
   onbeat next "FREQ=MONTHLY;BYDAY=-1FR" -n 3 --after 2027-01-01
   onbeat next "30 2 * * *" --tz America/New_York --after 2027-03-13
-  onbeat next "every 90m" --json"""
+  onbeat next "every 90m" --json
+  onbeat next "every monday at 9:00" --tz Europe/Berlin
+  onbeat next R5/2027-01-01T00:00:00Z/P1D"""
 
 EXPLAINED: Final = 10
 """The number of occurrences that show the pattern of a rule."""
@@ -54,7 +65,7 @@ def show_next(rule: str, *, tz: str | None, count: int, after: str | None, as_js
     with point_at_fault():
         recurrence = read_rule(rule, tz, since)
         instants = recurrence.take(count, since)
-        notes = recurrence.notes(since, count)
+        notes = notes_of(rule, recurrence, since, count)
         description = recurrence.describe()
     zone = zone_shown(recurrence)
     if as_json:
@@ -84,6 +95,11 @@ def point_at_fault() -> Generator[None]:
 def read_rule(text: str, tz: str | None, since: datetime) -> Recurrence:
     spec = guess(text_or_file(text) if text.endswith(".ics") else text, tz)
     return compile_spec(anchor(spec, since) if needs_anchor(spec) else spec)
+
+
+def notes_of(text: str, recurrence: Recurrence, since: datetime, count: int) -> list[Note]:
+    """Notes on the rule as it was typed, and on its occurrences."""
+    return [*notes_on_text(text), *recurrence.notes(since, count)]
 
 
 def zone_shown(recurrence: Recurrence) -> tzinfo | None:
@@ -148,7 +164,7 @@ def explain(rule: str, *, tz: str | None, as_json: bool) -> None:
         spec = guess(rule, tz)
         recurrence = read_rule(rule, tz, now)
         instants = recurrence.take(EXPLAINED, now)
-        notes = recurrence.notes(now, EXPLAINED)
+        notes = notes_of(rule, recurrence, now, EXPLAINED)
         fields = {
             "kind": spec.kind,
             "text": spec.text,

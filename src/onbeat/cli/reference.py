@@ -23,9 +23,10 @@ Tables fit 80 columns. Colours and progress appear on a terminal only, and `NO_C
 | exit code | meaning |
 |---|---|
 | 0 | done; a service that was asked to stop has drained |
-| 1 | the request failed: not found, a conflict, refused; `doctor`: something is wrong |
+| 1 | refused, not found, a conflict; `doctor`: a fault; `job add --wait`: the job did not succeed |
 | 2 | bad usage or configuration, a rule that cannot be read |
 | 3 | the store or the service cannot be reached |
+| 4 | `job add --wait`: the job has not ended in time; it goes on |
 | 130 | interrupted |
 
 Requests to a service of another machine go through the proxy that `HTTP_PROXY` or `HTTPS_PROXY`

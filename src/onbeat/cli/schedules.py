@@ -14,6 +14,8 @@ from onbeat.cli.options import (
     instants,
     job_options,
     options,
+    reaction_body,
+    reaction_options,
     retry_options,
     rule_body,
     rule_options,
@@ -32,6 +34,7 @@ from onbeat.cli.output import (
     styled_state,
 )
 from onbeat.cli.times import from_wire, in_full, in_short, local_now, read_instant, utc_text
+from onbeat.model.limits import BACKFILL_MAX, PREVIEW_MAX
 from onbeat.model.schedule import ScheduleSpec
 
 BACKFILL_STEP: Final = 1_000
@@ -52,14 +55,22 @@ policy_options = options(
 )
 
 CLEARABLE: Final = (
+    "cancel_on", "gather", "delay",
+    "condition", "window", "sensitive",
     "timezone", "starts_at", "ends_at", "catch_up", "grace", "overlap", "jitter", "retry",
     "timeout", "queue", "priority", "expires_after", "key", "labels", "headers", "body",
 )  # fmt: skip
 
 
+schedule_argument = click.argument("which", metavar="ID|KEY")
+
+
 @click.group()
 def schedule() -> None:
-    """Schedules: standing instructions that yield jobs."""
+    """Schedules: standing instructions that yield jobs.
+
+    A schedule is named by its id (a UUID, or 24 or 32 hexadecimal digits) or by its key.
+    """
 
 
 ADD_EPILOG: Final = """\b
@@ -70,12 +81,15 @@ Examples:
       --method POST --header "X-From: onbeat" --body '{"n": 1}'
   onbeat schedule add pay --rrule "FREQ=MONTHLY;BYDAY=-1FR" --task pay.all
   onbeat schedule add launch --at 2027-01-31T09:00 --tz UTC --task launch \\
-      --key launch --replace"""
+      --key launch --replace
+  onbeat schedule add unpaid --on order.placed --by event.data.order \\
+      --delay 10m --cancel-on order.paid --task orders.remind"""
 
 
 @schedule.command("add", epilog=ADD_EPILOG)
 @click.argument("name")
 @rule_options
+@reaction_options
 @target_options
 @policy_options
 @job_options
@@ -92,8 +106,8 @@ def add(connection: ConnectionOptions, *, replace: bool, as_json: bool, **values
     Instants without an offset are in --tz, else in this machine's zone.
     """
     body = schedule_body(values)
-    if not any(rule in body for rule in ("rrule", "cron", "every", "at")):
-        raise click.UsageError("a schedule needs a rule: --rrule, --cron, --every or --at")
+    if not any(rule in body for rule in ("rrule", "cron", "every", "at", "on")):
+        raise click.UsageError("a schedule needs a rule: --rrule, --cron, --every, --at or --on")
     if "target" not in body:
         raise click.UsageError("a schedule needs a target: --url or --task")
     if replace and not values["key"]:
@@ -106,35 +120,51 @@ def add(connection: ConnectionOptions, *, replace: bool, as_json: bool, **values
     show_json(answer) if as_json else show_message(answer["id"])
 
 
+change_options = options(
+    field("--name", metavar="NAME", help="Another name."),
+    rule_options,
+    reaction_options,
+    target_options,
+    policy_options,
+    job_options,
+    retry_options,
+    field("--key", metavar="KEY", help="Unique name."),
+    click.option(
+        "--clear",
+        multiple=True,
+        type=click.Choice([name.replace("_", "-") for name in CLEARABLE]),
+        metavar="FIELD",
+        help="Take a field back to its default. Repeat for several.",
+    ),
+)
+
+
 @schedule.command(
     "update", epilog=examples('onbeat schedule update 0199… --cron "30 2 * * *" --clear ends-at')
 )
-@click.argument("id")
-@field("--name", metavar="NAME", help="Another name.")
-@rule_options
-@target_options
-@policy_options
-@job_options
-@retry_options
-@field("--key", metavar="KEY", help="Unique name.")
-@click.option(
-    "--clear",
-    multiple=True,
-    type=click.Choice([name.replace("_", "-") for name in CLEARABLE]),
-    metavar="FIELD",
-    help="Take a field back to its default. Repeat for several.",
-)
+@schedule_argument
+@change_options
 @json_option
 @with_client
 def update(
-    connection: ConnectionOptions, *, id: str, clear: tuple[str, ...], as_json: bool, **values: Any
+    connection: ConnectionOptions,
+    *,
+    which: str,
+    clear: tuple[str, ...],
+    as_json: bool,
+    **values: Any,
 ) -> None:
     """Change the given fields of a schedule; waiting jobs follow the new rule at once."""
+    body = changes_body(values, clear)
+    answer = connection.call_schedule("schedule.update", which, body=body)
+    show_json(answer) if as_json else show_message(answer["message"])
+
+
+def changes_body(values: Mapping[str, Any], clear: tuple[str, ...]) -> dict[str, Any]:
     body = schedule_body(values) | {name.replace("-", "_"): None for name in clear}
     if not body:
         raise click.UsageError("nothing to change; name at least one field")
-    answer = connection.call("schedule.update", {"id": id}, body)
-    show_json(answer) if as_json else show_message(answer["message"])
+    return body
 
 
 def schedule_body(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,6 +174,7 @@ def schedule_body(values: Mapping[str, Any]) -> dict[str, Any]:
         **instants(values, "starts_at", "ends_at"),
         **target_body(values),
         **spec_body(values, ScheduleSpec),
+        **reaction_body(values),
     }
 
 
@@ -179,12 +210,12 @@ def list_schedules(connection: ConnectionOptions, *, as_json: bool, **values: An
 
 
 @schedule.command("show")
-@click.argument("id")
+@schedule_argument
 @json_option
 @with_client
-def show(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
+def show(connection: ConnectionOptions, *, which: str, as_json: bool) -> None:
     """Show a schedule, with its next occurrence."""
-    answer = connection.call("schedule.show", {"id": id})
+    answer = connection.call_schedule("schedule.show", which)
     if as_json:
         show_json(answer)
     else:
@@ -194,12 +225,14 @@ def show(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
 def schedule_fields(result: Mapping[str, Any], now: datetime) -> dict[str, str]:
     """The fields of a schedule, most wanted first."""
     rule = next((kind for kind in ("rrule", "cron", "every", "at") if kind in result), "rule")
+    reaction = {name: result[name] for name in ("on", "cancel_on", "gather") if name in result}
     fields = {
         "id": plain(result["id"]),
         "name": plain(result["name"]),
         "status": styled_state(result["status"]),
         "next": plain(in_full(result["next_at"], now)),
-        rule: plain(result.get(rule)),
+        **({} if "on" in result else {rule: plain(result.get(rule))}),
+        **{name: json_text(value) for name, value in reaction.items()},
         "timezone": plain(result.get("timezone")),
         "target": json_text(result["target"]),
     }
@@ -207,7 +240,8 @@ def schedule_fields(result: Mapping[str, Any], now: datetime) -> dict[str, str]:
         if name in result:
             fields[name] = plain(result[name])
     for name in ("catch_up", "grace", "overlap", "jitter", "dst_gap", "dst_fold", "timeout",
-                 "queue", "priority", "expires_after", "key"):  # fmt: skip
+                 "queue", "priority", "expires_after", "delay", "key", "owner", "release",
+                 "pause_reason"):  # fmt: skip
         if name in result:
             fields[name] = plain(result[name])
     fields["retry"] = retry_words(result["retry"])
@@ -225,8 +259,34 @@ def retry_words(retry: Mapping[str, Any]) -> str:
     )
 
 
+@schedule.command("preview", epilog=examples("onbeat schedule preview nightly --count 3"))
+@schedule_argument
+@click.option(
+    "-n",
+    "--count",
+    type=click.IntRange(1, PREVIEW_MAX),
+    default=10,
+    show_default=True,
+    help="How many.",
+)
+@json_option
+@with_client
+def preview(connection: ConnectionOptions, *, which: str, count: int, as_json: bool) -> None:
+    """Show the next occurrences of a schedule, and what is odd about them."""
+    answer = connection.call_schedule("schedule.preview", which, {"count": count})
+    if as_json:
+        show_json(answer)
+        return
+    show_message(answer["description"])
+    now = local_now()
+    rows = [(plain(in_full(text, now)), plain(text)) for text in answer["occurrences"]]
+    show_table(("LOCAL TIME", "UTC"), rows, empty="no occurrence to come", whole=("UTC",))
+    for note in answer["notes"]:
+        show_message(f"! {note}")
+
+
 @schedule.command("events")
-@click.argument("id")
+@schedule_argument
 @click.option("--history", is_flag=True, help="Those that have ended, instead of those to come.")
 @click.option(
     "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many."
@@ -235,11 +295,17 @@ def retry_words(retry: Mapping[str, Any]) -> str:
 @json_option
 @with_client
 def events(
-    connection: ConnectionOptions, *, id: str, history: bool, limit: int, page: int, as_json: bool
+    connection: ConnectionOptions,
+    *,
+    which: str,
+    history: bool,
+    limit: int,
+    page: int,
+    as_json: bool,
 ) -> None:
     """List a schedule's occurrences: those that have not ended, or with --history the others."""
     operation = "schedule.events_history" if history else "schedule.events_pending"
-    answer = connection.call(operation, {"id": id, "limit": limit, "page": page})
+    answer = connection.call_schedule(operation, which, {"limit": limit, "page": page})
     if as_json:
         show_json(answer)
         return
@@ -257,73 +323,99 @@ def last_status(event: Mapping[str, Any]) -> str:
 
 
 @schedule.command("pause")
-@click.argument("id")
+@schedule_argument
 @json_option
 @with_client
-def pause(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
+def pause(connection: ConnectionOptions, *, which: str, as_json: bool) -> None:
     """Pause a schedule: its waiting jobs are removed, and no new ones planned."""
-    change(connection, "schedule.pause", id, as_json=as_json)
+    change(connection, "schedule.pause", which, as_json=as_json)
 
 
 @schedule.command("resume")
-@click.argument("id")
+@schedule_argument
 @json_option
 @with_client
-def resume(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
+def resume(connection: ConnectionOptions, *, which: str, as_json: bool) -> None:
     """Resume a paused schedule from now on."""
-    change(connection, "schedule.resume", id, as_json=as_json)
+    change(connection, "schedule.resume", which, as_json=as_json)
 
 
 @schedule.command("delete")
-@click.argument("id")
+@schedule_argument
 @json_option
 @with_client
-def delete(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
+def delete(connection: ConnectionOptions, *, which: str, as_json: bool) -> None:
     """Delete a schedule and cancel its waiting jobs; its history stays readable."""
-    change(connection, "schedule.delete", id, as_json=as_json)
+    change(connection, "schedule.delete", which, as_json=as_json)
 
 
-def change(connection: ConnectionOptions, operation: str, id: str, *, as_json: bool) -> None:
-    answer = connection.call(operation, {"id": id})
+def change(connection: ConnectionOptions, operation: str, which: str, *, as_json: bool) -> None:
+    answer = connection.call_schedule(operation, which)
     show_json(answer) if as_json else show_message(answer["message"])
 
 
 @schedule.command("trigger")
-@click.argument("id")
+@schedule_argument
 @json_option
 @with_client
-def trigger(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
+def trigger(connection: ConnectionOptions, *, which: str, as_json: bool) -> None:
     """Run a schedule's target once now, independent of its rule. Prints the job's id."""
-    answer = connection.call("schedule.trigger", {"id": id})
+    answer = connection.call_schedule("schedule.trigger", which)
     show_json(answer) if as_json else show_message(answer["job_id"])
 
 
 @schedule.command(
     "backfill", epilog=examples("onbeat schedule backfill 0199… --from 2026-01-01 --to 2026-02-01")
 )
-@click.argument("id")
+@schedule_argument
 @click.option("--from", "first", required=True, metavar="INSTANT", help="From here, included.")
 @click.option("--to", "last", metavar="INSTANT", help="To here, included.  [default: now]")
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="At most so many occurrences.")
+@click.option("--dry-run", is_flag=True, help="Count the jobs that it would add, and add none.")
 @json_option
 @with_client
 def backfill(
     connection: ConnectionOptions,
     *,
-    id: str,
+    which: str,
     first: str,
     last: str | None,
     limit: int | None,
+    dry_run: bool,
     as_json: bool,
 ) -> None:
     """Run past occurrences that had no job. Repeating it adds nothing."""
     span = read_instant(first, "--from"), read_instant(last, "--to") if last else local_now()
-    jobs = connection.run(lambda client: backfill_in_steps(client, id, span, limit))
+    if dry_run:
+        count_backfill(connection, which, span, limit, as_json=as_json)
+        return
+    jobs = connection.run(lambda client: backfill_in_steps(client, which, span, limit))
     show_json({"jobs": jobs}) if as_json else show_message(f"{jobs} jobs added")
 
 
+def count_backfill(
+    connection: ConnectionOptions,
+    which: str,
+    span: tuple[datetime, datetime],
+    limit: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    bounds = {"from": utc_text(span[0]), "to": utc_text(span[1]), "dry_run": True}
+    body = {**bounds, "limit": min(limit or BACKFILL_MAX, BACKFILL_MAX)}
+    answer = connection.call_schedule("schedule.backfill", which, {}, body)
+    if as_json:
+        show_json(answer)
+        return
+    more = " or more" if answer["more"] else ""
+    show_message(
+        f"{answer['jobs']}{more} jobs would be added; {answer['exist']} exist already,"
+        f" {answer['skipped']} of the new ones were skipped before"
+    )
+
+
 async def backfill_in_steps(
-    client: Client, id: str, span: tuple[datetime, datetime], limit: int | None
+    client: Client, which: str, span: tuple[datetime, datetime], limit: int | None
 ) -> int:
     """In several requests, because a long span may exceed the limit of one."""
     first, last = span
@@ -332,7 +424,7 @@ async def backfill_in_steps(
         while first <= last and left != 0:
             step = BACKFILL_STEP if left is None else min(left, BACKFILL_STEP)
             body = {"from": utc_text(first), "to": utc_text(last), "limit": step}
-            answer = await client.call("schedule.backfill", {"id": id}, body)
+            answer = await client.call_schedule("schedule.backfill", which, {}, body)
             jobs += answer["jobs"]
             advance(step if "through" in answer else answer["jobs"])
             if "through" not in answer:

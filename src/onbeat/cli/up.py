@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -12,8 +12,12 @@ from typing import Any, Final
 import click
 
 from onbeat.app import event_loop
-from onbeat.cli.app_loader import load_app
+from onbeat.app.client import Onbeat
+from onbeat.cli.app_loader import derived_owner, load_app
 from onbeat.cli.client import config_option
+from onbeat.cli.includes import import_included
+from onbeat.cli.reload import Reloader, watched_folders
+from onbeat.model.owner import Owner
 from onbeat.settings import Settings, load
 from onbeat.settings.load import export_dotenv
 from onbeat.settings.setting import Setting
@@ -24,7 +28,9 @@ EPILOG: Final = """\b
 Examples:
   onbeat up                             everything, on sqlite:///onbeat.db
   onbeat up app.py                      with the tasks of app.py
+  onbeat up app.py --reload             again at each change of a source
   onbeat up shop.tasks:beat --port 9000
+  onbeat up shop:beat --include 'shop.*'
   onbeat up app.py --processes 4 --concurrency 200
   onbeat up --roles api,planner --store sqlite:////var/lib/onbeat.db
   ONBEAT_API__KEYS=$KEY onbeat up --host 0.0.0.0
@@ -62,8 +68,22 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("up", epilog=EPILOG)
 @click.argument("place", metavar="[FILE.py | MODULE:NAME]", required=False)
 @config_option
+@click.option(
+    "--include",
+    multiple=True,
+    metavar="PATTERN",
+    help="Import these modules too, such as 'shop.*.tasks'. Repeat for several.",
+)
+@click.option("--reload", is_flag=True, help="Start again when a Python file changes.")
 @setting_options
-def up(place: str | None, config: Path | None, **flags: Any) -> int:
+def up(
+    place: str | None,
+    config: Path | None,
+    include: tuple[str, ...],
+    *,
+    reload: bool,
+    **flags: Any,
+) -> int:
     """Run the service: all roles, or those named with --roles.
 
     Uses the Onbeat in FILE.py or MODULE; without one it is a plain service.
@@ -71,19 +91,31 @@ def up(place: str | None, config: Path | None, **flags: Any) -> int:
     if place and flags["app"]:
         raise click.UsageError("give the program once: as an argument or as --app")
     flags["app"] = place or flags["app"]
+    if reload:
+        return Reloader(sys.argv[1:], watched_folders(flags["app"])).run()
     given = {setting.path: flags.get(parameter_of(setting.path)) for setting in TABLE.values()}
     settings = load(given, config=config)
     export_dotenv(os.environ)
     configure_logging(settings.log, secrets=settings.secret_values)
-    return run(settings)
+    return run(settings, include)
 
 
-def run(settings: Settings) -> int:
+def run(settings: Settings, include: Sequence[str] = ()) -> int:
     # Imported here: help and invalid settings do not need the server.
     from onbeat.service import serve  # noqa: PLC0415
 
-    beat = load_app(settings.app) if settings.app else None
+    beat = load_owned_app(settings.app) if settings.app else None
+    import_included(include)
     return event_loop.run(serve(settings, beat, sys.argv[1:]), loop_factory())
+
+
+def load_owned_app(place: str) -> Onbeat:
+    """The program, which owns its schedules by its place if it has not named an owner."""
+    beat = load_app(place)
+    owner = beat.backend.owner
+    if owner.name is None:
+        beat.backend.owner = Owner(derived_owner(place), owner.release, is_named=False)
+    return beat
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -2,20 +2,25 @@
 
 import msgspec
 
-from onbeat.engine.worker import Runners
+from onbeat.engine.alerts import Look
+from onbeat.engine.job_log import JobLog
+from onbeat.engine.outages import OutageReporter
 from onbeat.model.worker import WorkerRecord
 from onbeat.ports.clock import Clock
+from onbeat.ports.expressions import NO_EXPRESSIONS, Expressions
 from onbeat.ports.liveness import Liveness
 from onbeat.ports.randomness import Randomness
 from onbeat.ports.sidecar import NO_SIDECAR, Sidecar
 from onbeat.ports.store import Store
-from onbeat.ports.target import Lanes
-from onbeat.ports.telemetry import Telemetry
+from onbeat.ports.target import Lanes, Runners
+from onbeat.ports.telemetry import ReadCounters, Telemetry
+from onbeat.rules.fault_tally import FaultTally
+from onbeat.rules.live_feed import LiveFeed
 from onbeat.rules.plans import Compile
 
 
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
-    """Dependencies of the loops of one process."""
+    """Dependencies of the loops of one process. Without `read_counters` it writes no history."""
 
     store: Store
     clock: Clock
@@ -27,3 +32,10 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     identity: WorkerRecord
     compile: Compile
     sidecar: Sidecar = NO_SIDECAR
+    expressions: Expressions = NO_EXPRESSIONS
+    outages: OutageReporter | None = None
+    look: Look | None = None
+    read_counters: ReadCounters | None = None
+    faults: FaultTally = msgspec.field(default_factory=FaultTally)
+    log: JobLog = msgspec.field(default_factory=JobLog)
+    live: LiveFeed = msgspec.field(default_factory=LiveFeed)

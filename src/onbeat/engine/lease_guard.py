@@ -5,7 +5,7 @@ from collections.abc import Callable
 from math import inf
 
 from onbeat.ports.clock import Clock
-from onbeat.rules.liveness import Pulse, after_accepted, after_refused, may_claim, sure_until
+from onbeat.rules.liveness import BeatState, after_accepted, after_refused, may_claim, sure_until
 
 
 class LeaseGuard:
@@ -22,7 +22,7 @@ class LeaseGuard:
     def __init__(self, clock: Clock, lease_seconds: float, on_regained: Callable[[], None]) -> None:
         self.clock = clock
         self.on_regained = on_regained
-        self.pulse = Pulse(lease_seconds)
+        self.pulse = BeatState(lease_seconds)
         self.held_until = inf
         self.was_refused = False
         self.waiting: list[tuple[float, asyncio.Future[None]]] = []

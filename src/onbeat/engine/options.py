@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from onbeat.model.role import Role
+from onbeat.rules.kinds import check_kinds
 
 BEATS_PER_LEASE: Final = 4
 
@@ -24,6 +25,11 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep_failed: timedelta = timedelta(days=30)
     keep_audit: timedelta = timedelta(days=365)
     keep_keys: timedelta = timedelta(days=1)
+    keep_events: timedelta = timedelta(days=7)
+
+    def __post_init__(self) -> None:
+        """Raises `Invalid` for an option of another kind."""
+        check_kinds(self)
 
     @property
     def lease_seconds(self) -> float:

@@ -62,6 +62,7 @@ class Planner:
     async def apply(self, plans: Sequence[Plan]) -> None:
         stored = await self.store.apply_plans(plans)
         kept = [made for made, was_stored in zip(plans, stored, strict=True) if was_stored]
+        self.telemetry.made(job for made in kept for job in made.jobs)
         self.telemetry.planned(
             jobs=sum(len(made.jobs) for made in kept),
             skipped=sum(len(made.skips) for made in kept),
@@ -115,6 +116,10 @@ class Planner:
     async def continue_cascades(self) -> int:
         """Free or cancel dependents that were too many for the transaction that ended their job."""
         return await self.store.continue_cascades(self.clock.now())
+
+    async def close_flows(self) -> int:
+        """Free or cancel the jobs that wait for flows which have ended."""
+        return await self.store.close_flows(self.clock.now())
 
     async def judge_within_budget(
         self, schedule: Schedule, jobs: Sequence[Job], now: datetime

@@ -8,6 +8,8 @@ from onbeat.ports.store import PrunerStore
 from onbeat.ports.telemetry import Telemetry
 
 PRUNE_PERIOD = 60.0
+FAULTS_KEPT = timedelta(days=30)
+"""After the last failure of a fault."""
 
 
 class Pruner:
@@ -21,6 +23,7 @@ class Pruner:
         keep_failed: timedelta,
         keep_audit: timedelta,
         keep_keys: timedelta,
+        keep_events: timedelta,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -29,6 +32,7 @@ class Pruner:
         self.keep_failed = keep_failed
         self.keep_audit = keep_audit
         self.keep_keys = keep_keys
+        self.keep_events = keep_events
 
     async def prune_finished(self) -> int:
         """Delete one small batch of jobs, to block others only briefly. Returns how many."""
@@ -53,10 +57,30 @@ class Pruner:
             before=now - self.keep_keys, now=now, limit=PRUNE_MAX
         )
 
+    async def prune_events(self) -> int:
+        """The same for events without stored jobs; returns how many were examined."""
+        return await self.store.prune_events(self.clock.now() - self.keep_events, PRUNE_MAX)
+
+    async def prune_faults(self) -> int:
+        """Delete faults that are past; they are few."""
+        return await self.store.prune_faults(self.clock.now() - FAULTS_KEPT)
+
+    async def prune_held_keys(self) -> int:
+        """The same for unique keys that ended jobs hold no longer."""
+        return await self.store.prune_held_keys(self.clock.now(), PRUNE_MAX)
+
+    async def prune_bulks(self) -> int:
+        """The same for bulks, which are kept as long as failed jobs."""
+        return await self.store.prune_bulks(self.clock.now() - self.keep_failed, PRUNE_MAX)
+
     async def step(self) -> float:
         counts = (
             await self.prune_finished(),
             await self.prune_audit(),
             await self.forget_requests(),
+            await self.prune_events(),
+            await self.prune_held_keys(),
+            await self.prune_bulks(),
         )
+        await self.prune_faults()
         return 0.0 if PRUNE_MAX in counts else PRUNE_PERIOD

@@ -17,6 +17,7 @@ from onbeat.ports.liveness import Liveness
 from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import RescuerStore, Settlement, WorkerStore
 from onbeat.ports.telemetry import Telemetry
+from onbeat.rules.fault_tally import FaultTally
 from onbeat.rules.liveness import (
     UNWATCHED,
     in_doubt,
@@ -41,6 +42,7 @@ class Rescuer:
         randomness: Randomness,
         liveness: Liveness,
         telemetry: Telemetry,
+        faults: FaultTally | None = None,
     ) -> None:
         self.store = store
         self.settler = settler
@@ -48,6 +50,7 @@ class Rescuer:
         self.randomness = randomness
         self.liveness = liveness
         self.telemetry = telemetry
+        self.faults = faults or FaultTally()
         self.watch = UNWATCHED
         self.workers: Sequence[WorkerRecord] = ()
         self.loss_outcomes = LossOutcomes()
@@ -114,6 +117,8 @@ class Rescuer:
         ]
         settled = await self.settler.settle(settlements)
         for job, settlement, was_ours in zip(jobs, settlements, settled, strict=True):
+            if was_ours:
+                self.faults.note(settlement.job, settlement.attempt)
             if was_ours and job.worker is not None:
                 self.telemetry.rescued(settlement.job, job.worker)
 

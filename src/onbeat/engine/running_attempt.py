@@ -1,13 +1,17 @@
 """A running attempt: what its target may read, and how to stop it."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 from enum import Enum, auto
 
 import msgspec
 
+from onbeat.engine.job_log import JobLog, LinesOfAttempt
 from onbeat.engine.lease_guard import LeaseGuard
+from onbeat.model.event import Event
 from onbeat.model.job import Job, Progress
+from onbeat.model.log_line import LogEntry
 
 
 class StopReason(Enum):
@@ -22,8 +26,8 @@ class StopReason(Enum):
 class RunningAttempt(msgspec.Struct, eq=False, gc=False):
     """Implements `onbeat.ports.target.Run`; the worker uses it to control the attempt.
 
-    Not tracked by the garbage collector, as there are many. `task` refers back to it, and is
-    cleared when the attempt ends.
+    Implements `onbeat.ports.job_log.AttemptLog` too, if it has a `log`. Not tracked by the garbage
+    collector, as there are many. `task` refers back to it, and is cleared when the attempt ends.
     """
 
     job: Job
@@ -33,7 +37,35 @@ class RunningAttempt(msgspec.Struct, eq=False, gc=False):
     stop_reason: str | None = None
     is_settling: bool = False
     progress: Progress | None = None
+    events: Sequence[Event] = ()
     task: asyncio.Task[None] | None = None
+    log: JobLog | None = None
+    lines: LinesOfAttempt | None = None
+
+    @property
+    def is_question(self) -> bool:
+        return False
+
+    @property
+    def kept_level(self) -> int | None:
+        return None if self.log is None or self.is_settling else self.log.level
+
+    def add_entry(self, entry: LogEntry) -> None:
+        log = self.log
+        if log is not None and not self.is_settling:
+            log.add(self.lines or self.first_lines(log), self.job, entry)
+
+    def first_lines(self, log: JobLog) -> LinesOfAttempt:
+        """Only for attempts that log something; several threads may begin at once."""
+        with log.lock:
+            if self.lines is None:
+                self.lines = LinesOfAttempt()
+            return self.lines
+
+    def end_log(self) -> None:
+        """Later lines, of what the handler has left running, are not kept."""
+        if self.log is not None and self.lines is not None:
+            self.log.end(self.lines, self.job)
 
     def note_progress(self, progress: Progress) -> None:
         """Thread-safe. The next heartbeat stores the newest value."""

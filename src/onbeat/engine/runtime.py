@@ -6,21 +6,30 @@ from datetime import timedelta
 
 import msgspec
 
+from onbeat.engine.alerts import AlertWatch
 from onbeat.engine.broker.runtime import BrokerRuntime
 from onbeat.engine.broker.setup import BrokerSetup
+from onbeat.engine.bulk import BulkRunner
 from onbeat.engine.clocks import ClockKeeper
 from onbeat.engine.dependencies import Dependencies
 from onbeat.engine.dispatcher import Dispatcher
+from onbeat.engine.faults import FaultRecorder
 from onbeat.engine.heartbeat import Heartbeat, HeartbeatThread
+from onbeat.engine.job_log import JobLogWriter
+from onbeat.engine.lateness import LatenessWatch
 from onbeat.engine.lease_guard import LeaseGuard
+from onbeat.engine.live import LiveExchange
 from onbeat.engine.loop import PAUSE_MAX, Step, Wakeup, cancel_all, run_loop
 from onbeat.engine.options import RuntimeOptions
 from onbeat.engine.planner import Planner
 from onbeat.engine.pruner import Pruner
+from onbeat.engine.pulse import DepthSampler, HistoryFolder, PulseRecorder
 from onbeat.engine.replanner import Replanner
 from onbeat.engine.rescuer import Rescuer
+from onbeat.engine.router import Router
 from onbeat.engine.worker import JobRunner
-from onbeat.model.errors import Unavailable
+from onbeat.model.errors import OnbeatError, Unavailable
+from onbeat.model.fault import process_of
 from onbeat.model.role import Role
 from onbeat.model.worker import WorkerRecord
 from onbeat.ports.store import Hint
@@ -49,6 +58,7 @@ class Runtime:
         self.guard = LeaseGuard(clock, options.lease_seconds, self.claim_again)
         self.planner = self.build_planner()
         self.replanner = self.build_replanner()
+        self.router = self.build_router()
         self.worker = self.build_worker()
         self.dispatcher = Dispatcher(
             store,
@@ -60,6 +70,16 @@ class Runtime:
         )
         self.rescuer = self.build_rescuer()
         self.pruner = self.build_pruner()
+        self.lateness = LatenessWatch(store, clock)
+        look = dependencies.look
+        self.alerts = None if look is None else AlertWatch(store, clock, look, dependencies.live)
+        self.recorder = self.build_recorder()
+        self.sampler, self.folder = DepthSampler(store, clock), HistoryFolder(store, clock)
+        dependencies.faults.process = process_of(dependencies.identity)
+        self.faults = FaultRecorder(store, dependencies.faults)
+        self.bulks = BulkRunner(store, clock, dependencies.live)
+        self.job_log = JobLogWriter(store, dependencies.log, dependencies.live)
+        self.live = LiveExchange(store, clock, dependencies.live, dependencies.identity.id)
         self.heartbeat = Heartbeat(store, store, clock, self.row, self.worker, self.guard)
         self.clocks = ClockKeeper(clock, store, dependencies.telemetry)
         self.heartbeat_thread: HeartbeatThread | None = None
@@ -67,6 +87,7 @@ class Runtime:
         self.claiming: asyncio.Task[None] | None = None
         self.unlisten: Callable[[], None] | None = None
         self.plan_wakeup, self.claim_wakeup, self.rescue_wakeup = Wakeup(), Wakeup(), Wakeup()
+        self.route_wakeup = Wakeup()
         self.broker_runtime = self.build_broker_runtime(broker_setup)
 
     def build_planner(self) -> Planner:
@@ -91,6 +112,17 @@ class Runtime:
             dependencies.compile,
         )
 
+    def build_router(self) -> Router:
+        dependencies = self.dependencies
+        return Router(
+            dependencies.store,
+            dependencies.clock,
+            dependencies.randomness,
+            dependencies.telemetry,
+            dependencies.expressions,
+            dependencies.compile,
+        )
+
     def build_worker(self) -> JobRunner:
         dependencies = self.dependencies
         return JobRunner(
@@ -103,6 +135,9 @@ class Runtime:
             concurrency=self.options.concurrency,
             prefetch=self.options.prefetch,
             on_slot_free=self.claim_again,
+            expressions=dependencies.expressions,
+            faults=dependencies.faults,
+            log=dependencies.log,
         )
 
     def build_rescuer(self) -> Rescuer:
@@ -114,6 +149,7 @@ class Runtime:
             dependencies.randomness,
             dependencies.liveness,
             dependencies.telemetry,
+            dependencies.faults,
         )
 
     def build_pruner(self) -> Pruner:
@@ -126,7 +162,16 @@ class Runtime:
             keep_failed=options.keep_failed,
             keep_audit=options.keep_audit,
             keep_keys=options.keep_keys,
+            keep_events=options.keep_events,
         )
+
+    def build_recorder(self) -> PulseRecorder | None:
+        dependencies = self.dependencies
+        read = dependencies.read_counters
+        if read is None:
+            return None
+        source = dependencies.identity.id
+        return PulseRecorder(dependencies.store, dependencies.clock, read, source)
 
     def build_broker_runtime(self, setup: BrokerSetup | None) -> BrokerRuntime | None:
         if setup is None:
@@ -159,15 +204,12 @@ class Runtime:
     async def start(self) -> None:
         """Start all loops of the process's roles. The store must be open."""
         self.unlisten = self.dependencies.store.listen(self.on_hint)
-        self.start_loop("clock", self.clocks.step, Wakeup())
+        self.start_reports()
         roles = self.options.roles
         if Role.PLANNER in roles:
-            self.start_loop("planner", self.plan_step, self.plan_wakeup)
-            self.start_loop("replanner", self.replanner.step, Wakeup())
-            self.start_loop("expirer", self.expire_step, Wakeup())
+            self.start_planning()
         if Role.MAINTENANCE in roles:
-            self.start_loop("rescuer", self.rescue_step, self.rescue_wakeup, RESCUE_PERIOD)
-            self.start_loop("pruner", self.pruner.step, Wakeup())
+            self.start_maintenance()
         if self.broker_runtime is not None:
             if Role.WORKER in roles:
                 await self.register()
@@ -175,6 +217,42 @@ class Runtime:
         elif {Role.DISPATCHER, Role.WORKER} <= roles:
             await self.register()
             self.start_work()
+
+    def start_reports(self) -> None:
+        """The loops that say what this process sees and does, whatever its roles."""
+        self.start_loop("clock", self.clocks.step, Wakeup())
+        self.start_loop("faults", self.faults.step, Wakeup())
+        if Role.WORKER in self.options.roles and self.dependencies.log.level is not None:
+            self.start_log()
+        self.live_wakeup = Wakeup()
+        self.live.wake_with(self.live_wakeup.wake_threadsafe)
+        self.start_loop("live", self.live.step, self.live_wakeup)
+        outages = self.dependencies.outages
+        if Role.WORKER in self.options.roles and outages is not None:
+            self.start_loop("outages", outages.step, outages.wakeup)
+        if self.recorder is not None:
+            self.start_loop("recorder", self.recorder.step, Wakeup())
+
+    def start_log(self) -> None:
+        wakeup = Wakeup()
+        self.dependencies.log.on_ready = wakeup.wake_threadsafe
+        self.start_loop("job_log", self.job_log.step, wakeup)
+
+    def start_planning(self) -> None:
+        self.start_loop("planner", self.plan_step, self.plan_wakeup)
+        self.start_loop("router", self.router.step, self.route_wakeup)
+        self.start_loop("replanner", self.replanner.step, Wakeup())
+        self.start_loop("expirer", self.expire_step, Wakeup())
+        self.start_loop("lateness", self.lateness.step, Wakeup())
+
+    def start_maintenance(self) -> None:
+        self.start_loop("rescuer", self.rescue_step, self.rescue_wakeup, RESCUE_PERIOD)
+        self.start_loop("pruner", self.pruner.step, Wakeup())
+        self.start_loop("sampler", self.sampler.step, Wakeup())
+        self.start_loop("folder", self.folder.step, Wakeup())
+        self.start_loop("bulks", self.bulks.step, Wakeup())
+        if self.alerts is not None:
+            self.start_loop("alerts", self.alerts.step, Wakeup())
 
     async def register(self) -> None:
         """Register before the first claim: a lease without a worker row counts as abandoned."""
@@ -223,6 +301,8 @@ class Runtime:
                     self.broker_runtime.on_jobs_due()
             case Hint.SCHEDULES:
                 self.plan_wakeup.wake_threadsafe()
+            case Hint.EVENTS:
+                self.route_wakeup.wake_threadsafe()
             case Hint.CANCELS:
                 if self.heartbeat_thread is not None:
                     self.heartbeat_thread.beat_now()
@@ -247,7 +327,8 @@ class Runtime:
         """Runs again at once while it finds work, which may take many transactions."""
         judged = await self.planner.judge_overdue()
         continued = await self.planner.continue_cascades()
-        return 0.0 if judged or continued else LAPSE_PERIOD
+        closed = await self.planner.close_flows()
+        return 0.0 if judged or continued or closed else LAPSE_PERIOD
 
     async def rescue_step(self) -> float:
         return 0.0 if await self.rescuer.rescue_expired() > 0 else self.rescue_period
@@ -260,9 +341,35 @@ class Runtime:
         self.worker.is_draining = True
         await self.stop_claiming()
         stopped = await self.worker.drain(grace)
+        await self.record_faults()
+        await self.write_log()
         await self.stop_heartbeat()
         await self.unregister()
+        await self.write_history()
         return stopped
+
+    async def write_history(self) -> None:
+        """If the store is unavailable, the last seconds are missing in the plots."""
+        if self.recorder is None:
+            return
+        try:
+            await self.recorder.finish()
+        except Unavailable as error:
+            self.dependencies.telemetry.loop_failed("recorder", error)
+
+    async def record_faults(self) -> None:
+        """Store the last failures; an unavailable store loses their counts, and no job."""
+        try:
+            await self.faults.flush()
+        except Unavailable as error:
+            self.dependencies.telemetry.loop_failed("faults", error)
+
+    async def write_log(self) -> None:
+        """Store the last log lines; an unavailable store loses them, and no job."""
+        try:
+            await self.job_log.flush()
+        except OnbeatError as error:
+            self.dependencies.telemetry.loop_failed("job_log", error)
 
     async def stop_heartbeat(self) -> None:
         if self.heartbeat_thread is not None:

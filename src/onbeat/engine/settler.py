@@ -11,11 +11,12 @@ from onbeat.engine.loop import pause_after
 from onbeat.engine.running_attempt import RunningAttempt
 from onbeat.model.errors import Unavailable
 from onbeat.model.job import Job
-from onbeat.model.outcome import Outcome
+from onbeat.model.outcome import Outcome, Snoozed
 from onbeat.ports.clock import Clock
 from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import Settlement, WorkerStore
 from onbeat.ports.telemetry import Telemetry
+from onbeat.rules.fault_tally import FaultTally
 from onbeat.rules.settlement import attempt_of, settle
 
 Answer = TypeVar("Answer")
@@ -45,6 +46,7 @@ class Settler:
         randomness: Randomness,
         telemetry: Telemetry,
         on_released: Callable[[Sequence[RunningAttempt]], None],
+        faults: FaultTally,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -52,6 +54,7 @@ class Settler:
         self.telemetry = telemetry
         self.is_out_of_time = False
         self.on_released = on_released
+        self.faults = faults
         self.pending: list[EndedAttempt] = []
         self.is_flushing = 0
         self.in_flight: set[asyncio.Task[None]] = set()
@@ -69,6 +72,7 @@ class Settler:
         settlement = Settlement(
             job=settle(job, outcome, now, self.randomness.fraction()),
             attempt=attempt_of(job, outcome, now),
+            awaits=outcome.awaits if isinstance(outcome, Snoozed) else None,
         )
         self.pending.append(EndedAttempt(job, outcome, duration, settlement, running, done))
         if self.is_flushing < FLIGHTS_MAX:
@@ -107,6 +111,7 @@ class Settler:
             return
         for one, was_ours in zip(batch, answers, strict=True):
             if was_ours:
+                self.faults.note(one.settlement.job, one.settlement.attempt)
                 self.telemetry.ended(one.settlement.job, one.outcome, one.duration)
             else:
                 self.telemetry.lease_lost(one.job)

@@ -2,26 +2,31 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 from onbeat.engine.heartbeat import LeaseAnswer
+from onbeat.engine.job_log import JobLog
 from onbeat.engine.lease_guard import LeaseGuard
 from onbeat.engine.quarantine import APART, Quarantine
 from onbeat.engine.running_attempt import RunningAttempt, StopReason
 from onbeat.engine.settler import Settler
+from onbeat.engine.start_check import StartCheck
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, JobState
 from onbeat.model.outcome import Cancelled, Failed, Outcome, Released, Snoozed, Succeeded
-from onbeat.model.target import Target
 from onbeat.ports.clock import Clock
+from onbeat.ports.expressions import NO_EXPRESSIONS, Expressions
+from onbeat.ports.job_log import ATTEMPT_LOG
 from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import HeldLease, Settlement, WorkerStore
-from onbeat.ports.target import TargetRunner
+from onbeat.ports.target import Runners, TargetRunner
 from onbeat.ports.telemetry import Telemetry
+from onbeat.rules.event_delivery import GONE, reads_events
+from onbeat.rules.fault_tally import FaultTally
 from onbeat.rules.shortage import describe_error, postpone, shortage_in
-
-Runners = Mapping[type[Target], TargetRunner]
 
 # While attempts are shorter than this, more jobs than the free slots are claimed, since the round
 # trip to the store takes longer than the work. Longer work is left to other workers.
@@ -60,10 +65,15 @@ class JobRunner:
         concurrency: int,
         prefetch: int,
         on_slot_free: Callable[[], None],
+        expressions: Expressions = NO_EXPRESSIONS,
+        faults: FaultTally | None = None,
+        log: JobLog | None = None,
     ) -> None:
         self.store = store
         self.guard = guard
+        self.log = None if log is None or log.level is None else log
         self.runners = runners
+        self.start_check = StartCheck(runners, expressions, clock, store)
         self.clock = clock
         self.randomness = randomness
         self.telemetry = telemetry
@@ -79,7 +89,9 @@ class JobRunner:
         self.orphaned_leases: frozenset[tuple[JobId, Token]] = frozenset()
         self.handing_back: set[asyncio.Task[None]] = set()
         self.on_slot_free = on_slot_free
-        self.settler = Settler(store, clock, randomness, telemetry, self.release)
+        self.settler = Settler(
+            store, clock, randomness, telemetry, self.release, faults or FaultTally()
+        )
 
     def capacity(self) -> int:
         """How many more jobs this worker can take; 0 while the store refuses its heartbeats."""
@@ -122,7 +134,9 @@ class JobRunner:
 
     def begin(self, job: Job) -> None:
         deadline = self.clock.now() + job.timeout if job.timeout is not None else None
-        running = HandledAttempt(job, deadline, self.guard)
+        # A line of a sensitive job could show what it worked on.
+        log = None if job.sensitive else self.log
+        running = HandledAttempt(job, deadline, self.guard, log=log)
         self.running[job.id] = running
         self.idle.clear()
         running.task = asyncio.get_running_loop().create_task(self.work_one(running))
@@ -131,6 +145,8 @@ class JobRunner:
         """Run one claimed job and submit its outcome."""
         try:
             began = self.clock.monotonic()
+            if running.log is not None:
+                ATTEMPT_LOG.set(running)
             self.telemetry.started(running.job, self.clock.now() - running.job.due_at)
             try:
                 outcome = await self.attempt(running, began)
@@ -143,6 +159,10 @@ class JobRunner:
             duration = self.clock.monotonic() - began
             self.mean_duration += (duration - self.mean_duration) / 16
             running.is_settling, running.task = True, None
+            # What follows is no more of this attempt: it settles others with it.
+            ATTEMPT_LOG.set(None)
+            if running.lines is not None:
+                running.end_log()
             self.finish(running, outcome, timedelta(seconds=duration))
         except BaseException as error:
             self.release_one(running)
@@ -178,13 +198,12 @@ class JobRunner:
 
     async def attempt(self, running: RunningAttempt, now: float) -> Outcome | None:
         """The outcome of the target; None if the lease was lost meanwhile."""
-        runner = self.runners[type(running.job.target)]
         timer = timer_of(running)
         try:
             # If the worker was frozen meanwhile, the job may belong to another worker by now.
             if now > self.guard.held_until:
                 await self.guard.confirm()
-            return await runner.run(running)
+            return await self.run_target(running)
         except asyncio.CancelledError:
             if running.stop is not None:
                 return stop_outcome(running.stop, running.stop_reason)
@@ -198,6 +217,25 @@ class JobRunner:
         finally:
             if timer is not None:
                 timer.cancel()
+
+    def run_target(self, running: RunningAttempt) -> Coroutine[Any, Any, Outcome]:
+        # No coroutine of its own: thousands of attempts run per second.
+        job = running.job
+        runner = self.runners[type(job.target)]
+        if job.cause is None and job.condition is None and not job.window:
+            return runner.run(running)
+        return self.run_checked(runner, running)
+
+    async def run_checked(self, runner: TargetRunner, running: RunningAttempt) -> Outcome:
+        """Run the target with the events of its job, where its windows and condition allow it."""
+        job = running.job
+        if reads_events(job):
+            ask = partial(self.store.events_of_job, job.id)
+            stored = await self.settler.retry_until_stored(ask)
+            if not stored:
+                return GONE
+            running.events = tuple(one.event for one in stored)
+        return await self.start_check.run(runner, running)
 
     def outcome_of(self, error: BaseException) -> Outcome:
         """The outcome of a runner's error. A handler's errors have become outcomes before."""

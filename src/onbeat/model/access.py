@@ -14,7 +14,8 @@ BEGUN = "begun"
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     """A named key. `digest` is the SHA-256 of the key in hexadecimal; the key itself is not stored.
 
-    `used_at` is coarse: a use within a minute of the last one is not recorded.
+    `used_at` is coarse: a use within a minute of the last one is not recorded. A session of the
+    dashboard is a key too: `session_of` names the key that logged in, and whose rights it has.
     """
 
     name: str
@@ -24,6 +25,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime | None = None
     expires_at: datetime | None = None
     used_at: datetime | None = None
+    session_of: str | None = None
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,10 +7,13 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
-from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, Target
+from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, NotifyTarget, Target
 
 HIDDEN: Final = "***"
 """Replaces a credential in every answer; in an edit it keeps the stored credential."""
+
+NOT_SHOWN: Final = "…"
+"""Stands for the payload, and for the errors, of sensitive jobs and schedules."""
 
 HIDDEN_ARGS: Final = msgspec.Raw(b'["***"]')
 """Replaces encrypted arguments in every answer."""
@@ -63,6 +66,8 @@ def masked(target: Target) -> Target:
                 headers=masked_headers(target.headers),
                 secret=None if target.secret is None else HIDDEN,
             )
+        case NotifyTarget():
+            return target  # its channel keeps the credentials
 
 
 def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -46,13 +46,21 @@ class Invalid(OnbeatError):
     """The request cannot be right.
 
     `field` is the dotted path of the invalid field, or "" when no single field is invalid. `detail`
-    is the full reason where `message` has to be short.
+    is the full reason where `message` has to be short. `place` is a text that cannot be read, with
+    the index of its first wrong character, where that is known.
     """
 
-    def __init__(self, message: str, field: str = "", detail: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        field: str = "",
+        detail: str | None = None,
+        place: tuple[str, int] | None = None,
+    ) -> None:
         super().__init__(message)
         self.field = field
         self.detail = detail
+        self.place = place
 
 
 class BadRecurrence(Invalid, ValueError):

@@ -1,28 +1,79 @@
-"""Events, for listeners, logs and the history of a job."""
+"""Events: facts from outside, or of Onbeat itself, that schedules react to (CloudEvents 1.0)."""
 
 from datetime import datetime
 
 import msgspec
 
-from onbeat.model.ids import JobId
+from onbeat.model.ids import EventSeq, JobId, ScheduleId
+
+OWN_SOURCE = "onbeat"
+"""The source of Onbeat's own events."""
+
+OWN_TYPES_PREFIX = f"{OWN_SOURCE}."
+"""Types of events from outside never begin so."""
+
+OWN_TYPES = (
+    "onbeat.job.failed",
+    "onbeat.job.cancelled",
+    "onbeat.job.succeeded",
+    "onbeat.schedule.misfired",
+    "onbeat.schedule.orphaned",
+    "onbeat.endpoint.down",
+    "onbeat.queue.late",
+    "onbeat.alert.raised",
+    "onbeat.alert.resolved",
+)
+"""A pattern that fits a new one may be stored already: a migration adds its rows."""
 
 
-class Transition(msgspec.Struct, frozen=True, kw_only=True):
-    """One state change of a job. `cause` explains it in words, where the state alone does not."""
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """An event with the attributes of CloudEvents 1.0.
 
-    job_id: JobId
-    at: datetime
-    to: str
-    cause: str | None = None
-    attempt: int | None = None
-    worker: str | None = None
+    `id` is unique within its `source`. `data` is JSON; with `is_base64` a JSON text of base64, for
+    data of another `datacontenttype`. `extensions` are further attributes, by name.
+    """
+
+    id: str
+    source: str
+    type: str
+    time: datetime
+    subject: str | None = None
+    datacontenttype: str | None = None
+    dataschema: str | None = None
+    data: msgspec.Raw | None = None
+    is_base64: bool = False
+    extensions: dict[str, str | int | bool] = {}
 
 
-class Stats(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts over the whole store."""
+class EventVerdict(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a schedule made of an event: `job_id`, or in `reason` why none."""
 
-    jobs: dict[str, int]
-    schedules: dict[str, int]
-    workers: int
-    oldest_due_seconds: float
-    unknown_tasks: dict[str, int] = {}
+    schedule_id: ScheduleId
+    job_id: JobId | None = None
+    reason: str | None = None
+
+
+class StoredEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An event as stored. `seq` is its place in the order of arrival.
+
+    `routed_at` is None until the router has decided, and again after a replay. `verdicts` are of
+    schedules whose type and source matched.
+    """
+
+    seq: EventSeq
+    event: Event
+    received_at: datetime
+    routed_at: datetime | None = None
+    verdicts: tuple[EventVerdict, ...] = ()
+
+
+class EventCause(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The event behind a job: its type, and how many of Onbeat's own events led to it.
+
+    With `carried` the job was made for events that it may read; without, a job that was sent by
+    such a job.
+    """
+
+    type: str
+    depth: int = 0
+    carried: bool = True

@@ -16,3 +16,6 @@ Token = NewType("Token", int)
 
 DeadLetterId = NewType("DeadLetterId", str)
 """A UUIDv7 in canonical text form: sorts by the time when the dead letter was stored."""
+
+EventSeq = NewType("EventSeq", int)
+"""The place of an event in the order in which a store received them."""

@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from onbeat.model.condition import Condition, Window
+from onbeat.model.event import EventCause
 from onbeat.model.ids import JobId, ScheduleId, Token, WorkerId
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.schedule import Overlap, ScheduleSpec
@@ -24,6 +26,14 @@ class JobState(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+
+class Edge(StrEnum):
+    """Which end of another job a job needs, to start after it."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    END = "end"
 
 
 FINAL_STATES = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED})
@@ -51,10 +61,19 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The definition of a job: never changes after enqueue, except by an edit of its schedule.
 
     This is the list of what a job is made of; stored text, request bodies and options follow it.
-    `after` names jobs that must have succeeded first. `start_by` is the latest instant at which a
-    first attempt may start on time: the misfire bound of an occurrence or the job's expiry; a job
-    that waits again after an attempt has none. `group` names the jobs of its queue with which it
-    shares the group limits.
+    `after` names jobs that must have ended first: with success, but for those that `edges` names.
+    That is None without any, since an empty dictionary for each job would cost the collector time.
+    `name` is what the others of its request call it, and those that come after it. `start_by` is
+    the latest instant at which a first attempt may start on time: the misfire bound of an
+    occurrence or the job's expiry; a job that waits again after an attempt has none. `group` names
+    the jobs of its queue with which it shares the group limits. `unique_for` is how long others
+    cannot have its `unique` key after its end; `model.held_key.ALWAYS` is for ever. `cause` is the
+    event behind the job. It starts only while its `condition` holds and one of its windows is open.
+    The payload of a `sensitive` one is not shown again. `flow` is the id of the job or the request
+    that sent it, or that its sender was sent by; `awaits_flow` is the flow that has to end before
+    it starts, which is another one. `traceparent` is the trace context of its sender, as W3C writes
+    it, and `tracestate` what other systems put beside it; jobs are equal work whatever these are,
+    so no comparison of requests reads them.
     """
 
     id: JobId
@@ -69,17 +88,32 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     expires_at: datetime | None = None
     start_by: datetime | None = None
     after: tuple[JobId, ...] = ()
+    edges: dict[JobId, Edge] | None = None
+    name: str | None = None
     labels: dict[str, str] = {}
     schedule_id: ScheduleId | None = None
     occurrence: datetime | None = None
     overlap: Overlap = Overlap.ALLOW
     group: str | None = None
+    unique_for: timedelta | None = None
+    cause: EventCause | None = None
+    condition: Condition | None = None
+    window: tuple[Window, ...] = ()
+    sensitive: bool = False
+    flow: JobId | None = None
+    awaits_flow: JobId | None = None
+    traceparent: str | None = None
+    tracestate: str | None = None
+
+    def edge_to(self, other: JobId) -> Edge:
+        """The end that it needs of a job that it comes after."""
+        return (self.edges or {}).get(other, Edge.SUCCESS)
 
 
 INHERITED: Final = tuple(
     name
     for name in ScheduleSpec.__struct_fields__
-    if name in JobSpec.__struct_fields__ and name not in {"id", "created_at"}
+    if name in JobSpec.__struct_fields__ and name not in {"id", "name", "created_at"}
 )
 """The fields that a schedule passes on to its jobs."""
 
@@ -92,7 +126,8 @@ class Job(JobSpec, frozen=True, kw_only=True, gc=False):
     claim, and a write by an attempt counts only while the stored token is the attempt's and the job
     is running. `lease_until` is when a timed lease runs out; None where the lease lasts as long as
     the heartbeats of its worker. `cursor` is JSON text that says where a job that sends others
-    continues.
+    continues. `cause_id` is the job whose end cancelled this one, which came after it. `fault` is
+    what its last failure has in common with others (`rules.faults`), until it succeeds.
     """
 
     state: JobState = JobState.WAITING
@@ -109,9 +144,11 @@ class Job(JobSpec, frozen=True, kw_only=True, gc=False):
     cancel_reason: str | None = None
     result: msgspec.Raw | None = None
     error: str | None = None
+    fault: int | None = None
     progress: Progress | None = None
     cursor: msgspec.Raw | None = None
     suspicion: Suspicion | None = None
+    cause_id: JobId | None = None
 
     @property
     def is_final(self) -> bool:

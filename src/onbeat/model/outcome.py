@@ -21,10 +21,16 @@ class Failed(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class Snoozed(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """The job is postponed by `delay`, by its handler or for `reason`; this costs no attempt."""
+    """The job is postponed by `delay`, by its handler or for `reason`; this costs no attempt.
+
+    `unstarted`: its target was not run, so that it must still start before it expires. `awaits` is
+    the step that waits for an event: if that has come meanwhile, the job is due at once.
+    """
 
     delay: timedelta
     reason: str | None = None
+    unstarted: bool = False
+    awaits: str | None = None
 
 
 class Cancelled(msgspec.Struct, frozen=True, tag=True, gc=False):

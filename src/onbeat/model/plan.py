@@ -4,23 +4,32 @@ from datetime import datetime
 
 import msgspec
 
+from onbeat.model.event import Event
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 
 
 class Skip(msgspec.Struct, frozen=True):
-    """Occurrences without a job: those from `first` to `last`, both included, and the reason."""
+    """Occurrences without a job: those from `first` to `last`, both included, and the reason.
+
+    The `event` says so, where a schedule asks for its type.
+    """
 
     first: datetime
     last: datetime
     reason: str
+    event: Event | None = None
 
 
 class Dropped(msgspec.Struct, frozen=True):
-    """A waiting job that will not run, and the reason. Its occurrence becomes a skip."""
+    """A waiting job that will not run, and the reason. Its occurrence becomes a skip.
+
+    The `event` says so, where a schedule asks for its type.
+    """
 
     job_id: JobId
     reason: str
+    event: Event | None = None
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

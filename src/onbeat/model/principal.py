@@ -39,3 +39,6 @@ ANONYMOUS: Final = Principal(name="anonymous", scopes=ALL_SCOPES)
 
 BROKER: Final = Principal(name="broker", scopes=frozenset({Scope.SUBMIT, Scope.WORK}))
 """A client that may write to the broker's queues: it submits jobs and reports their results."""
+
+UNNAMED: Final = (LOCAL, ANONYMOUS, BROKER)
+"""Callers without a key of their own."""

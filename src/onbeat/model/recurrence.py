@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-Kind = Literal["rrule", "cron", "every", "once", "function", "union", "excluding", "on"]
+Kind = Literal["rrule", "cron", "every", "once", "function", "union", "excluding", "on", "event"]
 DstGap = Literal["shift", "skip", "end"]
 DstFold = Literal["first", "last", "both"]
 Roll = Literal["skip", "following", "preceding", "modified"]
@@ -29,7 +29,8 @@ class RecurrenceSpec(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `text` is canonical. `anchor` is an RFC 3339 instant. With `anchored` it is the reference point
     of a rule without a start, and not itself an occurrence; without it, it is the start. `members`
-    are the recurrences combined by a union or exclusion.
+    are the recurrences combined by a union or exclusion. The kind `event` has no occurrences: its
+    schedule reacts to events of the types in `text`.
     """
 
     kind: Kind

@@ -5,7 +5,9 @@ from enum import StrEnum
 
 import msgspec
 
+from onbeat.model.condition import Condition, Window
 from onbeat.model.ids import ScheduleId
+from onbeat.model.reaction import EventPattern, Gather
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import Target
@@ -36,11 +38,24 @@ class ScheduleStatus(StrEnum):
     FINISHED = "finished"
 
 
+class PauseReason(StrEnum):
+    """Why a schedule is paused where nobody paused it by hand."""
+
+    DECLARED = "declared so"
+    ORPHANED = "no longer declared"
+
+
 class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The definition of a schedule: changes by edits only.
 
     This is the list of what a schedule is made of; fields that `JobSpec` has, too, go to its jobs.
     `zone_data` is the version of the time zone data used for the latest plan.
+
+    A schedule with `on` has no occurrences: its jobs are made for events, and are due `delay` after
+    these. Events of `cancel_on` end its waiting jobs with the same key.
+
+    `owner` is the program that declares it, and `release` the newest one of that program which did;
+    `pause_reason` is None where it is not paused, or paused by hand.
     """
 
     id: ScheduleId
@@ -61,7 +76,17 @@ class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True):
     retry: RetryPolicy = RetryPolicy()
     timeout: timedelta | None = None
     expires_after: timedelta | None = None
+    on: tuple[EventPattern, ...] = ()
+    cancel_on: tuple[EventPattern, ...] = ()
+    gather: Gather | None = None
+    delay: timedelta = timedelta()
+    condition: Condition | None = None
+    window: tuple[Window, ...] = ()
+    sensitive: bool = False
     labels: dict[str, str] = {}
+    owner: str | None = None
+    release: str | None = None
+    pause_reason: PauseReason | None = None
     zone_data: str = ""
 
 

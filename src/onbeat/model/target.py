@@ -5,6 +5,7 @@ import msgspec
 NO_ARGS = msgspec.Raw(b"[]")
 NO_KWARGS = msgspec.Raw(b"{}")
 NO_BODY = msgspec.Raw(b"null")
+NO_DATA = msgspec.Raw(b"{}")
 
 
 class HandlerTarget(
@@ -50,7 +51,25 @@ class MessageTarget(
     headers: dict[str, str] = {}
 
 
-Target = HandlerTarget | HttpTarget | MessageTarget
+class NotifyTarget(
+    msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="notify", gc=False
+):
+    """A notice for one recipient over a channel, which the configuration names.
+
+    `to`, `title`, `text` and `html` may be templates; `template` names one of the configuration
+    instead of `text` and `html`. `data` is a JSON object that templates read.
+    """
+
+    channel: str
+    to: str | None = None
+    title: str | None = None
+    text: str | None = None
+    html: str | None = None
+    template: str | None = None
+    data: msgspec.Raw = NO_DATA
+
+
+Target = HandlerTarget | HttpTarget | MessageTarget | NotifyTarget
 
 
 def lane_of(target: Target) -> str:
@@ -62,8 +81,15 @@ def lane_of(target: Target) -> str:
             return "@http"
         case MessageTarget(to=to):
             return message_lane(to)
+        case NotifyTarget(channel=channel):
+            return notify_lane(channel)
 
 
 def message_lane(connection: str) -> str:
     """The lane of messages sent over the connection of this name."""
     return f"@message:{connection}"
+
+
+def notify_lane(channel: str) -> str:
+    """The lane of notices over the channel of this name."""
+    return f"@notify:{channel}"

@@ -14,7 +14,8 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
     `beat` only rises. A worker counts as dead when its `beat` has not risen for the length of its
     lease, by the observer's monotonic clock. `boot` and `process_started` show, on the same
     machine, whether process `pid` is still this worker. `lanes` are the tasks and targets that it
-    can run (see `target.lane_of`), `queues` is None when it serves all.
+    can run (see `target.lane_of`), `queues` is None when it serves all. `release` is the version of
+    its program, where that names one.
     """
 
     id: WorkerId
@@ -26,6 +27,7 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
     boot: str = ""
     process_started: str = ""
     lease_seconds: float = 15.0
+    release: str | None = None
     concurrency: int = 1
     queues: tuple[str, ...] | None = None
     lanes: tuple[str, ...] = ()

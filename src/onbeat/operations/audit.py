@@ -103,7 +103,7 @@ async def complete(context: OperationContext, record: AuditRecord, outcome: str)
 def object_of(action: str, request: msgspec.Struct) -> str:
     """The kind and the id; nothing after the slash where the change creates the id."""
     kind = action.partition(".")[0]
-    for field in ("id", "name", "key"):
+    for field in ("id", "name", "key", "fault", "group"):
         value = getattr(request, field, None)
         if isinstance(value, str):
             return f"{kind}/{value}"[:OBJECT_CHARS_MAX]

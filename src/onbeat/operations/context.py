@@ -1,28 +1,42 @@
 """The context that every operation receives."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from onbeat.model.condition import Condition, Window
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import Invalid
 from onbeat.model.idempotency import KeyedRequest
 from onbeat.model.principal import LOCAL, Principal
+from onbeat.model.remote_task import RemoteTask
 from onbeat.model.retry import RetryPolicy
-from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, Target
+from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, NotifyTarget, Target
+from onbeat.model.trace_context import HEADER, STATE_HEADER, TraceContext, read_trace
+from onbeat.operations.notice_checks import NO_NOTICES, Notices
+from onbeat.operations.old_lanes import OldLanes
+from onbeat.ports.checks import Examine, no_checkup
 from onbeat.ports.clock import Clock
 from onbeat.ports.computation import Gone, compute, compute_aside
 from onbeat.ports.encryption import NO_CIPHER, Cipher
+from onbeat.ports.expressions import NO_EXPRESSIONS, Expressions
 from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import Store
+from onbeat.ports.target import CheckStart, allow_start
 from onbeat.ports.telemetry import Telemetry
+from onbeat.ports.tracing import UNTRACED_SEND, SendSpan, Tracing, active_trace
 from onbeat.recurrence import Budget, compile_spec
+from onbeat.rules.fault_tally import FaultTally
 from onbeat.rules.idempotency import RequestKey
+from onbeat.rules.live_feed import LiveFeed
+from onbeat.rules.notices import ALWAYS_KNOWN
 from onbeat.rules.plans import Compile, with_budget
 from onbeat.rules.urls import checked_headers, checked_method, checked_secrets, checked_url
+from onbeat.wire.settings import SettingAnswer
 
 Found = TypeVar("Found")
 
@@ -35,6 +49,10 @@ class TaskDefaults(msgspec.Struct, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     retry: RetryPolicy | UnsetType = UNSET
     timeout: timedelta | UnsetType | None = UNSET
+    unique_for: timedelta | UnsetType | None = UNSET
+    condition: Condition | UnsetType | None = UNSET
+    window: tuple[Window, ...] | UnsetType = UNSET
+    sensitive: bool | UnsetType = UNSET
     encrypted: bool = False
 
 
@@ -67,13 +85,20 @@ class OperationContext(msgspec.Struct, frozen=True, kw_only=True):
     `refuse_url` returns why a callback URL is not allowed here, or None. `task_defaults` returns
     the defaults that the named task declares in this process. `compile` compiles stored rules into
     recurrences. `knows_task` says whether a task is registered in this process or declared as
-    remote. `on_dead_letter` is called with every new dead letter, `telemetry` receives the events
-    of remote workers. `connections` are the names of the brokers that messages may be sent to.
-    `cipher` encrypts stored data. `check_capacity` raises `Unavailable` while the store must not
-    accept more work. `principal` is the caller on whose behalf the operation runs, `budget` bounds
-    the total cost of its searches for occurrences, and `gone` waits until the caller has
-    disconnected: they are set for each request. `key` is the idempotency key of the request, if it
-    has one.
+    remote; `remote_tasks` are those by name. `on_dead_letter` is called with every new dead letter,
+    `telemetry` receives the events of remote workers. `connections` are the names of the brokers
+    that messages may be sent to.
+    `notices` knows channels and templates, `cipher` encrypts stored data, `expressions` compiles
+    those of requests. `faults` counts failures of remote workers. `check_start` is asked before a
+    job is given to a remote worker. `check_capacity` raises `Unavailable` while the store must not
+    accept more work. `live` is told of changes while somebody watches, `past` is what timelines
+    remember. `principal` is the caller on whose behalf the operation runs, `budget` bounds the
+    total cost of its searches for occurrences, and `gone` waits until the caller has
+    disconnected: they are set for each request. `key` is the idempotency key of the request, if
+    it has one. `tracing` makes spans of what is sent; `trace` is the trace context that
+    came with the request. `settings` are those of this process, for people, and `examine` answers
+    what the checks of `onbeat doctor` find in it. `keep` is how long jobs that ended well are kept
+    here, and `keep_failed` how long failed ones are; None where that is not known.
     """
 
     store: Store
@@ -85,15 +110,28 @@ class OperationContext(msgspec.Struct, frozen=True, kw_only=True):
     task_defaults: Callable[[str], TaskDefaults] = no_defaults
     compile: Compile = compile_spec
     knows_task: Callable[[str], Awaitable[bool]] = knows_no_task
+    remote_tasks: Mapping[str, RemoteTask] = {}
     on_dead_letter: Callable[[DeadLetter], None] = ignore_dead_letter
     telemetry: Telemetry | None = None
     connections: frozenset[str] = frozenset()
+    notices: Notices = NO_NOTICES
     cipher: Cipher = NO_CIPHER
+    expressions: Expressions = NO_EXPRESSIONS
+    check_start: CheckStart = allow_start
+    faults: FaultTally = msgspec.field(default_factory=FaultTally)
     check_capacity: Callable[[], Awaitable[None]] = no_capacity_check
+    live: LiveFeed = msgspec.field(default_factory=LiveFeed)
+    past: OldLanes = msgspec.field(default_factory=OldLanes)
     principal: Principal = LOCAL
     key: RequestKey | None = None
     budget: Budget | None = None
     gone: Gone | None = None
+    tracing: Tracing | None = None
+    trace: TraceContext | None = None
+    settings: tuple[SettingAnswer, ...] = ()
+    keep: timedelta | None = None
+    keep_failed: timedelta | None = None
+    examine: Examine = no_checkup
 
     def acting_for(self, principal: Principal) -> "OperationContext":
         """The same context on behalf of another principal."""
@@ -109,9 +147,31 @@ class OperationContext(msgspec.Struct, frozen=True, kw_only=True):
         """
         return None if self.key is None else self.key.request(answer, ids)
 
-    def for_request(self, principal: Principal, budget: Budget, gone: Gone) -> "OperationContext":
-        """The same context with the caller, the budget and the end of one request."""
-        return msgspec.structs.replace(self, principal=principal, budget=budget, gone=gone)
+    def for_request(
+        self, principal: Principal, budget: Budget, gone: Gone, trace: TraceContext | None = None
+    ) -> "OperationContext":
+        """The same context with the caller, the budget, the end and the trace of one request."""
+        return msgspec.structs.replace(
+            self, principal=principal, budget=budget, gone=gone, trace=trace
+        )
+
+    def traced_by(self, headers: Mapping[str, str]) -> "OperationContext":
+        """The same context with the trace of a message, where its headers name one."""
+        text, state = headers.get(HEADER), headers.get(STATE_HEADER)
+        trace = None if text is None else read_trace([text], [] if state is None else [state])
+        return self if trace is None else msgspec.structs.replace(self, trace=trace)
+
+    def sending(self) -> AbstractContextManager[SendSpan]:
+        """A span around the making and storing of jobs, where something makes spans."""
+        return UNTRACED_SEND if self.tracing is None else self.tracing.send(self.trace)
+
+    @property
+    def sender(self) -> TraceContext | None:
+        """The trace context for jobs that are made here and now."""
+        return active_trace() or self.trace
+
+    def for_principal(self, principal: Principal) -> "OperationContext":
+        return msgspec.structs.replace(self, principal=principal)
 
     async def compute(self, work: "Callable[[OperationContext], Found]") -> Found:
         """The result of `work`; long searches for occurrences go to a thread.
@@ -143,15 +203,23 @@ class OperationContext(msgspec.Struct, frozen=True, kw_only=True):
         return self.retry if declared is UNSET else declared
 
 
-def checked_target(context: OperationContext, target: Target, field: str) -> Target:
+def checked_target(
+    context: OperationContext,
+    target: Target,
+    field: str,
+    known: Collection[str] | None = ALWAYS_KNOWN,
+) -> Target:
     """The target in its stored form. Raises `Invalid` for a target that cannot be reached.
 
     A placeholder for a stored credential stays; `rules.origins` resolves it. `field` is the path of
-    the request's fields, "" at the top level.
+    the request's fields, "" at the top level. `known` are the names that templates may read; None
+    leaves the templates to `Notices.check_texts`.
     """
     prefix = f"{field}." if field else ""
     if isinstance(target, MessageTarget):
         check_connection(context, target.to, f"{field.removesuffix('http')}message.to")
+    if isinstance(target, NotifyTarget):
+        context.notices.check(target, f"{field.removesuffix('http')}notify.", known)
     if isinstance(target, HandlerTarget) and context.defaults_of(target).encrypted:
         return msgspec.structs.replace(target, encrypted=True)
     if not isinstance(target, HttpTarget):

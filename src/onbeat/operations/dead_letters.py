@@ -11,9 +11,10 @@ from onbeat.model.ids import DeadLetterId
 from onbeat.model.limits import BULK_REQUEST_BYTES_MAX, REASON_CHARS_MAX
 from onbeat.operations.context import OperationContext
 from onbeat.operations.encryption import decrypted_letter, keep_letter, shown_letter
+from onbeat.operations.event_messages import store_message
 from onbeat.operations.results import Verdict, judge_message
 from onbeat.operations.submissions import Origin, reason_of, store_job
-from onbeat.wire.broker_messages import RESULTS, SUBMIT, TOKEN_HEADER
+from onbeat.wire.broker_messages import EVENTS, RESULTS, SUBMIT, TOKEN_HEADER
 from onbeat.wire.dead_letters import (
     DeadLetterDetail,
     DeadLettersAnswer,
@@ -89,6 +90,10 @@ async def redo(context: OperationContext, dead_letter: DeadLetter) -> str | None
         if judged.verdict is not Verdict.SETTLED:
             raise Invalid(judged.reason)
         return None if judged.job is None else judged.job.id
+    if dead_letter.source == EVENTS:
+        key = dead_letter.headers.get(KEY_HEADER, dead_letter.id)
+        await store_message(context, dead_letter.body, key)
+        return None
     if dead_letter.source not in {RPC, SUBMIT}:
         raise Conflict(f"What came in at {dead_letter.source} can be sent again only by its sender")
     calls, is_batch = split(dead_letter.body, BULK_REQUEST_BYTES_MAX)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -10,9 +11,12 @@ from msgspec.structs import replace
 from onbeat.model.errors import BadRecurrence, Invalid, TooCostly
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job, JobSpec
+from onbeat.model.limits import LOOP_STEPS_MAX
+from onbeat.model.reaction import Gather
 from onbeat.model.recurrence import RecurrenceSpec
-from onbeat.model.schedule import Schedule, ScheduleSpec, ScheduleStatus
-from onbeat.model.target import HandlerTarget, HttpTarget, Target
+from onbeat.model.schedule import PauseReason, Schedule, ScheduleSpec, ScheduleStatus
+from onbeat.model.target import HandlerTarget, HttpTarget, NotifyTarget, Target
+from onbeat.operations.conditions import check_expiry, stored_condition
 from onbeat.operations.context import (
     OperationContext,
     TaskDefaults,
@@ -20,10 +24,17 @@ from onbeat.operations.context import (
     checked_target,
 )
 from onbeat.operations.encryption import encrypted_target
-from onbeat.recurrence import Budget, anchor, needs_anchor, tzdata_version
+from onbeat.ports.expressions import Expression, ValueKind
+from onbeat.recurrence import Budget, anchor, compile_spec, needs_anchor, tzdata_version
+from onbeat.rules.declarations import declared_status
+from onbeat.rules.event_patterns import NAMES
+from onbeat.rules.flows import UNLINKED, Linked
+from onbeat.rules.notices import known_to
 from onbeat.rules.origins import Fields, fields_under, with_credentials_of
 from onbeat.rules.plans import first_watermark, next_at
+from onbeat.rules.reactions import Compilers, check_reaction, compile_reaction
 from onbeat.rules.urls import checked_url
+from onbeat.rules.windows import opening_at_or_after
 from onbeat.wire.jobs import JobDraft
 from onbeat.wire.recurrences import FORM_OF_KIND, anchored_like, bad_rule
 from onbeat.wire.schedules import BAD_URL, ScheduleBody, ScheduleDraft, read_schedule
@@ -41,6 +52,7 @@ PLANNED_BY = (
     "catch_up",
     "grace",
     "expires_after",
+    "window",
 )
 """Fields that decide which jobs a schedule has, and until when they may start."""
 
@@ -74,8 +86,12 @@ def with_stored(
 ) -> ScheduleDraft:
     """The draft with the stored credentials of the schedule, all of them encrypted.
 
-    Raises `Invalid` where a placeholder has no stored credential.
+    Raises `Invalid` where a placeholder has no stored credential, and for its condition.
     """
+    if draft.options.get("condition") is not None:
+        known = before.condition if before else None
+        condition = stored_condition(context, draft.options["condition"], known)
+        draft = replace(draft, options=draft.options | {"condition": condition})
     if draft.target is UNSET:
         return draft
     stored = before.target if before else None
@@ -102,13 +118,13 @@ def checked_draft(
     if draft.target is UNSET:
         return draft
     if is_nested(body):
-        return replace(draft, target=checked_target(context, draft.target, "target.http"))
+        return replace(draft, target=checked_target(context, draft.target, "target.http", None))
     return replace(draft, target=checked_callback(context, draft.target))
 
 
 def checked_callback(context: OperationContext, target: Target) -> Target:
     if not isinstance(target, HttpTarget):
-        return checked_target(context, target, "")
+        return checked_target(context, target, "", None)
     try:
         url = checked_url(target.url)
     except Invalid as error:
@@ -137,16 +153,32 @@ def build_schedule(
     given = task_options(context, draft.target, SCHEDULE_DEFAULTS) | draft.given_fields()
     schedule = anchored(replace(bare, **given), now, context.budget)
     check_bounds(schedule)
+    check_reaction(schedule)
+    check_expressions(context, schedule)
+    check_texts(context, schedule)
     return replace(schedule, planned_through=first_watermark(now, schedule.starts_at))
 
 
 def edit_schedule(
     context: OperationContext, schedule: Schedule, draft: ScheduleDraft, now: datetime
 ) -> Schedule:
-    """The schedule with the given fields changed."""
+    """The schedule with the given fields changed.
+
+    One that its program no longer declares, and that is resumed, is that program's no more. A
+    status that stays as it is, as in an answer that is sent back, is no pause by hand.
+    """
     given = draft.given_fields()
-    edited = anchored(replace(schedule, **given), now, context.budget)
+    if draft.status is schedule.status:
+        del given["pause_reason"]
+    if draft.status is ScheduleStatus.ACTIVE and schedule.pause_reason is PauseReason.ORPHANED:
+        given |= {"owner": None, "release": None}
+    edited = anchored(like_before(schedule, replace(schedule, **given)), now, context.budget)
     check_bounds(edited)
+    check_reaction(edited)
+    if reaction_changed(schedule, edited):
+        check_expressions(context, edited)
+    if edited.target != schedule.target or bool(edited.on) != bool(schedule.on):
+        check_texts(context, edited)
     return reactivate(schedule, replace(edited, version=schedule.version + 1, updated_at=now))
 
 
@@ -155,14 +187,22 @@ def redeclare_schedule(
 ) -> Schedule:
     """The schedule as the draft alone describes it, replacing the one with the same key.
 
-    Its identity, its anchor and whether it is paused stay.
+    Its identity, its anchor and a pause by hand stay.
     """
     if draft.recurrence is not UNSET:
         draft = replace(draft, recurrence=anchored_like(before.recurrence, draft.recurrence))
-    status = before.status if draft.status is UNSET else draft.status
+    gather = draft.options.get("gather")
+    if gather is not None:
+        draft = replace(draft, options=draft.options | {"gather": gather_like(before, gather)})
+    if draft.status is UNSET:
+        paused = None if draft.paused is UNSET else draft.paused
+        status, pause_reason = declared_status(before, paused=paused)
+    else:
+        status, pause_reason = draft.status, None
     declared = replace(
         build_schedule(context, draft, now, before.id),
         status=status,
+        pause_reason=pause_reason,
         created_at=before.created_at,
         planned_through=before.planned_through,
         plan_at=before.plan_at,
@@ -171,16 +211,45 @@ def redeclare_schedule(
     return reactivate(before, declared)
 
 
+def like_before(before: Schedule, edited: Schedule) -> Schedule:
+    """The edited schedule; a rule `gather.until` that stayed keeps its anchor."""
+    if edited.gather is None:
+        return edited
+    return replace(edited, gather=gather_like(before, edited.gather))
+
+
+def gather_like(before: Schedule, gather: Gather) -> Gather:
+    old = None if before.gather is None else before.gather.until
+    if gather.until is None or old is None:
+        return gather
+    return replace(gather, until=anchored_like(old, gather.until))
+
+
 def anchored(schedule: Schedule, now: datetime, budget: Budget | None = None) -> Schedule:
-    """The schedule with an anchor where its rule has no start."""
-    if not needs_anchor(schedule.recurrence):
-        return schedule
+    """The schedule with an anchor where a rule of it has no start."""
+    rule, gather = schedule.recurrence, schedule.gather
+    if needs_anchor(rule):
+        schedule = replace(schedule, recurrence=anchored_rule(rule, now, budget))
+    if gather is not None and gather.until is not None and needs_anchor(gather.until):
+        until = anchored_until(gather.until, now)
+        schedule = replace(schedule, gather=replace(gather, until=until))
+    return schedule
+
+
+def anchored_until(until: RecurrenceSpec, now: datetime) -> RecurrenceSpec:
     try:
-        return replace(schedule, recurrence=anchor(schedule.recurrence, now, budget))
+        return anchor(until, now, Budget(LOOP_STEPS_MAX))
+    except BadRecurrence as error:
+        raise bad_rule("gather.until", error) from None
+
+
+def anchored_rule(rule: RecurrenceSpec, now: datetime, budget: Budget | None) -> RecurrenceSpec:
+    try:
+        return anchor(rule, now, budget)
     except TooCostly:
         raise
     except BadRecurrence as error:
-        raise bad_rule(rule_form(schedule.recurrence), error) from None
+        raise bad_rule(rule_form(rule), error) from None
 
 
 def reactivate(before: Schedule, after: Schedule) -> Schedule:
@@ -194,10 +263,39 @@ def check_bounds(schedule: Schedule) -> None:
     starts_at, ends_at = schedule.starts_at, schedule.ends_at
     if starts_at is not None and ends_at is not None and ends_at < starts_at:
         raise Invalid("ends_at must not be before starts_at", "ends_at")
+    check_expiry(schedule.condition, schedule.expires_after, "expires_after")
+
+
+def check_expressions(context: OperationContext, schedule: Schedule) -> None:
+    """Raises `Invalid` for an expression that does not compile."""
+    compile_reaction(
+        schedule,
+        Compilers(
+            condition=partial(compile_expression, context, ValueKind.TRUTH),
+            key=partial(compile_expression, context, ValueKind.TEXT),
+        ),
+    )
+
+
+def check_texts(context: OperationContext, schedule: Schedule) -> None:
+    """Raises `Invalid` for a notice whose texts read what jobs of such a schedule do not have."""
+    target = schedule.target
+    if isinstance(target, NotifyTarget):
+        known = known_to(schedule)
+        context.notices.check_texts(target, "target.notify.", known, "target.notify.to")
+
+
+def compile_expression(
+    context: OperationContext, kind: ValueKind, text: str, field: str
+) -> Expression:
+    return context.expressions.compile(text, NAMES, field, kind)
 
 
 def check_fires(context: OperationContext, schedule: Schedule, now: datetime) -> None:
     """Refuse a rule without future occurrences, which is always a mistake."""
+    if schedule.on:
+        check_until(schedule.gather, now)
+        return
     active = replace(schedule, status=ScheduleStatus.ACTIVE)
     if next_at(active, now, context.compile) is None:
         raise Invalid(
@@ -205,6 +303,18 @@ def check_fires(context: OperationContext, schedule: Schedule, now: datetime) ->
             " within starts_at and ends_at",
             rule_form(schedule.recurrence),
         )
+
+
+def check_until(gather: Gather | None, now: datetime) -> None:
+    """Refuse a rule without future instants, and one that would hold up the router."""
+    if gather is None or gather.until is None:
+        return
+    try:
+        instant = compile_spec(gather.until, Budget(LOOP_STEPS_MAX)).after(now)
+    except BadRecurrence as error:
+        raise bad_rule("gather.until", error) from None
+    if instant is None:
+        raise Invalid("gather.until has no instant from now on", "gather.until")
 
 
 def rule_form(rule: RecurrenceSpec | UnsetType) -> str:
@@ -215,6 +325,12 @@ def rule_form(rule: RecurrenceSpec | UnsetType) -> str:
 def rule_changed(before: Schedule, after: Schedule) -> bool:
     """Whether an edit changed when the schedule fires."""
     fields = ("recurrence", "starts_at", "ends_at")
+    changed = any(getattr(before, field) != getattr(after, field) for field in fields)
+    return changed or reaction_changed(before, after)
+
+
+def reaction_changed(before: Schedule, after: Schedule) -> bool:
+    fields = ("on", "cancel_on", "gather", "delay")
     return any(getattr(before, field) != getattr(after, field) for field in fields)
 
 
@@ -228,7 +344,12 @@ def same_but_for_edits(before: Schedule, after: Schedule) -> bool:
 
 
 def job_from(
-    context: OperationContext, draft: JobDraft, now: datetime, id: str, prefix: str = ""
+    context: OperationContext,
+    draft: JobDraft,
+    now: datetime,
+    id: str,
+    prefix: str = "",
+    linked: Linked = UNLINKED,
 ) -> Job:
     """A new job; fields missing in the draft come from its task, else from the service."""
     target = checked_target(context, draft.target, f"{prefix}target.http")
@@ -243,13 +364,25 @@ def job_from(
         )
     policy = context.retry_of(target)
     given = task_options(context, target, JOB_DEFAULTS) | draft.options
+    if given.get("unique") is None:
+        given.pop("unique_for", None)  # the task's, for those of its jobs that have a key
+    condition = stored_condition(context, given.get("condition"), prefix=prefix)
+    check_expiry(condition, expires_at, "expires_at", prefix)
+    given["condition"] = condition
+    sender = context.sender
     return Job(
         id=JobId(id),
         target=target,
         created_at=now,
-        due_at=due_at,
+        due_at=opening_at_or_after(given.get("window", ()), due_at),
         retry=policy if draft.retry is UNSET else read_retry(draft.retry, policy, f"{prefix}retry"),
         start_by=expires_at,
+        after=linked.after,
+        edges=linked.edges,
+        flow=linked.flow,
+        awaits_flow=linked.awaits_flow,
+        traceparent=None if sender is None else sender.parent,
+        tracestate=None if sender is None else sender.state,
         **given,
     )
 

@@ -1,14 +1,17 @@
 """Invokes operations, in this process or from a request over the network."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
 from onbeat.model.errors import Invalid, Malformed, TooLarge
+from onbeat.model.principal import Scope
 from onbeat.operations.audit import run_audited
 from onbeat.operations.context import OperationContext
 from onbeat.operations.idempotency import Repeatable, answer_once
+from onbeat.operations.live import announce
+from onbeat.operations.past import forget_past
 from onbeat.operations.table import Operation
 from onbeat.rules.access import check_scope
 from onbeat.wire.decode import convert, decode, decode_typed, field_error, guard_values
@@ -16,17 +19,26 @@ from onbeat.wire.decode import convert, decode, decode_typed, field_error, guard
 Request = TypeVar("Request", bound=msgspec.Struct)
 Answer = TypeVar("Answer")
 
+CREATED: Final = 201
+NO_HEADERS: Final[Mapping[str, str]] = {}
+
 
 async def call(
     context: OperationContext, operation: Operation[Request, Answer], request: Request
 ) -> Answer:
     """The answer of `operation` to `request`; raises an `OnbeatError`."""
     check_scope(context.principal, operation.scope)
-    if not operation.is_audited:
-        return await operation.function(context, request)
-    return await run_audited(
-        context, operation.name, request, lambda: operation.function(context, request)
-    )
+    if operation.is_audited:
+        answer = await run_audited(
+            context, operation.name, request, lambda: operation.function(context, request)
+        )
+    else:
+        answer = await operation.function(context, request)
+    if operation.scope is not Scope.READ:
+        forget_past(context, operation.name, request, answer)
+    if context.live.is_read:
+        announce(context, operation.name, request, answer)
+    return answer
 
 
 async def call_once(
@@ -56,12 +68,20 @@ async def call_once(
 
 
 def request_from(
-    operation: Operation[Request, Answer], named: Mapping[str, str], body: bytes | None
+    operation: Operation[Request, Answer],
+    named: Mapping[str, str],
+    body: bytes | None,
+    headers: Mapping[str, str] = NO_HEADERS,
 ) -> Request:
-    """Build a request from named texts (of a path and a query) and a JSON body."""
+    """Build a request from named texts (of a path and a query) and a JSON body.
+
+    The headers matter to an operation with a reader of its own.
+    """
     values: dict[str, object] = dict(named)
     if operation.body is not None:
-        if body is not None:
+        if body is not None and operation.reader is not None:
+            values[operation.body] = operation.reader.read(body, headers)
+        elif body is not None:
             values[operation.body] = decode(
                 body_type(operation), body, bytes_max=operation.body_bytes_max
             )
@@ -86,7 +106,9 @@ def request_by_params(operation: Operation[Request, Answer], params: msgspec.Raw
     rest = by_name(operation, given)
     named = {name: rest.pop(name) for name in named_fields(operation) if name in rest}
     values: dict[str, object] = {name: msgspec.json.decode(value) for name, value in named.items()}
-    if operation.body is not None and (rest or operation.body_required):
+    if operation.body is not None and operation.reader is not None:
+        values[operation.body] = operation.reader.read(msgspec.json.encode(rest), NO_HEADERS)
+    elif operation.body is not None and (rest or operation.body_required):
         values[operation.body] = decode_typed(body_type(operation), msgspec.json.encode(rest))
     elif rest:
         raise field_error(next(iter(rest)), "")
@@ -125,4 +147,6 @@ def body_type(operation: Operation[Any, Any]) -> type[msgspec.Struct]:
 
 def success_status(operation: Operation[Any, Any], answer: object) -> int:
     """201 only where something was created."""
-    return 200 if getattr(answer, "created", True) is False else operation.status
+    if operation.status == CREATED and getattr(answer, "created", True) is False:
+        return 200
+    return operation.status

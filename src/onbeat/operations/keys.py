@@ -8,6 +8,7 @@ from onbeat.model.errors import NotFound
 from onbeat.model.limits import SPAN_MAX
 from onbeat.operations.context import OperationContext
 from onbeat.rules.access import SECRET_BYTES, digest_of, new_key, read_key_name, read_scopes
+from onbeat.rules.sessions import is_session
 from onbeat.wire.access import (
     CreatedKey,
     CreateKey,
@@ -48,8 +49,9 @@ def expires_at(draft: KeyDraft, now: datetime) -> datetime | None:
 
 
 async def list_keys(context: OperationContext, _request: NoParams) -> KeysAnswer:
-    """All keys by name."""
-    return KeysAnswer(tuple(map(key_answer, await context.store.keys())))
+    """All keys by name, without the sessions of the dashboard."""
+    keys = await context.store.keys()
+    return KeysAnswer(tuple(key_answer(key) for key in keys if not is_session(key)))
 
 
 async def revoke(context: OperationContext, request: KeyByName) -> Message:

@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from onbeat.model.errors import LeaseLost, Undecryptable
+from onbeat.model.event import Event
 from onbeat.model.ids import Token
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import NAME_CHARS_MAX
@@ -21,6 +22,7 @@ from onbeat.operations.results import end_attempt, settle_or_raise
 from onbeat.ports.store import Claimed, ClaimRequest, Hint
 from onbeat.rules.access import check_queue, working_queues
 from onbeat.rules.encryption import put_off
+from onbeat.rules.event_delivery import GONE, reads_events
 from onbeat.wire.requests import ClaimJobs, RenewJob, SettleJob, StartJob
 from onbeat.wire.values import job_id, read_name, read_queue_name, read_span, read_task
 from onbeat.wire.worker_results import (
@@ -51,19 +53,41 @@ async def claim(context: OperationContext, request: ClaimJobs) -> ClaimedAnswer:
     if context.telemetry is not None:
         for job in claimed.jobs:
             context.telemetry.started(job, context.clock.now() - job.due_at)
-    readable = await decrypt_or_postpone(context, claimed.jobs)
-    return ClaimedAnswer(tuple(work_answer(job, fence.seal(job.id, job.token)) for job in readable))
+    ready = [one for job in claimed.jobs if (one := await prepare(context, job)) is not None]
+    allowed = await allowed_of(context, ready)
+    return ClaimedAnswer(
+        tuple(work_answer(job, fence.seal(job.id, job.token), events) for job, events in allowed)
+    )
 
 
-async def decrypt_or_postpone(context: OperationContext, jobs: Sequence[Job]) -> list[Job]:
-    """The jobs in clear; jobs that cannot be decrypted here are postponed."""
-    readable: list[Job] = []
-    for job in jobs:
-        try:
-            readable.append(decrypted_job(context.cipher, job))
-        except Undecryptable as error:
-            await end_attempt(context, job, put_off(error))
-    return readable
+async def prepare(context: OperationContext, job: Job) -> tuple[Job, Sequence[Event]] | None:
+    """The job in clear, with its events; None where its attempt ended.
+
+    One that cannot be decrypted here is postponed, one whose events are gone has failed.
+    """
+    try:
+        readable = decrypted_job(context.cipher, job)
+    except Undecryptable as error:
+        await end_attempt(context, job, put_off(error))
+        return None
+    if not reads_events(job):
+        return readable, ()
+    stored = await context.store.events_of_job(job.id)
+    if not stored:
+        await end_attempt(context, job, GONE)
+        return None
+    return readable, [one.event for one in stored]
+
+
+async def allowed_of(
+    context: OperationContext, ready: Sequence[tuple[Job, Sequence[Event]]]
+) -> list[tuple[Job, Sequence[Event]]]:
+    """The jobs whose condition holds and whose window is open; others end their attempt."""
+    verdicts = await asyncio.gather(*(context.check_start(*one) for one in ready))
+    for (job, _), verdict in zip(ready, verdicts, strict=True):
+        if verdict is not None:
+            await end_attempt(context, job, verdict)
+    return [one for one, verdict in zip(ready, verdicts, strict=True) if verdict is None]
 
 
 async def claim_within(context: OperationContext, body: ClaimBody, wait: timedelta) -> Claimed:
@@ -130,10 +154,10 @@ async def start(context: OperationContext, request: StartJob) -> WorkAnswer:
     if lease is None:
         raise lease_lost(job)
     started = await get_job(context, job.id)
-    readable = await decrypt_or_postpone(context, [started])
-    if not readable:
+    ready = await prepare(context, started)
+    if ready is None:
         raise lease_lost(await get_job(context, job.id))
-    return work_answer(readable[0], request.lease.token)
+    return work_answer(ready[0], request.lease.token, ready[1])
 
 
 async def renew(context: OperationContext, request: RenewJob) -> RenewedAnswer:

@@ -21,7 +21,7 @@ from onbeat.operations.fence import is_held_elsewhere, open_token
 from onbeat.ports.store import Settlement
 from onbeat.rules.derived_ids import derived_id
 from onbeat.rules.settlement import attempt_of, settle
-from onbeat.wire.broker_messages import RESULTS, TOKEN_HEADER, work_call
+from onbeat.wire.broker_messages import RESULTS, SENSITIVE_MARK, TOKEN_HEADER, work_call
 from onbeat.wire.values import job_id
 from onbeat.wire.worker_results import WorkerReport, read_response
 
@@ -122,6 +122,7 @@ async def end_attempt(context: OperationContext, job: Job, outcome: Outcome) -> 
     (was_ours,) = await context.store.settle([Settlement(job=settled, attempt=attempt)])
     if not was_ours:
         return None
+    context.faults.note(settled, attempt)
     report_ended(context, settled, outcome, attempt)
     return settled
 
@@ -217,7 +218,7 @@ async def dead_letter_unknown(
         source=source,
         reason=f"-32601: worker {job.worker} does not know the task of job {job.id}",
         body=body,
-        headers=dict(headers),
+        headers=dict(headers) | (SENSITIVE_MARK if job.sensitive else {}),
     )
     await keep_letter(context.store, context.cipher, letter)
     context.on_dead_letter(letter)
@@ -226,13 +227,24 @@ async def dead_letter_unknown(
 async def dead_letter_result(
     context: OperationContext, body: bytes, reason: str, headers: Mapping[str, str]
 ) -> None:
+    mark = SENSITIVE_MARK if await is_of_sensitive(context, body) else {}
     letter = DeadLetter(
         id=DeadLetterId(context.fresh_id()),
         at=context.clock.now(),
         source=RESULTS,
         reason=reason[:REASON_CHARS_MAX],
         body=body[:REQUEST_BYTES_MAX],
-        headers=dict(headers),
+        headers=dict(headers) | mark,
     )
     await keep_letter(context.store, context.cipher, letter)
     context.on_dead_letter(letter)
+
+
+async def is_of_sensitive(context: OperationContext, message: bytes) -> bool:
+    """Whether the message names a sensitive job; one that cannot be read names none."""
+    try:
+        response = read_response(message, has_token=True)
+        job = await context.store.job(job_id(response.id, "id"))
+    except Invalid:
+        return False
+    return job is not None and job.sensitive

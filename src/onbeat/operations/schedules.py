@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from onbeat.model.errors import BadRecurrence, Conflict, Invalid, NotFound, TooCostly
+from onbeat.model.event import Event
 from onbeat.model.ids import ScheduleId
-from onbeat.model.job import Job
 from onbeat.model.limits import SHOWN_STEPS_MAX
+from onbeat.model.owner import NOBODY, Owner
 from onbeat.model.page import ScheduleFilter
 from onbeat.model.plan import Plan
 from onbeat.model.schedule import Schedule, ScheduleStatus
@@ -31,16 +31,16 @@ from onbeat.operations.drafts import (
 )
 from onbeat.recurrence import Budget
 from onbeat.rules import plans
+from onbeat.rules.declarations import owner_after
 from onbeat.rules.origins import PLAIN_FIELDS, Fields
 from onbeat.wire.options import read_key
-from onbeat.wire.recurrences import form_of, too_costly
+from onbeat.wire.recurrences import Preview, form_of, too_costly
 from onbeat.wire.requests import (
-    Backfill,
-    Backfilled,
     Created,
     CreateSchedule,
     ListSchedules,
     Message,
+    PreviewSchedule,
     PutResult,
     PutSchedule,
     ScheduleById,
@@ -50,10 +50,11 @@ from onbeat.wire.requests import (
 )
 from onbeat.wire.schedules import (
     ScheduleAnswer,
+    ScheduleBody,
     ScheduleDraft,
     schedule_answer,
 )
-from onbeat.wire.values import read_instant, schedule_id
+from onbeat.wire.values import schedule_id
 
 RACES_MAX = 5
 """How often an edit is retried after a concurrent edit."""
@@ -66,6 +67,7 @@ RESUMED = Message("Schedule resumed.")
 PASSED_PAUSED = "paused"
 
 Edit = Callable[[OperationContext, Schedule, datetime], Schedule]
+Announce = Callable[[Schedule, datetime], Event]
 Found = TypeVar("Found")
 
 
@@ -105,22 +107,30 @@ async def compute_rule(
 
 async def put(context: OperationContext, request: PutSchedule) -> PutResult:
     """Create the schedule with this key, update it, or leave it unchanged."""
-    key = request.schedule.key or request.key
-    if key != request.key:
-        raise Invalid("key differs from the one in the path", "key")
-    body = replace(request.schedule, key=key, name=request.schedule.name or key)
+    body = keyed_body(request.key, request.schedule)
     draft = await compute_rule(context, form_of(body), lambda it: new_draft(it, body))
-    return await declare(context, key, draft, fields_of(body))
+    return await declare(context, request.key, draft, fields_of(body))
+
+
+def keyed_body(key: str, schedule: ScheduleBody) -> ScheduleBody:
+    """The body of a PUT by key, which is its name too unless it has one."""
+    if schedule.key and schedule.key != key:
+        raise Invalid("key differs from the one in the path", "key")
+    return replace(schedule, key=key, name=schedule.name or key)
 
 
 async def declare(
-    context: OperationContext, key: str, draft: ScheduleDraft, fields: Fields = PLAIN_FIELDS
+    context: OperationContext,
+    key: str,
+    draft: ScheduleDraft,
+    fields: Fields = PLAIN_FIELDS,
+    owner: Owner = NOBODY,
 ) -> PutResult:
     """The same from a draft; `fields` are the names of its credential fields."""
-    given = replace(draft, options=draft.options | {"key": read_key(key, "key")})
+    given = keyed_draft(key, draft)
     for _ in range(RACES_MAX):
         before = await context.store.schedule_by_key(key)
-        draft = with_stored(context, before, given, fields)
+        draft = with_stored(context, before, owned_draft(before, given, owner), fields)
         if before is None:
             try:
                 return PutResult((await add(context, draft)).id)
@@ -133,6 +143,16 @@ async def declare(
         if await store_edit(context, before, after, now):
             return PutResult(before.id, created=False)
     raise Conflict(f"Schedule {key} is being changed by others; try again")
+
+
+def keyed_draft(key: str, draft: ScheduleDraft) -> ScheduleDraft:
+    return replace(draft, options=draft.options | {"key": read_key(key, "key")})
+
+
+def owned_draft(before: Schedule | None, draft: ScheduleDraft, owner: Owner) -> ScheduleDraft:
+    after = owner_after(before, owner)
+    owned = {"owner": after.name, "release": None if after.name is None else after.release}
+    return replace(draft, options=draft.options | owned)
 
 
 async def redeclare(
@@ -167,21 +187,32 @@ async def resume(context: OperationContext, request: ScheduleById) -> Message:
 
 def with_status(status: ScheduleStatus) -> Edit:
     def change(context: OperationContext, schedule: Schedule, now: datetime) -> Schedule:
-        if schedule.status in {status, ScheduleStatus.FINISHED}:
+        is_so = schedule.status is status and schedule.pause_reason is None
+        if is_so or schedule.status is ScheduleStatus.FINISHED:
             return schedule
-        return edit_schedule(context, schedule, ScheduleDraft(status=status), now)
+        edited = edit_schedule(context, schedule, ScheduleDraft(status=status), now)
+        return replace(edited, pause_reason=None)
 
     return change
 
 
-async def edit(context: OperationContext, id: str, change: Edit) -> None:
-    """Store the result of `change`, and try again after a concurrent edit."""
+async def edit(
+    context: OperationContext, id: str, change: Edit, announce: Announce | None = None
+) -> Schedule | None:
+    """Store the result of `change`, and try again after a concurrent edit.
+
+    Returns the edited schedule; None where nothing changed. `announce` makes an event of the edit,
+    which is published with it where some schedule asks for its type.
+    """
     for _ in range(RACES_MAX):
         before = await get_schedule(context, id)
         now = context.clock.now()
         after = await apply_change(context, change, before, now)
-        if after is before or await store_edit(context, before, after, now):
-            return
+        if after is before:
+            return None
+        event = None if announce is None else announce(after, now)
+        if await store_edit(context, before, after, now, event):
+            return after
     raise Conflict("The schedule is being changed by others; try again")
 
 
@@ -193,17 +224,21 @@ async def apply_change(
 
 
 async def store_edit(
-    context: OperationContext, before: Schedule, after: Schedule, now: datetime
+    context: OperationContext,
+    before: Schedule,
+    after: Schedule,
+    now: datetime,
+    event: Event | None = None,
 ) -> bool:
     form = rule_form(after.recurrence)
     if rule_changed(before, after):
         await compute_rule(context, form, lambda it: check_fires(it, after, now))
     if not plan_changed(before, after):
-        return await context.store.update_schedule(after, None, now)
+        return await context.store.update_schedule(after, None, now, event)
     await judge_late(context, before, now)
     plan = await compute_rule(context, form, lambda it: next_plan(it, before, after, now))
     planned = replace(after, planned_through=plan.planned_through, plan_at=plan.plan_at)
-    return await context.store.update_schedule(planned, plan, now)
+    return await context.store.update_schedule(planned, plan, now, event)
 
 
 async def judge_late(context: OperationContext, before: Schedule, now: datetime) -> None:
@@ -267,6 +302,35 @@ async def show(context: OperationContext, request: ScheduleById) -> ScheduleAnsw
     return (await schedule_answers(context, [schedule]))[0]
 
 
+async def preview(context: OperationContext, request: PreviewSchedule) -> Preview:
+    """The next occurrences of a schedule, of which a paused one makes no jobs.
+
+    None for a schedule that fires on events. Raises `Invalid` where they are too costly to find.
+    """
+    schedule = await get_schedule(context, request.id)
+    now = context.clock.now()
+    try:
+        return await context.compute(lambda it: build_preview(it, schedule, request.count, now))
+    except TooCostly as error:
+        raise too_costly(rule_form(schedule.recurrence), error) from None
+
+
+def build_preview(
+    context: OperationContext, schedule: Schedule, count: int, now: datetime
+) -> Preview:
+    rule = context.compile(schedule.recurrence)
+    occurrences: list[datetime] = []
+    bounded, at = plans.bounded_recurrence(schedule, context.compile), now
+    while len(occurrences) < count and (following := bounded.after(at)) is not None:
+        occurrences.append(following)
+        at = following
+    return Preview(
+        occurrences=tuple(occurrences),
+        description=rule.describe(),
+        notes=tuple(note.text for note in rule.notes(now)) if occurrences else (),
+    )
+
+
 async def list_schedules(context: OperationContext, request: ListSchedules) -> SchedulesAnswer:
     """Newest first."""
     page = await context.store.schedules(
@@ -289,34 +353,13 @@ async def trigger(context: OperationContext, request: ScheduleById) -> Triggered
     """Create one job of the schedule now, independent of its occurrences."""
     await context.check_capacity()
     schedule = await get_schedule(context, request.id)
-    job = plans.triggered_job(schedule, context.clock.now(), context.fresh_id())
-    answer = Triggered(job.id)
-    await context.store.enqueue([job], context.keyed_request(lambda _: answer, [job.id]))
+    with context.sending() as span:
+        now, id = context.clock.now(), context.fresh_id()
+        job = plans.triggered_job(schedule, now, id, context.sender)
+        span.describe([job])
+        answer = Triggered(job.id)
+        await context.store.enqueue([job], context.keyed_request(lambda _: answer, [job.id]))
     return answer
-
-
-async def backfill(context: OperationContext, request: Backfill) -> Backfilled:
-    """Create jobs for past occurrences without one; repeating it adds nothing."""
-    await context.check_capacity()
-    first = read_instant(request.span.first, "from")
-    last = read_instant(request.span.last, "to")
-    if last < first:
-        raise Invalid("to must not be before from", "to")
-    schedule, limit = await get_schedule(context, request.id), request.span.limit
-    now = context.clock.now()
-
-    def jobs_of(operator: OperationContext) -> tuple[Job, ...]:
-        ids, read = operator.randomness.ids, operator.compile
-        return plans.backfill_jobs(schedule, first, last, limit, now, ids, read)
-
-    jobs = await compute_rule(context, "from", jobs_of)
-    through = UNSET if len(jobs) < limit else jobs[-1].occurrence or last
-
-    def answer(added: int) -> Backfilled:
-        return Backfilled(added, through)
-
-    keyed = context.keyed_request(answer, [job.id for job in jobs])
-    return answer(await context.store.backfill(schedule.id, jobs, (), keyed))
 
 
 async def get_schedule(context: OperationContext, id: str) -> Schedule:

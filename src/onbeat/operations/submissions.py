@@ -12,6 +12,7 @@ from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import OnbeatError, RequestInFlight, Unavailable
 from onbeat.model.ids import DeadLetterId, JobId
 from onbeat.model.limits import REASON_CHARS_MAX, REQUEST_BYTES_MAX
+from onbeat.model.remote_task import RemoteTask
 from onbeat.operations.context import OperationContext
 from onbeat.operations.drafts import job_from
 from onbeat.operations.encryption import keep_letter
@@ -19,11 +20,15 @@ from onbeat.operations.idempotency import Repeatable, answer_once
 from onbeat.operations.jsonrpc import handle_batch
 from onbeat.ports.store import Enqueued
 from onbeat.rules.derived_ids import derived_id, instant_of
+from onbeat.rules.flows import link
+from onbeat.rules.submission_keys import check_params, key_of
+from onbeat.wire.jobs import JobDraft
 from onbeat.wire.jsonrpc import RpcCall, UnknownMethod
 from onbeat.wire.submissions import (
     KEY_HEADER,
     SENT_HEADER,
     Submitted,
+    named_params,
     read_submission,
     task_of,
 )
@@ -107,9 +112,33 @@ async def store_job(context: OperationContext, call: RpcCall, origin: Origin) ->
     if not await knows(context, task):
         raise UnknownMethod(f"No worker that is alive knows the task {task[:100]}")
     draft, now = read_submission(call), context.clock.now()
-    job = job_from(context, draft, now, await own_id(context, origin, now), "onbeat.")
-    keyed = context.keyed_request(submission_answer, [job.id])
-    return submission_answer(await context.store.enqueue([job], keyed))
+    if (declared := context.remote_tasks.get(task)) is not None:
+        draft = declared_draft(draft, declared, named_params(call))
+    linked = link(draft.after, {}, "onbeat.after")
+    context = context.traced_by(origin.headers)
+    with context.sending() as span:
+        job = job_from(context, draft, now, await own_id(context, origin, now), "onbeat.", linked)
+        span.describe([job])
+        keyed = context.keyed_request(submission_answer, [job.id])
+        answer = submission_answer(await context.store.enqueue([job], keyed))
+    if not answer.created and context.telemetry is not None:
+        context.telemetry.duplicated(task, JobId(answer.id), origin.source)
+    return answer
+
+
+def declared_draft(
+    draft: JobDraft, declared: RemoteTask, params: Mapping[str, object] | None
+) -> JobDraft:
+    """The draft with the key that the task's declaration makes, unless the sender gives one.
+
+    Raises `Invalid` for a param that is missing.
+    """
+    check_params(declared, params)
+    key = key_of(declared, params or {})
+    if key is None or draft.options.get("unique") is not None:
+        return draft
+    options = {"unique": key, "unique_for": declared.unique_for} | draft.options
+    return replace(draft, options=options)
 
 
 def submission_answer(stored: Sequence[Enqueued]) -> Submitted:

@@ -13,7 +13,7 @@ Rules for every method:
 - Driver errors are raised as `Unavailable` (retryable) or `Conflict`, with the cause kept.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Protocol
@@ -22,29 +22,47 @@ import msgspec
 
 from onbeat.model.attempt import Attempt
 from onbeat.model.dead_letter import DeadLetter
-from onbeat.model.event import Stats, Transition
+from onbeat.model.event import Event, StoredEvent
+from onbeat.model.event_wait import EventWait, WaitResult
+from onbeat.model.held_key import HeldKey
 from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
 from onbeat.model.ids import DeadLetterId, JobId, ScheduleId, Token, WorkerId
-from onbeat.model.job import Job, Progress
-from onbeat.model.page import JobFilter, OccurrenceFilter, Page, ScheduleFilter
+from onbeat.model.job import Job, JobState, Progress
+from onbeat.model.page import Counted, JobFilter, OccurrenceFilter, Page, ScheduleFilter
 from onbeat.model.plan import Plan, Skip
-from onbeat.model.queue import Limits, Queue
+from onbeat.model.pulse import Gauges
+from onbeat.model.queue import GroupDepths, Limits, Pause, Queue
 from onbeat.model.schedule import Schedule
+from onbeat.model.transition import Stats, Transition
 from onbeat.model.worker import WorkerRecord
 from onbeat.ports.access import AccessStore
+from onbeat.ports.alerts import AlertStore
+from onbeat.ports.bulks import BulkStore
+from onbeat.ports.events import EventFilter, EventStore
+from onbeat.ports.faults import FaultStore
+from onbeat.ports.history import HistoryStore
+from onbeat.ports.job_log import JobLogStore
+from onbeat.ports.lateness import LatenessStore
+from onbeat.ports.live import LiveStore
+from onbeat.ports.timeline import TimelineStore
 
 
 class Hint(Enum):
     """The kind of change that may have happened; a hint may be lost, doubled or wrong.
 
     JOBS: some may be due. SCHEDULES: some may need planning. CANCELS: running jobs were asked to
-    stop. ENDED: jobs have ended.
+    stop. ENDED: jobs have ended. EVENTS: some may need routing.
     """
 
     JOBS = auto()
     SCHEDULES = auto()
     CANCELS = auto()
     ENDED = auto()
+    EVENTS = auto()
+
+
+FlowCounts = Mapping[JobId, Mapping[JobState, int]]
+"""By flow, how many of its members are in each state."""
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,14 +95,21 @@ class Claimed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A job in its state after an ended attempt, and that attempt, whose token is the fence."""
+    """A job in its state after an ended attempt, and that attempt, whose token is the fence.
+
+    `awaits` is the step for whose event the job is put off: if that wait has ended, it is due now.
+    """
 
     job: Job
     attempt: Attempt
+    awaits: str | None = None
 
 
 class Enqueued(msgspec.Struct, frozen=True, gc=False):
-    """`created` is False where a live job holds the same unique key; `id` is then that job's."""
+    """`created` is False where another job holds the same unique key; `id` is then that job's.
+
+    It is live, or it has ended and holds the key by its `unique_for`.
+    """
 
     id: JobId
     created: bool
@@ -103,7 +128,7 @@ class SentJobs(msgspec.Struct, frozen=True, kw_only=True):
 
     The ids of the jobs are derived from the sender's id, so that sending a job again after a
     restart of the sender adds nothing. `cursor` is where the sender would continue; None keeps the
-    stored one.
+    stored one. `wait` is for an event; it replaces a wait of the same step.
     """
 
     sender: JobId
@@ -111,6 +136,7 @@ class SentJobs(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[Job, ...]
     cursor: msgspec.Raw | None = None
     progress: Progress | None = None
+    wait: EventWait | None = None
 
 
 class JobExport(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,9 +202,16 @@ class PlannerStore(Protocol):
         ...
 
     async def continue_cascades(self, now: datetime) -> int:
-        """Continue where a job had more dependents than one transaction unblocks or cancels.
+        """Continue where a job has more dependents than one transaction changes.
 
-        Returns how many ended jobs were examined; 0 means that no dependents are left.
+        Returns how many of these jobs were examined; 0 means that no dependents are left.
+        """
+        ...
+
+    async def close_flows(self, now: datetime) -> int:
+        """Free or cancel jobs that wait for flows which have no live job any more.
+
+        Returns how many waited for those; 0 means that no such flow is left.
         """
         ...
 
@@ -219,6 +252,26 @@ class DispatcherStore(Protocol):
 class WorkerStore(Protocol):
     async def job(self, id: JobId) -> Job | None: ...
 
+    async def events_of_job(self, id: JobId) -> Sequence[StoredEvent]:
+        """See `EventStore.events_of_job`."""
+        ...
+
+    async def events(self, filter: EventFilter) -> Sequence[StoredEvent]:
+        """See `EventStore.events`."""
+        ...
+
+    async def await_event(self, wait: EventWait, token: Token, now: datetime) -> WaitResult | None:
+        """What has become of the wait of a running job; None where its lease was lost.
+
+        An open wait ends by the first event after `since` that it is for, else once `now` has
+        reached its end. A wait that is not stored is added.
+        """
+        ...
+
+    async def jobs_by_id(self, ids: Collection[JobId]) -> Mapping[JobId, Job]:
+        """The jobs with these ids that exist, live or ended."""
+        ...
+
     async def start(
         self, worker: WorkerId, leases: Sequence[tuple[JobId, Token]], now: datetime
     ) -> Sequence[Job | None]:
@@ -243,8 +296,8 @@ class WorkerStore(Protocol):
 
         False means that the lease was lost and nothing was written. Repeating a stored settlement
         returns True again and changes nothing. When a job ends, jobs that waited for it are
-        unblocked (it succeeded) or cancelled with it (it did not), in the same transaction; where
-        there are very many, `continue_cascades` does the rest.
+        unblocked (it is the end that they need) or cancelled (it is not), in the same transaction;
+        where there are very many, `continue_cascades` does the rest.
         """
         ...
 
@@ -305,16 +358,32 @@ class RescuerStore(Protocol):
 
 
 class PrunerStore(Protocol):
+    async def prune_events(self, before: datetime, limit: int) -> int:
+        """See `EventStore.prune_events`."""
+        ...
+
+    async def prune_faults(self, before: datetime) -> int:
+        """See `FaultStore.prune_faults`."""
+        ...
+
     async def prune_audit(self, before: datetime, limit: int) -> int:
         """See `AccessStore.prune_audit`."""
         ...
 
+    async def prune_bulks(self, before: datetime, limit: int) -> int:
+        """See `BulkStore.prune_bulks`."""
+        ...
+
     async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
-        """Delete up to `limit` ended jobs past their retention, oldest first, with their attempts.
+        """Delete up to `limit` ended jobs past their retention, oldest first, with their history.
 
         Also deletes dispositions and dead letters older than `failed_before`; watermarks stay, so
         deleted occurrences are not planned again. Returns how many jobs were deleted.
         """
+        ...
+
+    async def prune_held_keys(self, now: datetime, limit: int) -> int:
+        """Delete up to `limit` keys that are held no longer. Returns how many were deleted."""
         ...
 
     async def forget_requests(self, *, before: datetime, now: datetime, limit: int) -> int:
@@ -343,8 +412,16 @@ class OperationsStore(Protocol):
         """Raises `Conflict` when its key is taken."""
         ...
 
-    async def update_schedule(self, schedule: Schedule, plan: Plan | None, now: datetime) -> bool:
+    async def schedules_of_owner(self, owner: str) -> Sequence[Schedule]:
+        """The schedules that the program with this name declared, by id."""
+        ...
+
+    async def update_schedule(
+        self, schedule: Schedule, plan: Plan | None, now: datetime, event: Event | None = None
+    ) -> bool:
         """Store an edit; `schedule.version` must be one above the stored one, otherwise False.
+
+        The event is published with it if some schedule asks for its type.
 
         Waiting jobs of the schedule take over its target, queue, priority, retry, timeout, overlap
         and labels. A plan means that the rule itself changed: occurrences after `now` that never
@@ -371,6 +448,15 @@ class OperationsStore(Protocol):
         """The dispositions of occurrences from `first` to `last`, in order."""
         ...
 
+    async def latest_dispositions(
+        self, id: ScheduleId, before: datetime, limit: int
+    ) -> Sequence[Disposition]:
+        """The last dispositions that end before this instant, latest first.
+
+        Its cost does not grow with the history of the schedule.
+        """
+        ...
+
     async def backfill(
         self,
         id: ScheduleId,
@@ -389,6 +475,9 @@ class OperationsStore(Protocol):
     ) -> Sequence[Enqueued]:
         """Store new jobs. Of several with one unique key the first wins.
 
+        A job with `unique_for` holds its key for that long after its end (`rules.held_keys`), too;
+        this counts for jobs created before the key is free.
+
         A job with `after` is blocked by those of them that have not ended; where one has failed or
         was cancelled, the job is cancelled at once. Raises `Invalid` where one does not exist.
         """
@@ -396,7 +485,20 @@ class OperationsStore(Protocol):
 
     async def job(self, id: JobId) -> Job | None: ...
 
-    async def jobs(self, filter: JobFilter) -> Page[Job]: ...
+    async def jobs(self, filter: JobFilter) -> Page[Job]:
+        """Jobs, newest first. What no index answers is looked for in a bounded number of jobs."""
+        ...
+
+    async def count_jobs(self, filter: JobFilter, most: int, *, look: int | None = None) -> Counted:
+        """How many jobs match, up to `most`; `more` also where counting takes too long.
+
+        With `look` it ends, with `more`, once about so many jobs were looked at.
+        """
+        ...
+
+    async def held_key(self, key: str, now: datetime) -> HeldKey | None:
+        """The unique key, where an ended job holds it at `now`."""
+        ...
 
     async def attempts(self, id: JobId) -> Sequence[Attempt]:
         """Ended attempts, oldest first."""
@@ -415,20 +517,53 @@ class OperationsStore(Protocol):
         """
         ...
 
-    async def retry(
-        self, ids: Sequence[JobId], now: datetime, keyed: KeyedRequest | None = None
-    ) -> Sequence[Job | None]:
-        """Failed and cancelled jobs wait again, due now, with a new budget of attempts.
+    async def reschedule(self, id: JobId, due_at: datetime, now: datetime) -> Job | None:
+        """A waiting job becomes due at `due_at`, with a transition that says so.
 
-        Others stay unchanged. Raises `Conflict` when a live job holds the unique key.
+        It loses the misfire bound of its occurrence (`rules.reschedule`). A job that runs or has
+        ended stays as it is: beside a claim, the one that comes first counts. Returns the job in
+        its new state.
         """
         ...
 
-    async def queues(self, now: datetime) -> Sequence[Queue]:
-        """Queues that have live jobs, are paused or are limited, by name."""
+    async def flow_counts(self, ids: Collection[JobId]) -> FlowCounts:
+        """How many members of these flows are in each state, the jobs that sent them included.
+
+        Flows without any are left out.
+        """
         ...
 
-    async def pause_queue(self, name: str, *, paused: bool) -> None: ...
+    async def retry(
+        self,
+        ids: Sequence[JobId],
+        now: datetime,
+        keyed: KeyedRequest | None = None,
+        *,
+        dependents: bool = True,
+    ) -> Sequence[Job | None]:
+        """Failed and cancelled jobs wait again, due now, with a new budget of attempts.
+
+        So do the jobs that were cancelled because of them, unless `dependents` is False, another
+        ended job keeps them from running, or they are sensitive; where there are very many,
+        `continue_cascades` does the rest. Others stay unchanged. Raises `Conflict` when another
+        job holds the unique key.
+        """
+        ...
+
+    async def queues(self, now: datetime, sampled: Gauges | None = None) -> Sequence[Queue]:
+        """Queues that have live jobs, are paused or are limited, by name.
+
+        Waiting jobs are those of the sample, which has all queues, or counted.
+        """
+        ...
+
+    async def pause_queue(self, name: str, *, paused: bool, pause: Pause | None = None) -> None:
+        """Pause it, which `pause` describes, or resume it, which forgets that."""
+        ...
+
+    async def group_depths(self, name: str, look: int) -> GroupDepths:
+        """The groups of a queue, of at most about `look` ready jobs and as many running ones."""
+        ...
 
     async def limit_queue(self, name: str, limits: Limits) -> None:
         """Replace the queue's limits; they hold from the next claim on."""
@@ -454,7 +589,17 @@ class OperationsStore(Protocol):
         """Delete these dead letters. Returns how many existed."""
         ...
 
-    async def stats(self, now: datetime) -> Stats: ...
+    async def stats(
+        self,
+        now: datetime,
+        ended: Mapping[str, int] | None = None,
+        sampled: Gauges | None = None,
+    ) -> Stats:
+        """Counts over the whole store. Ended jobs are those of `ended`, by state, or counted.
+
+        Waiting jobs are those of the sample, or counted.
+        """
+        ...
 
 
 class CopyStore(Protocol):
@@ -472,6 +617,14 @@ class CopyStore(Protocol):
 
     async def export_jobs(self, after: JobId | None, limit: int) -> Sequence[JobExport]:
         """Jobs, live and ended, with an id above `after`."""
+        ...
+
+    async def export_held_keys(self, after: str | None, limit: int) -> Sequence[HeldKey]:
+        """Keys that ended jobs hold, above `after`, in an order of the store."""
+        ...
+
+    async def import_held_keys(self, held: Sequence[HeldKey]) -> int:
+        """Add keys; of one that is held here, too, the longer stays. Returns how many changed."""
         ...
 
     async def import_schedules(self, schedules: Sequence[Schedule]) -> int:
@@ -513,6 +666,15 @@ class Store(
     OperationsStore,
     CopyStore,
     AccessStore,
+    EventStore,
+    LatenessStore,
+    AlertStore,
+    HistoryStore,
+    TimelineStore,
+    FaultStore,
+    BulkStore,
+    LiveStore,
+    JobLogStore,
     Protocol,
 ):
     """All parts of the store, with opening and closing."""

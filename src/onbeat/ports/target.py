@@ -1,11 +1,13 @@
 """Target runners, and the run that they receive."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from onbeat.model.event import Event
 from onbeat.model.job import Job, Progress
 from onbeat.model.outcome import Outcome
+from onbeat.model.target import Target
 
 
 class Run(Protocol):
@@ -13,6 +15,16 @@ class Run(Protocol):
 
     @property
     def job(self) -> Job: ...
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The events that the job was made for and its target gets; mostly none."""
+        ...
+
+    @property
+    def is_question(self) -> bool:
+        """Whether this only answers a condition, before the attempt of the job begins."""
+        ...
 
     @property
     def deadline(self) -> datetime | None:
@@ -39,6 +51,70 @@ class Run(Protocol):
         ...
 
 
+class RunWithJob:
+    """Implements `Run`: the same attempt, with another form of its job."""
+
+    def __init__(self, run: Run, job: Job) -> None:
+        self._run = run
+        self._job = job
+
+    @property
+    def job(self) -> Job:
+        return self._job
+
+    @property
+    def events(self) -> Sequence[Event]:
+        return self._run.events
+
+    @property
+    def is_question(self) -> bool:
+        return self._run.is_question
+
+    @property
+    def deadline(self) -> datetime | None:
+        return self._run.deadline
+
+    @property
+    def stop_reason(self) -> str | None:
+        return self._run.stop_reason
+
+    def note_progress(self, progress: Progress) -> None:
+        self._run.note_progress(progress)
+
+    def is_held(self) -> bool:
+        return self._run.is_held()
+
+    def is_closed(self) -> bool:
+        return self._run.is_closed()
+
+    async def confirm(self) -> None:
+        await self._run.confirm()
+
+
+class UnleasedRun:
+    """Implements `Run` for a call without a lease, which nothing can stop or take away."""
+
+    stop_reason: str | None = None
+    is_question = False
+
+    def __init__(
+        self, job: Job, events: Sequence[Event] = (), deadline: datetime | None = None
+    ) -> None:
+        self.job = job
+        self.events = events
+        self.deadline = deadline
+
+    def note_progress(self, progress: Progress) -> None: ...
+
+    def is_held(self) -> bool:
+        return True
+
+    def is_closed(self) -> bool:
+        return False
+
+    async def confirm(self) -> None: ...
+
+
 class TargetRunner(Protocol):
     """Runs one kind of target.
 
@@ -50,6 +126,17 @@ class TargetRunner(Protocol):
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
+
+
+Runners = Mapping[type[Target], TargetRunner]
+"""The runners of this process by the kind of target."""
+
+CheckStart = Callable[[Job, Sequence[Event]], Awaitable[Outcome | None]]
+"""What is asked before a job is sent to a worker elsewhere: None where its target may run."""
+
+
+async def allow_start(_job: Job, _events: Sequence[Event]) -> Outcome | None:
+    return None
 
 
 Lanes = Callable[[], frozenset[str]]

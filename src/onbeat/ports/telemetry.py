@@ -1,13 +1,19 @@
 """Events that the engine reports to metrics and logs."""
 
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Protocol
 
 from onbeat.model.dead_letter import DeadLetter
-from onbeat.model.ids import WorkerId
+from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import Job
 from onbeat.model.outcome import Outcome
+from onbeat.model.owner import Owner
+from onbeat.model.pulse import CounterState
 from onbeat.model.schedule import Schedule
+
+ReadCounters = Callable[[], CounterState]
+"""What this process has counted since its start. Counters only rise."""
 
 
 class Telemetry(Protocol):
@@ -23,10 +29,30 @@ class Telemetry(Protocol):
         """An attempt's result was refused because another holder has the job."""
         ...
 
+    def made(self, jobs: Iterable[Job]) -> None:
+        """A loop added these jobs."""
+        ...
+
     def planned(self, jobs: int, skipped: int) -> None: ...
 
     def unplannable(self, schedule: Schedule, error: BaseException) -> None:
         """The schedule's rule raised, or is a function that this process does not have."""
+        ...
+
+    def orphaned(self, schedule: Schedule) -> None:
+        """The schedule was paused because its program no longer declares it."""
+        ...
+
+    def older_release(self, owner: Owner, newest: str) -> None:
+        """A release of a program started, and changed nothing: a newer one has declared before."""
+        ...
+
+    def routed(self, events: int, jobs: int) -> None:
+        """The router decided on so many events, and made so many jobs."""
+        ...
+
+    def route_refused(self, events: int) -> None:
+        """A decision on so many events was out of date, and is made again."""
         ...
 
     def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None:
@@ -41,6 +67,10 @@ class Telemetry(Protocol):
 
     def dead_lettered(self, dead_letter: DeadLetter) -> None:
         """A message could not be understood or used, and was stored as a dead letter."""
+        ...
+
+    def duplicated(self, task: str, job: JobId, source: str) -> None:
+        """A submission added nothing: `job` has its unique key."""
         ...
 
     def clock_stepped(self, seconds: float) -> None:

@@ -8,6 +8,7 @@ from onbeat.recurrence.builders import (
     business_days,
     cron,
     daily,
+    easter,
     every,
     first_of_month,
     function,
@@ -16,10 +17,11 @@ from onbeat.recurrence.builders import (
     weekly,
 )
 from onbeat.recurrence.compile import anchor, depends_on_zone, needs_anchor
-from onbeat.recurrence.notes import Note
+from onbeat.recurrence.notes import Note, notes_on_text
 from onbeat.recurrence.parse import guess, parse_recurrence
 from onbeat.recurrence.recurrence import Recurrence, compile_spec, union, value_of
 from onbeat.recurrence.spec import CalendarSpec, RecurrenceSpec
+from onbeat.recurrence.texts import aws, phrase, repeating
 from onbeat.recurrence.zones import tzdata_version
 
 __all__ = [
@@ -29,18 +31,23 @@ __all__ = [
     "Recurrence",
     "RecurrenceSpec",
     "anchor",
+    "aws",
     "business_days",
     "compile_spec",
     "cron",
     "daily",
     "depends_on_zone",
+    "easter",
     "every",
     "first_of_month",
     "function",
     "guess",
     "needs_anchor",
+    "notes_on_text",
     "once",
     "parse_recurrence",
+    "phrase",
+    "repeating",
     "rrule",
     "tzdata_version",
     "union",

@@ -8,12 +8,13 @@ from typing import cast
 from zoneinfo import ZoneInfo
 
 from onbeat.model.errors import BadRecurrence
-from onbeat.recurrence.cron_text import read_cron
+from onbeat.recurrence.aws_text import read_any_cron
+from onbeat.recurrence.choices import has_days
 from onbeat.recurrence.durations import read_duration, write_duration
 from onbeat.recurrence.functions import FunctionCore, name_of
 from onbeat.recurrence.instants import naive_instant, read_instant, to_us, write_instant, write_us
 from onbeat.recurrence.recurrence import Recurrence, compile_spec
-from onbeat.recurrence.rrule import block_zone, has_days
+from onbeat.recurrence.rrule import block_zone
 from onbeat.recurrence.rrule_text import WEEKDAYS, Block, Moment, read_block, write_block
 from onbeat.recurrence.spec import CalendarSpec, RecurrenceSpec
 from onbeat.recurrence.tzif import DAY
@@ -114,7 +115,7 @@ def cron_spec(
     text: str, tz: TimeZone, key: str, dst_gap: DstGap, dst_fold: DstFold
 ) -> RecurrenceSpec:
     check_dst(dst_gap, dst_fold)
-    read = read_cron(text, key)
+    read = read_any_cron(text, key)
     # The key matters only if the expression contains H.
     hashed = key if re.search(r"(^|[ ,])H", read.text) else ""
     return RecurrenceSpec(
@@ -203,6 +204,21 @@ def first_of_month(
 ) -> Recurrence:
     """Every first day of a month, at a time as in `daily`."""
     return clock_rule("FREQ=MONTHLY;BYMONTHDAY=1", at, tz, dst_gap, dst_fold)
+
+
+def easter(
+    *offsets: int,
+    at: str = "00:00",
+    tz: TimeZone = None,
+    dst_gap: DstGap | None = None,
+    dst_fold: DstFold = "first",
+) -> Recurrence:
+    """Every year on these days after Easter Sunday: -2 is Good Friday, 39 Ascension Day.
+
+    Easter is that of the Gregorian calendar; without offsets it is Easter Sunday itself.
+    """
+    days = ",".join(map(str, offsets or (0,)))
+    return clock_rule(f"FREQ=YEARLY;BYEASTER={days}", at, tz, dst_gap, dst_fold)
 
 
 def clock_rule(

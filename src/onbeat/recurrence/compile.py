@@ -7,17 +7,19 @@ from functools import lru_cache
 import msgspec
 
 from onbeat.model.errors import BadRecurrence
+from onbeat.recurrence.aws_text import read_any_cron
 from onbeat.recurrence.budget import COMPILE_STEPS_MAX, FIRST_STEPS_MAX, Budget
 from onbeat.recurrence.business import on_business_days
 from onbeat.recurrence.cron import cron_core
-from onbeat.recurrence.cron_text import CronParts, read_cron
+from onbeat.recurrence.cron_text import CronParts
 from onbeat.recurrence.durations import read_duration
 from onbeat.recurrence.instants import read_instant, to_us, write_us
 from onbeat.recurrence.interval import Interval
-from onbeat.recurrence.rrule import block_core, block_zone, start_anchored, start_at
+from onbeat.recurrence.rrule import block_core, block_zone
 from onbeat.recurrence.rrule_text import Block, RuleParts, read_block
 from onbeat.recurrence.sets import Core, Dates, Excluding, Union
 from onbeat.recurrence.spec import RecurrenceSpec
+from onbeat.recurrence.start import start_anchored, start_at
 from onbeat.recurrence.zoned_rule import SECOND, DstRule
 from onbeat.recurrence.zones import zone_named
 
@@ -157,7 +159,12 @@ def union_core(spec: RecurrenceSpec, budget: Budget) -> Core:
 
 def excluding_core(spec: RecurrenceSpec, budget: Budget) -> Core:
     base, excluded = spec.members
-    return Excluding(build_core(base, budget), build_core(excluded, budget))
+    members = base.members if base.kind == "union" else (base,)
+    # An excluded member is left out here; a search would look for what it keeps to no end.
+    kept = [build_core(member, budget) for member in members if member != excluded]
+    if not kept:
+        raise BadRecurrence("this can never fire: all of it is excluded", spec.text)
+    return Excluding(kept[0] if len(kept) == 1 else Union(kept), build_core(excluded, budget))
 
 
 def on_core(spec: RecurrenceSpec, budget: Budget) -> Core:
@@ -172,6 +179,10 @@ def function_core(spec: RecurrenceSpec, _budget: Budget) -> Core:
     )
 
 
+def event_core(_spec: RecurrenceSpec, _budget: Budget) -> Core:
+    return Dates([])
+
+
 KINDS: dict[str, Callable[[RecurrenceSpec, Budget], Core]] = {
     "rrule": rrule_core,
     "cron": cron_core_of,
@@ -181,6 +192,7 @@ KINDS: dict[str, Callable[[RecurrenceSpec, Budget], Core]] = {
     "excluding": excluding_core,
     "on": on_core,
     "function": function_core,
+    "event": event_core,
 }
 
 
@@ -201,4 +213,4 @@ def block_of_few(text: str) -> Block:
 
 @lru_cache(maxsize=1_000)
 def parse_cron(text: str, key: str) -> CronParts:
-    return read_cron(text, key).parts
+    return read_any_cron(text, key).parts

@@ -4,8 +4,8 @@ from bisect import bisect_left, bisect_right
 from functools import lru_cache
 
 from onbeat.recurrence import year_masks
+from onbeat.recurrence.choices import clock_times
 from onbeat.recurrence.cron_text import CronParts
-from onbeat.recurrence.rrule import clock_times
 from onbeat.recurrence.wall_clock import DayWalls
 from onbeat.recurrence.year_masks import MONTH_LENGTHS, MONTH_STARTS, YEAR_MAX
 from onbeat.recurrence.zoned_rule import REAL_TIME, ZonedWalls, cron_rule

@@ -10,6 +10,9 @@ CRON_TEXT_MAX = 10_000
 
 YEAR_FIRST, YEAR_LAST = 1970, 9999
 
+STEP_DIGITS_MAX = 9
+"""Digits of a step; a larger number is a mistake."""
+
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
@@ -72,11 +75,12 @@ class CronParts(NamedTuple):
 
 
 class CronText(NamedTuple):
-    """An expression in canonical form, and the zone of its TZ= prefix."""
+    """An expression in canonical form, the zone of its TZ= prefix, and notes on its meaning."""
 
     text: str
     zone: str | None
     parts: CronParts
+    notes: tuple[str, ...] = ()
 
 
 def read_cron(text: str, key: str = "") -> CronText:
@@ -91,7 +95,7 @@ def read_cron(text: str, key: str = "") -> CronText:
     if len(words) == 1 and words[0][0].startswith("@"):
         return CronText(words[0][0].lower(), zone, read_alias(reader, *words[0]))
     canonical = " ".join(word.upper() for word, _ in words)
-    return CronText(canonical, zone, reader.read_fields(words))
+    return CronText(canonical, zone, reader.read_fields(words), tuple(reader.notes))
 
 
 def read_alias(reader: "CronReader", word: str, at: int) -> CronParts:
@@ -113,9 +117,7 @@ class Chosen:
         self.last_days: set[int] = set()
         self.near_days: set[int] = set()
         self.nth: set[tuple[int, int]] = set()
-
-    def anything_special(self) -> bool:
-        return bool(self.last_days or self.near_days or self.nth)
+        self.extra: set[int] = set()
 
 
 ITEM = re.compile(
@@ -130,6 +132,7 @@ class CronReader:
     def __init__(self, text: str, key: str) -> None:
         self.text = text
         self.key = key
+        self.notes: list[str] = []
 
     def refuse(self, message: str, at: int | None) -> NoReturn:
         raise BadRecurrence(message, self.text, at)
@@ -159,14 +162,14 @@ class CronReader:
                 span = self.read_item(field, item, at)
                 marks[span.start : span.stop : span.step] = b"\1" * len(span)
             at += len(item) + 1
-        chosen.values = {value for value, marked in enumerate(marks) if marked}
+        chosen.values = chosen.extra | {value for value, marked in enumerate(marks) if marked}
         return chosen
 
     def read_special(self, field: Field, chosen: Chosen, item: str, at: int) -> bool:
         """L, W and # forms. False when the item is none of them."""
         if field is DAY:
             return self.read_day_form(chosen, item, at)
-        if field is WEEKDAY:
+        if field.name == WEEKDAY.name:
             return self.read_weekday_form(chosen, item, at)
         return False
 
@@ -206,7 +209,7 @@ class CronReader:
         if not match:
             self.refuse(self.expected_message(field, item), at)
         if match["all"]:
-            if match["all"] == "?" and field not in (DAY, WEEKDAY):
+            if match["all"] == "?" and field.name not in {DAY.name, WEEKDAY.name}:
                 self.refuse(f"? goes only into the day fields, not into {field.name}; use *", at)
             return self.spread(field, field.low, field.high, match["all_step"], at)
         if match["hash"]:
@@ -245,11 +248,20 @@ class CronReader:
     def spread(self, field: Field, low: int, high: int, step: str | None, at: int) -> range:
         if step is None:
             return range(low, high + 1)
-        if len(step) > 9 or not 1 <= int(step) <= max(field.high, 1):
+        if len(step) > STEP_DIGITS_MAX or int(step) == 0:
             self.refuse(f"a step of {step[:20]} is not from 1 to {field.high}", at)
+        if int(step) > field.high - field.low:
+            # As in other crons.
+            self.note(
+                f"a step of {int(step)} is larger than the field {field.name}: it means {low}"
+            )
         if field is WEEKDAY and low == 0 and high == 7:
             high = 6
         return range(low, high + 1, int(step))
+
+    def note(self, text: str) -> None:
+        if text not in self.notes[-1:]:
+            self.notes.append(text)
 
     def hash_range(self, field: Field, match: re.Match[str], at: int) -> range:
         """H: one value, or every step from one, always the same for the same key."""
@@ -265,9 +277,10 @@ class CronReader:
         if not match["hash_step"]:
             value = low + digest % (high - low + 1)
             return range(value, value + 1)
-        step = int(match["hash_step"][:9])
-        if not 1 <= step <= high - low + 1:
-            self.refuse(f"a step of {step} is not from 1 to {high - low + 1}", at)
+        size = high - low + 1
+        if len(match["hash_step"]) > STEP_DIGITS_MAX or int(match["hash_step"]) == 0:
+            self.refuse(f"a step of {match['hash_step'][:20]} is not from 1 to {size}", at)
+        step = min(int(match["hash_step"]), size)
         return range(low + digest % step, high + 1, step)
 
 

@@ -1,10 +1,12 @@
 """The days that an RRULE selects: one mask per year, with INTERVAL applied."""
 
+from calendar import isleap
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from onbeat.recurrence import year_masks
+from onbeat.recurrence.easter import easter_index, easter_mask
 from onbeat.recurrence.year_masks import JAN1, YEAR_MAX, YEAR_MIN
 
 Skip = Literal["OMIT", "BACKWARD", "FORWARD"]
@@ -13,7 +15,8 @@ Skip = Literal["OMIT", "BACKWARD", "FORWARD"]
 class DayParts(NamedTuple):
     """The BY parts of a rule that select days. An empty set does not restrict.
 
-    `nth_of_month`: whether the n in BYDAY counts in the month or in the year.
+    `nth_of_month`: whether the n in BYDAY counts in the month or in the year. `easter` are days
+    after Easter Sunday.
     """
 
     months: frozenset[int] = frozenset()
@@ -25,13 +28,15 @@ class DayParts(NamedTuple):
     nth_of_month: bool = True
     week_start: int = 0
     skip: Skip = "OMIT"
+    easter: frozenset[int] = frozenset()
 
 
 @lru_cache(maxsize=20_000)
 def kind_mask(parts: DayParts, leap: int, first_weekday: int, months: frozenset[int]) -> int:
     """The days selected in a year of this kind, only in `months` if that is not empty.
 
-    BYWEEKNO is applied elsewhere, since its weeks extend into adjacent years.
+    BYWEEKNO and BYEASTER are applied elsewhere: weeks extend into adjacent years, and Easter does
+    not depend on the kind of year.
     """
     if parts.skip == "OMIT" or not parts.month_days:
         mask = year_masks.WHOLE_YEAR[leap]
@@ -46,6 +51,12 @@ def kind_mask(parts: DayParts, leap: int, first_weekday: int, months: frozenset[
     if parts.weekdays or parts.nth_weekdays:
         mask &= by_day_mask(parts, leap, first_weekday)
     return mask
+
+
+def days_in(parts: DayParts, year: int, months: frozenset[int]) -> int:
+    """The days selected in a year, without BYWEEKNO."""
+    mask = kind_mask(parts, *year_masks.year_kind(year), months)
+    return mask & easter_mask(easter_index(year), parts.easter) if parts.easter else mask
 
 
 ALL_MONTHS = frozenset(range(1, 13))
@@ -89,21 +100,38 @@ def by_day_mask(parts: DayParts, leap: int, first_weekday: int) -> int:
 
 
 class YearlyDays:
-    """Days of yearly rules; `first` is the year of DTSTART."""
+    """Days of yearly rules; `first` is the year of DTSTART.
 
-    __slots__ = ("first", "interval", "origin", "parts")
+    `moved` is 1 or -1 if a common year's missing day moves to the first day of the next year or to
+    the last day of the year before (BYYEARDAY=366 and -366 with SKIP), else 0.
+    """
+
+    __slots__ = ("first", "interval", "moved", "origin", "parts")
 
     def __init__(self, parts: DayParts, interval: int, first: int) -> None:
         self.parts = parts
         self.interval = interval
         self.first = self.origin = first
+        self.moved = moved_over_new_year(parts)
 
     def mask(self, year: int) -> int:
         if self.parts.weeks:
             return self.weeks_mask(year)
-        if (year - self.first) % self.interval:
+        mask = 0 if (year - self.first) % self.interval else self.plain_mask(year)
+        if self.moved and YEAR_MIN <= (owner := year - self.moved) <= YEAR_MAX:
+            aligned = (owner - self.first) % self.interval == 0
+            mask |= self.moved_day(owner) if aligned else 0
+        return mask
+
+    def moved_day(self, owner: int) -> int:
+        """The day that moves out of the year `owner`, as a bit of the year that it moves to."""
+        year = owner + self.moved
+        if isleap(owner) or not YEAR_MIN <= year <= YEAR_MAX:
             return 0
-        return kind_mask(self.parts, *year_masks.year_kind(year), self.parts.months)
+        bit = 1 if self.moved > 0 else 1 << (364 + isleap(year))
+        # The other parts limit where the day is now.
+        rest = self.parts._replace(months=frozenset(), year_days=frozenset())
+        return bit & days_in(rest, year, frozenset())
 
     def weeks_mask(self, year: int) -> int:
         """The days of this calendar year, even in weeks that belong to an adjacent year."""
@@ -113,7 +141,7 @@ class YearlyDays:
                 mask, lead = self.owned_weeks(owner)
                 by = JAN1[year - 1] - (JAN1[owner - 1] - lead)
                 weeks |= mask >> by if by >= 0 else mask << -by
-        return weeks & kind_mask(self.parts, *year_masks.year_kind(year), self.parts.months)
+        return weeks & self.plain_mask(year)
 
     def owned_weeks(self, year: int) -> tuple[int, int]:
         kind = year_masks.year_kind(year)
@@ -127,15 +155,33 @@ class YearlyDays:
 
     def period_days(self, period: int) -> tuple[int, int]:
         if not self.parts.weeks:
-            return JAN1[period - 1], kind_mask(
-                self.parts, *year_masks.year_kind(period), self.parts.months
-            )
+            return self.whole_year(period)
         owned, lead = self.owned_weeks(period)
         start = JAN1[period - 1] - lead
         return start, owned & span_mask(self.plain_mask, start, 7 + 366 + 7)
 
+    def whole_year(self, period: int) -> tuple[int, int]:
+        """The days of the year, and the one that moves out of it."""
+        start, mask = JAN1[period - 1], self.plain_mask(period)
+        if self.moved > 0 and self.moved_day(period):
+            mask |= 1 << 365
+        elif self.moved < 0:
+            start, mask = start - 1, mask << 1 | bool(self.moved_day(period))
+        return start, mask
+
     def plain_mask(self, year: int) -> int:
-        return kind_mask(self.parts, *year_masks.year_kind(year), self.parts.months)
+        return days_in(self.parts, year, self.parts.months)
+
+
+def moved_over_new_year(parts: DayParts) -> int:
+    """As `YearlyDays.moved`. A missing day is in no week and on no day of a month."""
+    if parts.weeks or parts.month_days:
+        return 0
+    if parts.skip == "FORWARD" and 366 in parts.year_days:
+        return int(not parts.months or 12 in parts.months)
+    if parts.skip == "BACKWARD" and -366 in parts.year_days:
+        return -int(not parts.months or 1 in parts.months)
+    return 0
 
 
 class MonthlyDays:
@@ -147,7 +193,7 @@ class MonthlyDays:
         self.parts = parts
         self.interval = interval
         self.first = self.origin = first
-        self.kept: dict[tuple[int, int, int], int] = {}
+        self.kept: dict[tuple[int, int, int, int], int] = {}
 
     def mask(self, year: int) -> int:
         months = self.parts.months
@@ -157,7 +203,7 @@ class MonthlyDays:
             months = aligned & months if months else aligned
             if not months:
                 return 0
-        return kind_mask(self.parts, *year_masks.year_kind(year), months)
+        return days_in(self.parts, year, months)
 
     def period_of(self, day: int) -> int:
         year, month, _ = year_masks.month_of(day)
@@ -169,7 +215,8 @@ class MonthlyDays:
     def period_days(self, period: int) -> tuple[int, int]:
         year, month = period // 12, period % 12 + 1
         start = JAN1[year - 1]
-        kind = (JAN1[year] - start, start % 7, month)
+        easter = easter_index(year) if self.parts.easter else 0
+        kind = (JAN1[year] - start, start % 7, month, easter)
         kept = self.kept.get(kind)
         if kept is None:
             kept = self.kept[kind] = self.month_mask(year, month)
@@ -179,10 +226,9 @@ class MonthlyDays:
         months = self.parts.months
         if months and month not in months:
             return 0
-        kind = year_masks.year_kind(year)
         if self.parts.skip == "OMIT":
-            return kind_mask(self.parts, *kind, months) & year_masks.month_span(kind[0], month)
-        return kind_mask(self.parts, *kind, frozenset({month}))
+            return days_in(self.parts, year, months) & year_masks.month_span(isleap(year), month)
+        return days_in(self.parts, year, frozenset({month}))
 
 
 class WeeklyDays:
@@ -201,13 +247,15 @@ class WeeklyDays:
         if self.interval > 1:
             stride = 7 * self.interval
             phase = (self.first - JAN1[year - 1]) % stride
-            # The week before `phase` may extend over 1 January.
-            weeks = (every(phase % stride, stride) * 0b1111111) | (0b1111111 << phase >> stride)
+            weeks = every(phase, stride) * 0b1111111
+            if stride - phase < 7:
+                # The week before `phase` extends over 1 January.
+                weeks |= 0b1111111 >> (stride - phase)
             mask &= weeks
         return mask
 
     def plain_mask(self, year: int) -> int:
-        return kind_mask(self.parts, *year_masks.year_kind(year), self.parts.months)
+        return days_in(self.parts, year, self.parts.months)
 
     def period_of(self, day: int) -> int:
         return (day - self.first) // 7
@@ -232,7 +280,7 @@ class DailyDays:
         self.origin = 0
 
     def mask(self, year: int) -> int:
-        mask = kind_mask(self.parts, *year_masks.year_kind(year), self.parts.months)
+        mask = days_in(self.parts, year, self.parts.months)
         if self.interval > 1:
             mask &= every((self.first - JAN1[year - 1]) % self.interval, self.interval)
         return mask
@@ -246,7 +294,7 @@ class DailyDays:
     def period_days(self, period: int) -> tuple[int, int]:
         day = self.first + period
         year = year_masks.year_of(day)
-        mask = kind_mask(self.parts, *year_masks.year_kind(year), self.parts.months)
+        mask = days_in(self.parts, year, self.parts.months)
         return day, mask >> (day - JAN1[year - 1]) & 1
 
 
@@ -260,8 +308,10 @@ class RuleYears:
 
     def __init__(self, days: RuleDays) -> None:
         self.days = days
-        # Weeks of a year begin up to three days before it.
-        self.reach = 1 if days.parts.weeks else 0
+        # Weeks of a year begin up to three days before it and end up to three days after it.
+        self.reach = int(
+            bool(days.parts.weeks) or (isinstance(days, YearlyDays) and days.moved != 0)
+        )
 
     def mask(self, year: int) -> int:
         return self.days.mask(year)
@@ -270,14 +320,15 @@ class RuleYears:
         """The first year after `year` that can have days."""
         if self.days.interval == 1 or year >= YEAR_MAX:
             return year + 1
-        period = first_aligned(self.days, self.days.period_of(JAN1[year]))
+        # The period before may extend into the following year.
+        period = first_aligned(self.days, self.days.period_of(JAN1[year]) - self.reach)
         return max(period_year(self.days, period) - self.reach, year + 1)
 
     def previous_year(self, year: int) -> int:
         """The last year before `year` that can have days."""
         if self.days.interval == 1 or year <= YEAR_MIN:
             return year - 1
-        period = last_aligned(self.days, self.days.period_of(JAN1[year - 1] - 1))
+        period = last_aligned(self.days, self.days.period_of(JAN1[year - 1] - 1) + self.reach)
         return min(period_year(self.days, period + 1, -1) + self.reach, year - 1)
 
 

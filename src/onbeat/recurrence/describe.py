@@ -3,19 +3,28 @@
 from datetime import datetime, timedelta
 
 from onbeat.recurrence.compile import parse_block, parse_cron
-from onbeat.recurrence.cron_text import CronParts
+from onbeat.recurrence.describe_cron import describe_cron
 from onbeat.recurrence.durations import read_duration
 from onbeat.recurrence.instants import EPOCH, read_instant
 from onbeat.recurrence.rrule_text import Block, Moment, RuleParts
 from onbeat.recurrence.spec import RecurrenceSpec
 from onbeat.recurrence.tzif import DAY
+from onbeat.recurrence.words import (
+    MONTHS,
+    NAMED_MAX,
+    WEEKDAYS,
+    by_day_words,
+    clock_words,
+    join_words,
+    ordinal,
+    spans_of,
+)
 from onbeat.recurrence.year_masks import month_of, weekday_of
+from onbeat.recurrence.zones import zone_named
 
-MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
-)  # fmt: skip
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+SHORT = {"HOURLY": ("minute", "second"), "MINUTELY": ("second",), "SECONDLY": ()}
+"""Frequencies of elapsed time, and the fields of the clock that their periods keep."""
+
 PERIODS = {
     "YEARLY": "year",
     "MONTHLY": "month",
@@ -25,8 +34,6 @@ PERIODS = {
     "MINUTELY": "minute",
     "SECONDLY": "second",
 }
-NAMED_MAX = 8
-"""Values that are listed one by one; longer lists are summarized by their count."""
 
 
 def describe(spec: RecurrenceSpec) -> str:
@@ -41,6 +48,8 @@ def describe(spec: RecurrenceSpec) -> str:
             return f"Once, at {instant_words(spec.text)}"
         case "function":
             return f"Whenever {spec.text} says"
+        case "event":
+            return f"On event {spec.text.replace(', ', ' or ')}"
         case _:
             return describe_combined(spec)
 
@@ -91,19 +100,6 @@ def several(count: int, unit: str) -> str:
     return unit if count == 1 else f"{count} {unit}s"
 
 
-def join_words(words: list[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def ordinal(n: int) -> str:
-    """`3rd`; from the end, `last` and `3rd last`."""
-    if n == -1:
-        return "last"
-    size = abs(n)
-    ending = "th" if 11 <= size % 100 <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(size % 10, "th")
-    return f"{size}{ending}{' last' if n < 0 else ''}"
-
-
 def instant_words(text: str) -> str:
     return moment_words(read_instant(text))
 
@@ -149,8 +145,9 @@ def describe_rule(parts: RuleParts, start: Moment | None, spec: RecurrenceSpec) 
     wall = start.wall if start else anchored_wall(spec)
     words = [f"every {several(parts.interval, PERIODS[parts.freq])}"]
     words += day_words(parts, wall)
-    words += time_words(parts, wall, date_only=start is not None and start.form == "date")
-    sentence = " ".join(words)
+    if start is None or start.form != "date":
+        words += time_words(parts, wall)
+    sentence = " ".join(words) + own_time_words(parts, wall, start)
     if parts.by_position:
         which = join_words([f"the {ordinal(n)}" for n in parts.by_position])
         sentence += f", of these only {which} in each {PERIODS[parts.freq]}"
@@ -169,8 +166,8 @@ def anchored_wall(spec: RecurrenceSpec) -> int | None:
     """The wall-clock time of a reference point, if there is one."""
     if spec.anchor is None:
         return None
-    # The sentence names only days and times, and those in UTC would be wrong in another zone.
-    return None if spec.tz not in {None, "UTC"} else int(read_instant(spec.anchor).timestamp())
+    instant = int(read_instant(spec.anchor).timestamp())
+    return instant + zone_named(spec.tz).offset(instant)
 
 
 def day_words(parts: RuleParts, wall: int | None) -> list[str]:
@@ -183,13 +180,16 @@ def day_words(parts: RuleParts, wall: int | None) -> list[str]:
         )
     if parts.by_week:
         words.append(f"in the {join_words([ordinal(n) for n in parts.by_week])} week")
+    if parts.by_easter:
+        words.append(f"{'if it is' if words else 'on'} {easter_words(parts.by_easter)}")
     if not words and wall is not None:
         words += own_day_words(parts, wall // DAY)
     if parts.by_month:
         words.append(f"in {join_words([MONTHS[month - 1] for month in parts.by_month])}")
     if parts.skip != "OMIT":
         way = "before" if parts.skip == "BACKWARD" else "after"
-        words.append(f"(or the day {way}, where a month has no such day)")
+        span = "year" if parts.by_year_day and not parts.by_month_day else "month"
+        words.append(f"(or the day {way}, where a {span} has no such day)")
     return words
 
 
@@ -200,8 +200,14 @@ def weekday_words(parts: RuleParts) -> list[str]:
     return words
 
 
-def by_day_words(n: int, weekday: int) -> str:
-    return f"the {ordinal(n)} {WEEKDAYS[weekday]}" if n else WEEKDAYS[weekday]
+def easter_words(offsets: tuple[int, ...]) -> str:
+    sides = [(abs(n), "before" if n < 0 else "after") for n in offsets]
+    return join_words(
+        [
+            f"{n} day{'s' if n > 1 else ''} {side} Easter Sunday" if n else "Easter Sunday"
+            for n, side in sides
+        ]
+    )
 
 
 def month_day_words(days: tuple[int, ...]) -> str:
@@ -224,12 +230,8 @@ def own_day_words(parts: RuleParts, day: int) -> list[str]:
             return []
 
 
-def time_words(parts: RuleParts, wall: int | None, *, date_only: bool) -> list[str]:
-    if date_only:
-        return []
-    if parts.freq in {"HOURLY", "MINUTELY", "SECONDLY"}:
-        return clock_limit_words(parts)
-    if wall is None and not (parts.by_hour and parts.by_minute):
+def time_words(parts: RuleParts, wall: int | None) -> list[str]:
+    if parts.freq in SHORT or (wall is None and not (parts.by_hour and parts.by_minute)):
         return clock_limit_words(parts)
     clock = (wall or 0) % DAY
     return [
@@ -241,61 +243,40 @@ def time_words(parts: RuleParts, wall: int | None, *, date_only: bool) -> list[s
     ]
 
 
+def own_time_words(parts: RuleParts, wall: int | None, start: Moment | None) -> str:
+    """Which of hour, minute and second are those of the start, where it is easily overlooked."""
+    if start is not None and start.form == "date":
+        return ""
+    given = {"hour": parts.by_hour, "minute": parts.by_minute, "second": parts.by_second}
+    if parts.freq in SHORT:
+        return "" if start else own_grid_words(parts, wall)
+    if not any(given.values()):
+        # A start in the text is named at the end of the sentence.
+        return "" if start or wall is None else ", the time of its start"
+    values = clock_values(wall)
+    own = [unit for unit, by in given.items() if not by and (unit == "hour" or values[unit] != 0)]
+    return f", {join_words(own)} of its start" if own else ""
+
+
+def own_grid_words(parts: RuleParts, wall: int | None) -> str:
+    """Minute and second of a rule of hours or minutes that begins at a reference point."""
+    if wall is None:
+        return ""
+    values = clock_values(wall)
+    own = [
+        f"{unit} {values[unit]}"
+        for unit, by in (("minute", parts.by_minute), ("second", parts.by_second))
+        if not by and values[unit] and unit in SHORT[parts.freq]
+    ]
+    return f" at {join_words(own)} of its start" if own else ""
+
+
+def clock_values(wall: int | None) -> dict[str, int | None]:
+    if wall is None:
+        return {"minute": None, "second": None}
+    return {"minute": wall // 60 % 60, "second": wall % 60}
+
+
 def clock_limit_words(parts: RuleParts) -> list[str]:
     named = {"hour": parts.by_hour, "minute": parts.by_minute, "second": parts.by_second}
     return [f"in {unit} {join_words(spans_of(values))}" for unit, values in named.items() if values]
-
-
-def clock_words(hours: tuple[int, ...], minutes: tuple[int, ...], seconds: tuple[int, ...]) -> str:
-    ending = [f":{second:02}" if second else "" for second in seconds]
-    if len(hours) * len(minutes) * len(seconds) <= NAMED_MAX:
-        times = [f"{h:02}:{m:02}{end}" for h in hours for m in minutes for end in ending]
-        return f"at {join_words(times)}"
-    words = f"in hour {join_words(spans_of(hours))} at minute {join_words(spans_of(minutes))}"
-    return words if seconds == (0,) else f"{words} at second {join_words(spans_of(seconds))}"
-
-
-def spans_of(values: tuple[int, ...]) -> list[str]:
-    """`0 to 5`, `every 15th`, or the values one by one."""
-    if len(values) > 2:
-        step = values[1] - values[0]
-        if all(value == values[0] + index * step for index, value in enumerate(values)):
-            by = "" if step == 1 else f" in steps of {step}"
-            return [f"{values[0]} to {values[-1]}{by}"]
-    return [str(value) for value in values]
-
-
-def describe_cron(parts: CronParts) -> str:
-    words = [cron_clock_words(parts), *cron_day_words(parts)]
-    if len(parts.months) < 12:
-        words.append(f"in {join_words([MONTHS[month - 1] for month in sorted(parts.months)])}")
-    if parts.years:
-        words.append(f"in {join_words(spans_of(tuple(sorted(parts.years))))}")
-    return " ".join(words)
-
-
-def cron_clock_words(parts: CronParts) -> str:
-    seconds = "" if parts.seconds == (0,) else f" at second {join_words(spans_of(parts.seconds))}"
-    if len(parts.hours) == 24 and len(parts.minutes) == 60:
-        return "every second" if len(parts.seconds) == 60 else f"every minute{seconds}"
-    if len(parts.hours) == 24:
-        return f"every hour at minute {join_words(spans_of(parts.minutes))}{seconds}"
-    if len(parts.minutes) == 60:
-        return f"every minute{seconds} in hour {join_words(spans_of(parts.hours))}"
-    return clock_words(parts.hours, parts.minutes, parts.seconds)
-
-
-def cron_day_words(parts: CronParts) -> list[str]:
-    days = [f"the {ordinal(day)}" for day in sorted(parts.month_days)]
-    days += [f"the {ordinal(-1 - back)} day" for back in sorted(parts.last_days)]
-    days += [
-        f"the weekday nearest to the {ordinal(day)}" if day else "the last weekday"
-        for day in sorted(parts.near_days)
-    ]
-    weekdays = [WEEKDAYS[weekday] for weekday in sorted(parts.weekdays)]
-    weekdays += [by_day_words(n, weekday) for n, weekday in sorted(parts.nth_weekdays)]
-    month_words = f"on {join_words(days)} of the month" if len(parts.month_days) < 31 else ""
-    week_words = f"on {join_words(weekdays)}" if len(parts.weekdays) < 7 else ""
-    if not month_words or not week_words:
-        return [month_words or week_words or "every day"]
-    return [f"{month_words} {'or' if parts.either_day else 'if it is also'} {week_words}"]

@@ -6,13 +6,12 @@ period.
 """
 
 from bisect import bisect_left, bisect_right
-from calendar import isleap
 from typing import NamedTuple
 
 from onbeat.recurrence.budget import Budget
 from onbeat.recurrence.tzif import BEGINNING, DAY
 from onbeat.recurrence.wall_clock import DayWalls
-from onbeat.recurrence.year_masks import JAN1, WHOLE_YEAR, year_of
+from onbeat.recurrence.year_masks import JAN1, year_of
 from onbeat.recurrence.zoned_rule import INSTANT_MAX, INSTANT_MIN, SECOND
 from onbeat.recurrence.zones import END, Zone
 
@@ -22,8 +21,8 @@ allowed day, so a rule that needs more has days and times that never coincide.
 """
 
 
-SECONDS_A_STEP = 8
-"""Seconds of a day that can be listed in the time of one search of a plain rule."""
+UNITS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
+"""Seconds in a period of each frequency that this engine is for."""
 
 
 class ClockLimits(NamedTuple):
@@ -46,6 +45,11 @@ class Slots(NamedTuple):
     minutes: tuple[int, ...] = ()
     seconds: tuple[int, ...] = ()
     positions: tuple[int, ...] = ()
+
+    def most(self) -> int:
+        """At least as many as there are in any period."""
+        chosen = max(len(self.minutes), 1) * max(len(self.seconds), 1)
+        return min(chosen, len(self.positions)) if self.positions else chosen
 
     def at_shift(self, shift: int) -> tuple[int, ...]:
         """Seconds from the start of the period, if the clock is `shift` ahead of DTSTART's."""
@@ -72,10 +76,11 @@ class ClockLimit:
     `days` has one time a day, the first that is allowed.
     """
 
-    __slots__ = ("days", "hours", "minutes", "seconds")
+    __slots__ = ("clock", "days", "hours", "minutes", "seconds")
 
     def __init__(self, days: DayWalls | None, limits: ClockLimits) -> None:
         self.days = days
+        self.clock = limits
         self.hours, self.minutes, self.seconds = limits
 
     def next(self, wall: int, budget: Budget | None) -> int | None:
@@ -303,64 +308,3 @@ class ElapsedGrid:
         if candidate is None:
             candidate = self.shifts[shift] = self.slots.at_shift(shift)
         return candidate
-
-    def nth(self, n: int, budget: Budget) -> int | None:
-        """The n-th occurrence from `first` on, in seconds, from 1; None if there are fewer."""
-        if self.limit is None and not self.slots.minutes and not self.slots.seconds:
-            skipped = -(-(self.first - self.base - self.slots.own) // self.step)
-            candidate = self.base + self.slots.own + (skipped + n - 1) * self.step
-            return candidate if candidate <= self.last else None
-        if DAY % self.step == 0:
-            return self.nth_by_days(n, budget)
-        at = self.after_us(self.first * SECOND - 1, budget)
-        while at is not None and n > 1:
-            n -= 1
-            budget.spend()
-            at = self.after_us(at, budget)
-        return None if at is None else at // SECOND
-
-    def nth_by_days(self, n: int, budget: Budget) -> int | None:
-        """If every day has the same grid, count days, segment by segment of the zone."""
-        segment, at = self.zone.segment(self.first), self.first
-        by_offset: dict[int, DayWalls | None] = {}
-        while at <= self.last:
-            budget.spend()
-            end = min(self.zone.starts[segment + 1], self.last + 1)
-            offset = self.zone.offsets[segment]
-            if offset not in by_offset:
-                budget.spend(DAY // self.step // SECONDS_A_STEP)
-                by_offset[offset] = self.day_walls(offset)
-            walls = by_offset[offset]
-            if walls is not None:
-                walls.high = end + offset - 1
-                candidate = walls.nth_from(at + offset, n, budget)
-                if candidate is not None and candidate <= walls.high:
-                    return candidate - offset
-                n -= walls.count(at + offset, end + offset)
-            segment, at = self.zone.segment(end), end
-        return None
-
-    def day_walls(self, offset: int) -> DayWalls | None:
-        """The wall-clock times of the allowed grid points, while the zone has this offset."""
-        limit = self.limit or ClockLimit(None, ClockLimits())
-        grid = sorted(
-            second
-            for slot in self.slots_in(offset)
-            for second in range((self.base + slot + offset) % self.step, DAY, self.step)
-        )
-        times = [second for second in grid if limit.time_allowed(second)]
-        days = limit.days.days if limit.days else EveryDay()
-        return DayWalls(days, times) if times else None
-
-
-class EveryDay:
-    """Year masks of a rule that limits no days."""
-
-    def mask(self, year: int) -> int:
-        return WHOLE_YEAR[isleap(year)]
-
-    def next_year(self, year: int) -> int:
-        return year + 1
-
-    def previous_year(self, year: int) -> int:
-        return year - 1

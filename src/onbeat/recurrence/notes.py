@@ -1,20 +1,25 @@
 """Warnings about a rule, shown when it is created or displayed; never an error."""
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Literal, NamedTuple
 
 from onbeat.recurrence import year_masks
+from onbeat.recurrence.aws_text import read_any_cron
 from onbeat.recurrence.budget import SEARCH_STEPS_MAX, Budget
 from onbeat.recurrence.compile import core_of, parse_block
-from onbeat.recurrence.describe import MONTHS
-from onbeat.recurrence.instants import EPOCH, from_us
-from onbeat.recurrence.rrule import block_zone, start_at
+from onbeat.recurrence.counted import FarEnd
+from onbeat.recurrence.durations import read_duration
+from onbeat.recurrence.instants import EPOCH, from_us, read_instant
+from onbeat.recurrence.rrule import block_zone
 from onbeat.recurrence.rrule_text import Block, RuleParts
 from onbeat.recurrence.sets import Core, Excluding, Union
 from onbeat.recurrence.spec import RecurrenceSpec
+from onbeat.recurrence.start import start_at
 from onbeat.recurrence.tzif import DAY
+from onbeat.recurrence.words import MONTHS
 from onbeat.recurrence.zoned_rule import SECOND, DstRule, ZonedWalls
 from onbeat.recurrence.zones import Zone, zone_named
 
@@ -23,6 +28,9 @@ NoteKind = Literal["start", "missing", "reading", "until", "zone", "gap", "fold"
 NOTES_MAX = 100
 """Notes on one rule; a rule of every second meets many clock changes."""
 
+
+DAYS_OF_EVERY_MONTH = 28
+"""Days that even the shortest month has."""
 
 STEPS_OF_A_NOTE = 10
 """The cost of a note, in searches of a plain rule."""
@@ -71,12 +79,33 @@ def last_of(core: Core, instant: int, count: int, budget: Budget) -> tuple[int, 
 def rule_notes(spec: RecurrenceSpec, budget: Budget) -> Iterator[Note]:
     for member in spec.members:
         yield from rule_notes(member, budget)
+    yield from text_notes(spec)
     if spec.kind != "rrule":
         return
     block = parse_block(spec.text)
     yield from start_notes(block, spec, budget)
     for parts in block.rules:
         yield from parts_notes(parts, block)
+
+
+def text_notes(spec: RecurrenceSpec) -> Iterator[Note]:
+    """Notes on how the text was read."""
+    if spec.kind == "cron":
+        for text in read_any_cron(spec.text, spec.key).notes:
+            yield Note("reading", text)
+    if spec.kind == "every" and read_duration(spec.text).months and spec.anchor:
+        day = read_instant(spec.anchor).day
+        if day > DAYS_OF_EVERY_MONTH:
+            yield Note("missing", f"a month without day {day} has its last day instead")
+    if spec.kind == "rrule":
+        yield from notes_on_text(spec.text)
+
+
+def notes_on_text(text: str) -> list[Note]:
+    """Notes on a rule as it was written, which its canonical text no longer shows."""
+    if re.search(r"FREQ=[^\r\n]*;[ \t]*($|[\r\n])", text, re.IGNORECASE):
+        return [Note("reading", "the semicolon at the end means nothing")]
+    return []
 
 
 def start_notes(block: Block, spec: RecurrenceSpec, budget: Budget) -> Iterator[Note]:
@@ -139,6 +168,8 @@ def wall_parts(core: Core) -> Iterator[ZonedWalls]:
                 yield from wall_parts(member)
         case Excluding():
             yield from wall_parts(core.base)
+        case FarEnd():
+            yield from wall_parts(core.core)
         case _:
             return
 

@@ -3,18 +3,21 @@
 import re
 
 from onbeat.model.errors import BadRecurrence
+from onbeat.recurrence.aws_text import is_aws
 from onbeat.recurrence.budget import Budget
 from onbeat.recurrence.builders import (
     TimeZone,
     check_dst,
-    cron_spec,
     every_spec,
     once_spec,
     rrule_spec,
     zone_name,
 )
+from onbeat.recurrence.iso_interval import is_repeating
+from onbeat.recurrence.phrase import is_phrase
 from onbeat.recurrence.recurrence import value_of
 from onbeat.recurrence.spec import RecurrenceSpec
+from onbeat.recurrence.texts import cron_text_spec, every_text_spec
 from onbeat.recurrence.zones import DstFold, DstGap, zone_named
 
 CHARS_A_STEP = 8
@@ -48,9 +51,9 @@ def parse_recurrence(
     if rrule is not None:
         spec = rrule_spec(rrule, timezone, None, dst_gap, dst_fold)
     elif cron is not None:
-        spec = cron_spec(cron, timezone, key, dst_gap, dst_fold)
+        spec = cron_text_spec(cron, timezone, key, dst_gap, dst_fold)
     elif every is not None:
-        spec = every_spec(every)
+        spec = every_text_spec(every, timezone, dst_gap, dst_fold)
     else:
         spec = once_spec(at or "")
     value_of(spec, budget)
@@ -60,8 +63,9 @@ def parse_recurrence(
 def guess(text: str, tz: TimeZone = None) -> RecurrenceSpec:
     """The spec of a rule in any supported notation. Raises BadRecurrence.
 
-    An RRULE or iCalendar block, cron, an alias such as `@daily`, a duration (`15m`, `every 15m`),
-    or an RFC 3339 instant.
+    An RRULE or iCalendar block, cron, an alias such as `@daily`, `cron(…)` or `rate(…)` as in AWS,
+    a duration (`15m`), a phrase (`every day at 9:00`), a repeating interval (`R/…`), or an RFC 3339
+    instant.
     """
     spec = guess_spec(text.strip(), zone_name(tz))
     value_of(spec)
@@ -71,17 +75,20 @@ def guess(text: str, tz: TimeZone = None) -> RecurrenceSpec:
 def guess_spec(text: str, tz: str | None) -> RecurrenceSpec:
     if re.search(r"FREQ=|^DTSTART|^RRULE|^RDATE", text, re.IGNORECASE):
         return rrule_spec(text, tz, None, "shift", "first")
-    if match := re.fullmatch(r"@?every\s+(\S.*)", text, re.IGNORECASE):
+    if is_repeating(text) or is_phrase(text):
+        return every_text_spec(text, tz, "shift", "first")
+    if match := re.fullmatch(r"@every\s+(\S.*)", text, re.IGNORECASE):
         return every_spec(match[1])
     if re.match(r"\d{4}-\d\d-\d\d", text, re.ASCII):
         return once_spec(text)
-    if text.startswith("@") or re.match(r"(CRON_)?TZ=", text) or len(text.split()) >= 5:
-        return cron_spec(text, tz, "", "shift", "first")
+    aliased = text.startswith("@") or is_aws(text)
+    if aliased or re.match(r"(CRON_)?TZ=", text) or len(text.split()) >= 5:
+        return cron_text_spec(text, tz, "", "shift", "first")
     if re.match(r"[\dPp]", text, re.ASCII):
         return every_spec(text)
     raise BadRecurrence(
-        "neither an RRULE (FREQ=…), a cron expression (five fields), a span (15m) nor an instant"
-        " (2025-01-31T09:00:00Z)",
+        "neither an RRULE (FREQ=…), a cron expression (five fields), a span (15m), a phrase (every"
+        " day at 9:00), a repeating interval (R/…) nor an instant (2025-01-31T09:00:00Z)",
         text[:1000],
         0,
     )

@@ -15,6 +15,8 @@ from typing import Literal, NamedTuple, NoReturn, cast
 from onbeat.model.errors import BadRecurrence
 from onbeat.model.limits import EXRULES_MAX
 from onbeat.recurrence.day_masks import Skip
+from onbeat.recurrence.easter import OFFSET_MAX as EASTER_MAX
+from onbeat.recurrence.easter import OFFSET_MIN as EASTER_MIN
 from onbeat.recurrence.tzif import DAY, EPOCH_ORDINAL
 
 RULE_TEXT_MAX = 10_000
@@ -32,8 +34,8 @@ ZONES_MAX = 20
 RULES_MAX = 50
 """RRULE lines: each one is queried at every step."""
 
-NUMBER_MAX = 1_000_000_000
-"""COUNT and INTERVAL: a billion seconds are 31 years."""
+NUMBER_MAX = 2**31 - 1
+"""COUNT and INTERVAL, as other calendars store them; that many seconds are 68 years."""
 
 Freq = Literal["YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SECONDLY"]
 FREQS: dict[str, Freq] = {
@@ -81,6 +83,7 @@ class RuleParts(NamedTuple):
     by_position: tuple[int, ...] = ()
     week_start: int = 0
     skip: Skip = "OMIT"
+    by_easter: tuple[int, ...] = ()
 
 
 class Block(NamedTuple):
@@ -268,7 +271,11 @@ class BlockReader:
         if len(line.text) > RULE_TEXT_MAX:
             self.refuse(f"a rule longer than {RULE_TEXT_MAX:,} characters", line.origin(0))
         reader = RuleReader(self, line)
-        for part in line.text[at:].split(";"):
+        parts = line.text[at:].split(";")
+        if len(parts) > 1 and not parts[-1]:
+            # A semicolon at the end is common enough; a note tells of it.
+            parts.pop()
+        for part in parts:
             reader.read_part(part, at)
             at += len(part) + 1
         return reader.parts()
@@ -347,6 +354,17 @@ class RuleReader:
             at += len(item) + 1
         self.fields[field] = tuple(sorted(numbers))
 
+    def read_easter(self, value: str, at: int) -> None:
+        """Days after Easter Sunday, 0 for itself."""
+        offsets: set[int] = set()
+        for item in value.split(","):
+            if not SIGNED.fullmatch(item) or not EASTER_MIN <= int(item) <= EASTER_MAX:
+                span = f"{EASTER_MIN} to {EASTER_MAX}, so that it lies in the year of its Easter"
+                self.refuse(f"{item[:20]!r} is not a whole number of days from {span}", at)
+            offsets.add(int(item))
+            at += len(item) + 1
+        self.fields["by_easter"] = tuple(sorted(offsets))
+
     def read_seconds(self, value: str, at: int) -> None:
         self.read_list(value, at, "by_second", 0, 60)
         seconds = cast("tuple[int, ...]", self.fields["by_second"])
@@ -396,6 +414,7 @@ READERS: dict[str, PartReader] = {
     "BYWEEKNO": numbers("by_week", -53, 53),
     "BYYEARDAY": numbers("by_year_day", -366, 366),
     "BYMONTHDAY": numbers("by_month_day", -31, 31),
+    "BYEASTER": RuleReader.read_easter,
     "BYDAY": RuleReader.read_days,
     "BYHOUR": numbers("by_hour", 0, 23),
     "BYMINUTE": numbers("by_minute", 0, 59),
@@ -472,6 +491,7 @@ def write_rule(parts: RuleParts) -> str:
         "BYWEEKNO": parts.by_week,
         "BYYEARDAY": parts.by_year_day,
         "BYMONTHDAY": parts.by_month_day,
+        "BYEASTER": parts.by_easter,
         "BYDAY": tuple(f"{n or ''}{WEEKDAYS[weekday]}" for n, weekday in parts.by_day),
         "BYHOUR": parts.by_hour,
         "BYMINUTE": parts.by_minute,

@@ -54,6 +54,7 @@ class Walls(Protocol):
 
     low: int
     high: int
+    times: Sequence[int]
 
     def next(self, wall: int, budget: Budget | None = None, /) -> int | None:
         """The first selected second after `wall`."""
@@ -66,6 +67,11 @@ class Walls(Protocol):
     def nth(self, n: int, budget: Budget, /) -> int | None:
         """The n-th selected second from `low` on, counted from 1; None if there are fewer."""
         ...
+
+
+def chosen_indexes(positions: tuple[int, ...], total: int) -> list[int]:
+    """The positions that exist among `total` values, as indexes in order."""
+    return sorted({at - 1 if at > 0 else total + at for at in positions if abs(at) <= total})
 
 
 class DayWalls:
@@ -360,8 +366,7 @@ class PositionWalls:
         return kept
 
     def indexes(self, total: int) -> list[int]:
-        candidate = {at - 1 if at > 0 else total + at for at in self.positions if abs(at) <= total}
-        return sorted(candidate)
+        return chosen_indexes(self.positions, total)
 
     def nth_by_walking(self, n: int, budget: Budget) -> int | None:
         """For the rare rules whose periods interleave: an occurrence can belong to two periods."""

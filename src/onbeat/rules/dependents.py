@@ -1,8 +1,8 @@
 """The effects of a job's end on its dependents: which are freed, and which are cancelled.
 
-A dependent waits for the success of another job (`after`) or for any end of it (an overlap rule). A
-success frees its dependents. Any other end cancels those that need a success, and in turn their
-dependents. The search goes level by level in a loop, since chains may be of any length.
+A dependent needs a success, a failure or any end of another job. An end that it needs frees it; an
+end that makes this impossible cancels it, and in turn its dependents. The search goes level by
+level in a loop, since chains may be of any length.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ import msgspec
 
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
-from onbeat.model.job import JobState
+from onbeat.model.job import Edge, Job, JobState
 from onbeat.model.limits import DEPENDENTS_MAX
 
 LEVEL_COST: Final = 4
@@ -25,7 +25,7 @@ Instant_co = TypeVar("Instant_co", covariant=True)
 
 
 class AddedJob(Protocol[Instant_co]):
-    """A job to be added, and the jobs whose success it needs."""
+    """A job to be added, and the jobs that it comes after."""
 
     @property
     def id(self) -> JobId: ...
@@ -36,22 +36,72 @@ class AddedJob(Protocol[Instant_co]):
     @property
     def created_at(self) -> Instant_co: ...
 
+    @property
+    def awaits_flow(self) -> JobId | None: ...
+
+    def edge_to(self, other: JobId) -> Edge: ...
+
 
 class Wait(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """`job_id` waits for `awaits`: for its success, or with `any_end` for any end of it."""
+    """`job_id` waits for `awaits`, and needs the `wanted` end of it."""
 
     job_id: JobId
     awaits: JobId
-    any_end: bool
+    wanted: Edge
 
 
-def cause_of(id: JobId, state: str) -> str:
-    """The cancel reason of a job that needed the success of this one."""
-    return f"job {id} it waited for {'failed' if state == JobState.FAILED else 'was cancelled'}"
+class Doom(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Why a job is cancelled, and the job whose end was the cause."""
+
+    reason: str
+    cause_id: JobId | None = None
+
+
+def freed(wanted: Edge, state: str) -> bool:
+    """Whether this end is the wanted one; else it cancels the job that wants it."""
+    match wanted:
+        case Edge.SUCCESS:
+            return state == JobState.SUCCEEDED
+        case Edge.FAILURE:
+            return state == JobState.FAILED
+        case Edge.END:
+            return True
+
+
+ENDS: Final = {
+    JobState.SUCCEEDED: "succeeded",
+    JobState.FAILED: "failed",
+    JobState.CANCELLED: "was cancelled",
+}
+
+
+def doom_of(id: JobId, state: str) -> Doom:
+    """The cancellation of a job that needed another end of this one."""
+    return Doom(f"job {id} it waited for {ENDS[JobState(state)]}", id)
+
+
+def doom_of_flow(flow: JobId, state: str) -> Doom:
+    """The cancellation of a job that needed another end of this flow."""
+    return Doom(f"flow {flow} it waited for {ENDS[JobState(state)]}", flow)
+
+
+def end_of_flow(jobs: Iterable[Job]) -> JobState:
+    """How a flow ended whose jobs have ended.
+
+    It failed if one of them did; it was cancelled if one of them was, other than by the end of
+    another job, which is how a flow takes its ways.
+    """
+    end = JobState.SUCCEEDED
+    for job in jobs:
+        if job.state is JobState.FAILED:
+            return job.state
+        if job.state is JobState.CANCELLED and job.cause_id is None:
+            end = job.state
+    return end
 
 
 def is_lost(state: str | None) -> bool:
-    """Whether the job ended in a state in which dependents on its success cannot run any more."""
+    """Whether the job ended without success, so that it may be retried."""
     return state in (JobState.FAILED, JobState.CANCELLED)
 
 
@@ -69,17 +119,47 @@ def refuse_unknown(jobs: Sequence[AddedJob[object]], known: Container[JobId]) ->
 
 def cancelled_on_arrival(
     jobs: Iterable[AddedJob[Instant]], created: Container[JobId], states: Mapping[JobId, str]
-) -> dict[Instant, dict[JobId, str]]:
-    """The `created` jobs that need a success which is already impossible.
+) -> dict[Instant, dict[JobId, Doom]]:
+    """The `created` jobs that need an end which is already impossible.
 
-    `states` are those of awaited jobs that have ended. Returns by instant the cancel reasons.
+    `states` are those of awaited jobs that have ended. Returns the cancellations by instant.
     """
-    result: dict[Instant, dict[JobId, str]] = defaultdict(dict)
+    result: dict[Instant, dict[JobId, Doom]] = defaultdict(dict)
     for job in jobs:
-        lost = [other for other in job.after if is_lost(states.get(other))]
-        if lost and job.id in created:
-            result[job.created_at][job.id] = cause_of(lost[-1], states[lost[-1]])
+        doom = unmet(job, states)
+        if doom is not None and job.id in created:
+            result[job.created_at][job.id] = doom
     return result
+
+
+def unmet(job: AddedJob[object], states: Mapping[JobId, str]) -> Doom | None:
+    """The cancellation of a job that needs another end of one of these; None if it may go on."""
+    lost = [
+        other
+        for other in job.after
+        if other in states and not freed(job.edge_to(other), states[other])
+    ]
+    return doom_of(lost[-1], states[lost[-1]]) if lost else None
+
+
+def stay_cancelled(candidates: Sequence[Job], states: Mapping[JobId, str]) -> dict[JobId, Doom]:
+    """Which candidates for another try cannot have one, as another end of theirs is impossible.
+
+    `states` are those of ended jobs that the candidates come after, without the candidates.
+    """
+    coming_after: dict[JobId, list[Job]] = defaultdict(list)
+    for job in candidates:
+        for other in job.after:
+            coming_after[other].append(job)
+    stay = {job.id: doom for job in candidates if (doom := unmet(job, states)) is not None}
+    level = list(stay)
+    while level:
+        id = level.pop()
+        for job in coming_after.get(id, ()):
+            if job.id not in stay and not freed(job.edge_to(id), JobState.CANCELLED):
+                stay[job.id] = doom_of(id, JobState.CANCELLED)
+                level.append(job.id)
+    return stay
 
 
 class Cascade:
@@ -95,7 +175,7 @@ class Cascade:
         self.room = room
         self.met: list[Wait] = []
         """Waits that were met."""
-        self.cancelled: dict[JobId, str] = {}
+        self.cancelled: dict[JobId, Doom] = {}
         """Cancelled dependents with their reasons."""
         self.unfinished: dict[JobId, str] = {}
         """Ended jobs that may have more dependents; another transaction continues with them."""
@@ -105,11 +185,11 @@ class Cascade:
         doomed: dict[JobId, str] = {}
         for wait in waits:
             state = self.level[wait.awaits]
-            if wait.any_end or not is_lost(state):
+            if freed(wait.wanted, state):
                 self.met.append(wait)
             elif wait.job_id not in self.cancelled:
                 doomed[wait.job_id] = JobState.CANCELLED
-                self.cancelled[wait.job_id] = cause_of(wait.awaits, state)
+                self.cancelled[wait.job_id] = doom_of(wait.awaits, state)
         is_cut = read >= self.room
         self.room -= max(read, LEVEL_COST)
         if is_cut or self.room <= 0:

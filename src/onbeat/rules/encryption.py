@@ -24,7 +24,14 @@ from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.encrypted import ENCRYPTED, is_encrypted, read_encrypted
 from onbeat.model.errors import Invalid, Undecryptable
 from onbeat.model.outcome import Snoozed
-from onbeat.model.target import NO_KWARGS, HandlerTarget, HttpTarget, MessageTarget, Target
+from onbeat.model.target import (
+    NO_KWARGS,
+    HandlerTarget,
+    HttpTarget,
+    MessageTarget,
+    NotifyTarget,
+    Target,
+)
 from onbeat.rules.origins import origin_of
 
 Transform = Callable[[str, str], str]
@@ -134,6 +141,8 @@ def needs_decryption(target: Target) -> bool:
             return ENCRYPTED in "\n".join(target.headers.values())
         case HttpTarget():
             return ENCRYPTED in "\n".join((target.url, *target.headers.values(), *signing(target)))
+        case NotifyTarget():
+            return False
 
 
 def key_ids_of(target: Target) -> frozenset[str]:
@@ -164,8 +173,10 @@ def has_plain_credentials(target: Target) -> bool:
     return bool(result)
 
 
-def change_credentials(target: HttpTarget | MessageTarget, change: Change) -> Target:
+def change_credentials(target: HttpTarget | MessageTarget | NotifyTarget, change: Change) -> Target:
     """The target with `change` applied to each header, query parameter and secret."""
+    if isinstance(target, NotifyTarget):
+        return target  # its channel keeps the credentials
     if isinstance(target, MessageTarget):
         headers = change_headers(target.headers, f"message\n{target.to}", change)
         return msgspec.structs.replace(target, headers=headers)

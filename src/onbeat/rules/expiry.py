@@ -7,6 +7,7 @@ from onbeat.model.job import Job
 from onbeat.model.plan import Dropped, Plan
 from onbeat.model.schedule import CatchUp, Schedule
 from onbeat.recurrence import compile_spec
+from onbeat.rules.misfires import misfire_event
 from onbeat.rules.plans import MISFIRED, Compile, bounded_recurrence
 
 EXPIRED = "expired: it could not start in time"
@@ -39,12 +40,15 @@ def judge_overdue(
         planned_through=schedule.planned_through,
         plan_at=schedule.plan_at,
         allowed_late=excused,
-        dropped=tuple(
-            Dropped(job.id, EXPIRED if is_expired(job, now) else MISFIRED)
-            for job in jobs
-            if job.id not in excused
-        ),
+        dropped=tuple(dropped(schedule, job, now) for job in jobs if job.id not in excused),
     )
+
+
+def dropped(schedule: Schedule, job: Job, now: datetime) -> Dropped:
+    if is_expired(job, now) or job.occurrence is None:
+        return Dropped(job.id, EXPIRED if is_expired(job, now) else MISFIRED)
+    event = misfire_event(schedule, job.occurrence, job.occurrence, now, job.id)
+    return Dropped(job.id, MISFIRED, event)
 
 
 def may_still_run(schedule: Schedule, job: Job, latest: datetime | None) -> bool:

@@ -12,6 +12,7 @@ from onbeat.model.schedule import Schedule
 from onbeat.recurrence import Budget, compile_spec
 from onbeat.rules.calendar import shifted
 from onbeat.rules.plans import TICK, Compile, bounded_recurrence, with_budget
+from onbeat.rules.windows import opening_at_or_after
 
 HOUR = timedelta(hours=1)
 
@@ -30,7 +31,7 @@ def forecast(
     budget: Budget,
     compile: Compile = compile_spec,
 ) -> Forecast:
-    """Occurrences from `first` to just before `last`, by hour in UTC.
+    """Occurrences from `first` to just before `last`, by the hour in UTC in which they may start.
 
     Counts at most `FORECAST_FIRES_MAX` of each schedule, as far as the budget allows; a rule that
     only another process can read counts as cut.
@@ -60,7 +61,9 @@ def count_fires(
         for place, occurrence in enumerate(walk):
             if place == FORECAST_FIRES_MAX:
                 return False
-            hours[occurrence.replace(minute=0, second=0, microsecond=0)] += 1
+            start = opening_at_or_after(schedule.window, occurrence)
+            if start < last:
+                hours[start.replace(minute=0, second=0, microsecond=0)] += 1
     except BadRecurrence:
         return False
     return True

@@ -130,7 +130,7 @@ def may_end_timed(watch: Watch) -> bool:
     return watch.proven_seconds >= TIMED_PROOF
 
 
-class Pulse(Struct, frozen=True, gc=False):
+class BeatState(Struct, frozen=True, gc=False):
     """What a worker knows about its own heartbeats.
 
     `sure_at` is when the last accepted one was sent; `is_failing` is true if one was refused since.
@@ -141,15 +141,15 @@ class Pulse(Struct, frozen=True, gc=False):
     is_failing: bool = False
 
 
-def after_accepted(pulse: Pulse, sent_at: float) -> Pulse:
-    return Pulse(pulse.lease_seconds, sent_at)
+def after_accepted(pulse: BeatState, sent_at: float) -> BeatState:
+    return BeatState(pulse.lease_seconds, sent_at)
 
 
-def after_refused(pulse: Pulse) -> Pulse:
-    return Pulse(pulse.lease_seconds, pulse.sure_at, is_failing=True)
+def after_refused(pulse: BeatState) -> BeatState:
+    return BeatState(pulse.lease_seconds, pulse.sure_at, is_failing=True)
 
 
-def holds_leases(pulse: Pulse, monotonic: float) -> bool:
+def holds_leases(pulse: BeatState, monotonic: float) -> bool:
     """Whether this worker certainly still holds the leases of its last heartbeat.
 
     It cannot count as dead before a whole lease has passed since then.
@@ -157,14 +157,14 @@ def holds_leases(pulse: Pulse, monotonic: float) -> bool:
     return monotonic <= sure_until(pulse)
 
 
-def sure_until(pulse: Pulse) -> float:
+def sure_until(pulse: BeatState) -> float:
     """The monotonic instant until which this worker certainly holds its leases."""
     if pulse.sure_at is None:
         return -inf
     return pulse.sure_at + pulse.lease_seconds * TRUST_SHARE
 
 
-def may_claim(pulse: Pulse, monotonic: float) -> bool:
+def may_claim(pulse: BeatState, monotonic: float) -> bool:
     """Whether the worker may claim: a store that refuses heartbeats could not keep leases alive."""
     return not pulse.is_failing and holds_leases(pulse, monotonic)
 

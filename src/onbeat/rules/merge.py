@@ -10,10 +10,10 @@ from typing import Final, Protocol
 from msgspec.structs import replace
 
 from onbeat.model.attempt import Attempt
-from onbeat.model.event import Transition
 from onbeat.model.ids import ScheduleId
 from onbeat.model.job import Job, JobState
 from onbeat.model.schedule import Schedule, ScheduleStatus
+from onbeat.model.transition import Transition
 from onbeat.model.worker import is_carried
 
 AT_FIRST: Final = datetime.min.replace(tzinfo=UTC)
@@ -100,6 +100,11 @@ def is_further(coming: JobHistory, here: JobHistory | None) -> bool:
     if coming.job.is_final != here.job.is_final:
         return coming.job.is_final
     return coming.job.state is JobState.RUNNING and not is_same(coming, here)
+
+
+def is_routed_later(coming: datetime | None, here: datetime | None) -> bool:
+    """Whether the source has a decision about an event, and this store none or an earlier one."""
+    return coming is not None and (here is None or coming > here)
 
 
 def has_progressed(here: JobHistory, coming: JobHistory) -> bool:

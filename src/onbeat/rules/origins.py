@@ -14,7 +14,14 @@ from onbeat.model.credentials import (
     signing,
 )
 from onbeat.model.errors import Invalid
-from onbeat.model.target import NO_KWARGS, HandlerTarget, HttpTarget, MessageTarget, Target
+from onbeat.model.target import (
+    NO_KWARGS,
+    HandlerTarget,
+    HttpTarget,
+    MessageTarget,
+    NotifyTarget,
+    Target,
+)
 from onbeat.rules.urls import check_distinct, url_parts
 
 Origin = tuple[str, str, int]
@@ -73,6 +80,8 @@ def with_credentials_of(
             return message_with(known, target, fields)
         case HandlerTarget():
             return handler_with(before if isinstance(before, HandlerTarget) else None, target)
+        case NotifyTarget():
+            return target
 
 
 def is_complete(target: HttpTarget) -> bool:

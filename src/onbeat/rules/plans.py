@@ -18,8 +18,11 @@ from onbeat.model.limits import GRACE_DEFAULT_MAX, GRACE_DEFAULT_MIN, PLAN_JOBS_
 from onbeat.model.plan import Plan, Skip
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.schedule import CatchUp, Schedule, ScheduleStatus
+from onbeat.model.trace_context import TraceContext
 from onbeat.recurrence import Budget, Recurrence, compile_spec
 from onbeat.rules.calendar import shifted
+from onbeat.rules.misfires import misfire_event
+from onbeat.rules.windows import opening_at_or_after
 
 Ids = Callable[[int], Sequence[str]]
 """Generates the given number of job ids in ascending order."""
@@ -98,6 +101,9 @@ def plan(
     """
     recurrence = bounded_recurrence(schedule, compile)
     late, skips = judge_late(schedule, recurrence, now)
+    skips = tuple(
+        replace(skip, event=misfire_event(schedule, skip.first, skip.last, now)) for skip in skips
+    )
     chosen = late[:PLAN_JOBS_MAX]
     if len(late) <= PLAN_JOBS_MAX:
         seen = max(schedule.planned_through, now)
@@ -231,7 +237,8 @@ def build_plan(
         plan_at=plan_at,
         jobs=jobs,
         skips=tuple(skips),
-        finished=plan_at is None,
+        # Events may always come.
+        finished=plan_at is None and schedule.recurrence.kind != "event",
     )
 
 
@@ -267,6 +274,7 @@ def job_for(
     due_at = shifted(occurrence, jitter_of(schedule, occurrence))
     expires_after = schedule.expires_after
     expires_at = shifted(due_at, expires_after) if expires_after is not None else None
+    due_at = opening_at_or_after(schedule.window, due_at)
     starts: list[datetime] = [expires_at] if expires_at is not None else []
     caught_up = occurrence <= now
     if schedule.catch_up is not CatchUp.ALL and not caught_up:
@@ -284,13 +292,17 @@ def job_for(
     )
 
 
-def triggered_job(schedule: Schedule, now: datetime, id: str) -> Job:
-    """A job triggered by hand: due at once, outside its calendar, without a misfire limit."""
+def triggered_job(
+    schedule: Schedule, now: datetime, id: str, sender: TraceContext | None = None
+) -> Job:
+    """A job triggered by hand: due as soon as its windows allow, without a misfire limit."""
     return Job(
         id=JobId(id),
         created_at=now,
-        due_at=now,
+        due_at=opening_at_or_after(schedule.window, now),
         schedule_id=schedule.id,
+        traceparent=None if sender is None else sender.parent,
+        tracestate=None if sender is None else sender.state,
         **inherited_fields(schedule),
     )
 

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from onbeat.model.attempt import Attempt, OutcomeName
+from onbeat.model.credentials import NOT_SHOWN
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import ERROR_CHARS_MAX, REASON_CHARS_MAX, RELEASED_MAX, SPAN_MAX
 from onbeat.model.outcome import (
@@ -17,7 +18,10 @@ from onbeat.model.outcome import (
     Succeeded,
 )
 from onbeat.model.worker import is_carried, is_remote
+from onbeat.rules.condition import FAILED as CONDITION_FAILED
+from onbeat.rules.faults import fault_key
 from onbeat.rules.suspicion import evidence, is_poison, suspicion_after
+from onbeat.rules.windows import opening_at_or_after
 
 
 def settle(job: Job, outcome: Outcome, now: datetime, chance: float) -> Job:
@@ -43,7 +47,7 @@ def settle(job: Job, outcome: Outcome, now: datetime, chance: float) -> Job:
 
 def retry_or_fail(job: Job, failed: Failed, error: str, now: datetime, chance: float) -> Job:
     """Retry after a delay, or fail if a retry cannot help or no attempts are left."""
-    error = storable_text(error)[-ERROR_CHARS_MAX:]
+    error = stored_error(job, error)
     failures = job.attempt - job.lost
     if not failed.retryable:
         return finish(job, JobState.FAILED, now, reason="not retryable", error=error)
@@ -61,7 +65,9 @@ def snooze(job: Job, snoozed: Snoozed, now: datetime) -> Job:
     """Due again after the delay; costs no attempt. The reason is kept until the next run."""
     bounded = min(max(snoozed.delay, timedelta()), SPAN_MAX)
     reason = None if snoozed.reason is None else storable_text(snoozed.reason)[:REASON_CHARS_MAX]
-    return waiting_again(job, now + bounded, attempt=job.attempt - 1, reason=reason)
+    again = waiting_again(job, now + bounded, attempt=job.attempt - 1, reason=reason)
+    is_first = snoozed.unstarted and again.attempt == 0
+    return replace(again, start_by=job.expires_at) if is_first else again
 
 
 def release(job: Job, now: datetime) -> Job:
@@ -92,8 +98,16 @@ def rescue(job: Job, last: Lost, now: datetime, chance: float) -> Job:
     # The first loss is most likely the machine's fault, so the job is due at once. Losses that
     # other jobs may explain do not increase the delay.
     wait = timedelta() if lost == 1 else job.retry.delay_after(max(1, suspicion.alone), chance)
-    again = waiting_again(job, now + wait, error=last.reason, lost=lost)
+    error = error_after_loss(job, last.reason)
+    again = waiting_again(job, now + wait, error=error, lost=lost)
     return replace(again, suspicion=suspicion)
+
+
+def error_after_loss(job: Job, reason: str) -> str:
+    """The reason; after that of a condition which failed, so that the condition is judged again."""
+    if not (job.error or "").startswith(CONDITION_FAILED):
+        return reason
+    return stored_error(job, f"{(job.error or '').partition(chr(10))[0]}\n{reason}")
 
 
 def waiting_again(
@@ -109,7 +123,7 @@ def waiting_again(
     return replace(
         job,
         state=JobState.WAITING,
-        due_at=due_at,
+        due_at=opening_at_or_after(job.window, due_at) if job.window else due_at,
         reason=reason,
         start_by=None,
         worker=None,
@@ -117,6 +131,7 @@ def waiting_again(
         progress=None,
         attempt=job.attempt if attempt is None else attempt,
         error=job.error if error is None else error,
+        fault=job.fault if error is None else fault_key(job.target, error),
         lost=job.lost if lost is None else lost,
         released=job.released if released is None else released,
     )
@@ -142,6 +157,7 @@ def finish(
         suspicion=None,
         reason=reason,
         error=error,
+        fault=None if error is None else fault_key(job.target, error),
         result=result,
         lost=job.lost if lost is None else lost,
     )
@@ -159,8 +175,21 @@ def attempt_of(job: Job, outcome: Outcome, now: datetime) -> Attempt:
         started_at=job.started_at,
         finished_at=now,
         outcome=name,
-        error=None if error is None else storable_text(error)[-ERROR_CHARS_MAX:],
+        error=None if error is None else stored_error(job, error),
     )
+
+
+def stored_error(job: Job, error: str) -> str:
+    """The error in its stored form. That of a sensitive job may show what it worked on.
+
+    A long one keeps its end, and the beginning that says that the condition is to be judged again.
+    """
+    text = storable_text(error)
+    if error.startswith(CONDITION_FAILED):
+        start = f"{CONDITION_FAILED}: … "
+        over = len(text) > ERROR_CHARS_MAX
+        return start + text[len(start) - ERROR_CHARS_MAX :] if over else text
+    return NOT_SHOWN if job.sensitive else text[-ERROR_CHARS_MAX:]
 
 
 def storable_text(text: str) -> str:

@@ -44,7 +44,9 @@ def load(
     written = {
         result.path: result for result in layers(flags or {}, config, variables, folder or Path())
     }
-    settings = cast("Settings", fill(Settings(), "", written))
+    origins = {path: one.origin.removeprefix("from ") for path, one in written.items()}
+    bare = Settings(store_is_named="store" in written, origins=origins)
+    settings = cast("Settings", fill(bare, "", written))
     check(settings, written)
     return settings
 

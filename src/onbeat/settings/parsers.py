@@ -14,6 +14,9 @@ from typing import Final, TypeVar, cast
 from urllib.parse import urlsplit
 
 from onbeat.model.errors import Invalid
+from onbeat.model.limits import NAME_CHARS_MAX
+from onbeat.model.remote_task import RemoteTask
+from onbeat.operations.remote_tasks import read_remote_task
 from onbeat.rules.access import clear_key, read_configured_keys, split_keys
 from onbeat.rules.encryption import read_keys
 from onbeat.wire.values import read_queue_name, read_task, span_seconds, span_text
@@ -27,6 +30,7 @@ KEYS: Final = "a list of texts (in YAML in quotes): KEY or NAME:SCOPE[+SCOPE][:Q
 KEY_DEFAULTS: Final = (("scopes", "admin"), ("queues", ""))
 DESTINATIONS: Final = "a list of stdout, file:PATH, tcp://HOST:PORT and cloudwatch:GROUP"
 LOG_GROUP: Final = re.compile(r"[\w./#-]{1,512}", re.ASCII)  # as the API of CloudWatch has it
+REMOTE_OPTIONS: Final = frozenset({"requires", "key", "unique_for"})
 HOST: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?\.?", re.IGNORECASE)
 
 
@@ -75,6 +79,19 @@ def truth_or_auto(value: object) -> bool | None:
         return truth(value)
     except ValueError:
         raise ValueError("auto, true or false") from None
+
+
+def http_url(value: object) -> str:
+    """A URL of HTTP, with a host."""
+    text = value.strip() if isinstance(value, str) else ""
+    try:
+        parts = urlsplit(text)
+        is_one = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_one = False
+    if not is_one or any(character.isspace() for character in text):
+        raise ValueError("a URL like https://HOST/PATH")
+    return text
 
 
 def span(least: timedelta, most: timedelta) -> Callable[[object], timedelta]:
@@ -153,9 +170,28 @@ def words(value: object) -> tuple[str, ...]:
     return tuple(str(item).strip() for item in items)
 
 
-def task_names(value: object) -> tuple[str, ...]:
-    """A list of task names, possibly empty."""
-    return check_names("a list of names of tasks", words(value), read_task)
+def remote_tasks(value: object) -> tuple[RemoteTask, ...]:
+    """A list of task names, possibly empty, or a mapping of names to declarations."""
+    if not isinstance(value, dict):
+        names = check_names("a list of names of tasks", words(value), read_task)
+        return tuple(RemoteTask(name=name) for name in dict.fromkeys(names))
+    declared = cast("dict[object, object]", value)
+    return tuple(remote_task(str(name), options) for name, options in declared.items())
+
+
+def remote_task(name: str, options: object) -> RemoteTask:
+    given = cast("dict[object, object]", options if isinstance(options, dict) else {})
+    if (options is not None and options is not given) or given.keys() - REMOTE_OPTIONS:
+        raise ValueError(f"names of tasks, each with some of requires, key, unique_for ({name})")
+    key, unique_for = given.get("key"), given.get("unique_for")
+    if not isinstance(key, str | None) or not isinstance(unique_for, str | int | float | None):
+        raise ValueError(f"with texts as key and unique_for ({name})")  # noqa: TRY004  as above
+    try:
+        return read_remote_task(
+            name, requires=words(given.get("requires", ())), key=key, unique_for=unique_for
+        )
+    except Invalid as error:
+        raise ValueError(f"declarations of tasks: {name}: {error}") from None
 
 
 def queue_names_or_all(value: object) -> tuple[str, ...] | None:
@@ -189,6 +225,14 @@ def text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError("a text that is not empty")
     return value.strip()
+
+
+def name(value: object) -> str:
+    """A name of one line."""
+    result = text(value)
+    if len(result) > NAME_CHARS_MAX or not result.isprintable():
+        raise ValueError(f"a name of at most {NAME_CHARS_MAX} characters in one line")
+    return result
 
 
 def host_name(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,6 +16,7 @@ from onbeat.model.limits import (
     LOST_MAX_LARGEST,
     SPAN_MAX,
 )
+from onbeat.model.remote_task import RemoteTask
 from onbeat.model.retry import Backoff, RetryPolicy
 from onbeat.model.role import Role
 from onbeat.rules.access import clear_key
@@ -25,13 +26,15 @@ from onbeat.settings.parsers import (
     encryption_keys,
     host_name,
     host_names,
+    http_url,
     log_destinations,
+    name,
     networks,
     one_of,
     queue_names_or_all,
+    remote_tasks,
     some_of,
     span,
-    task_names,
     text,
     truth,
     truth_or_auto,
@@ -39,7 +42,7 @@ from onbeat.settings.parsers import (
     whole_or,
 )
 from onbeat.settings.setting import SettingInfo
-from onbeat.settings.url_schemes import STORES, TRANSPORTS, named_urls, url_of
+from onbeat.settings.url_schemes import STORES, TRANSPORTS, named_channels, named_urls, url_of
 
 MOMENT: Final = timedelta(milliseconds=10)
 NOTHING: Final = timedelta()
@@ -230,8 +233,12 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Workers in other languages, which take their jobs from the transport's queues."""
 
     tasks: Annotated[
-        tuple[str, ...],
-        SettingInfo("tasks that workers in other languages run", task_names),
+        tuple[RemoteTask, ...],
+        SettingInfo(
+            "tasks that workers in other languages run; in YAML also NAME: {requires, key, "
+            "unique_for}",
+            remote_tasks,
+        ),
     ] = ()
     lease: Annotated[
         timedelta,
@@ -277,6 +284,12 @@ class PruneSettings(msgspec.Struct, frozen=True, kw_only=True):
             span(MOMENT, SPAN_MAX),
         ),
     ] = timedelta(days=1)
+    events_after: Annotated[
+        timedelta,
+        SettingInfo(
+            "events older than this are deleted, once their jobs are", span(NOTHING, SPAN_MAX)
+        ),
+    ] = timedelta(days=7)
 
 
 class SecretsSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -316,6 +329,70 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ("stdout",)
 
 
+class MetricsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """A port with `/metrics`, `/healthz` and `/readyz` alone, for a process of any role."""
+
+    port: Annotated[
+        int | None,
+        SettingInfo(
+            "port with the metrics and the health of this process, without a key; 0 takes a free "
+            "one, and worker process N of `worker.processes` takes the Nth port after it",
+            whole_or("none", 0, 65_535),
+            flag=None,
+            unset="none",
+        ),
+    ] = None
+    host: Annotated[str, SettingInfo("address that this port listens on", host_name, flag=None)] = (
+        "127.0.0.1"
+    )
+
+
+class LogsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Log lines of handlers, kept with their jobs."""
+
+    keep: Annotated[
+        bool, SettingInfo("lines that handlers log are kept with their jobs", truth)
+    ] = True
+    level: Annotated[
+        LogLevel, SettingInfo("least level of these lines that is kept", one_of(LogLevel))
+    ] = LogLevel.INFO
+
+
+class WatchdogSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """A service outside that raises the alarm when it hears nothing."""
+
+    url: Annotated[
+        str | None,
+        SettingInfo(
+            "address that a process with the role `maintenance` calls by GET while all is well; "
+            "what is behind it should raise an alarm when no call comes",
+            http_url,
+            flag=None,
+            secret=True,
+        ),
+    ] = None
+    interval: Annotated[
+        timedelta, SettingInfo("time between two calls", span(timedelta(seconds=1), DAY))
+    ] = timedelta(minutes=1)
+
+    def __repr__(self) -> str:
+        return f"WatchdogSettings(url={'set' if self.url else None}, interval={self.interval})"
+
+
+class OtelSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Traces and metrics by OpenTelemetry, whose own variables say where they go."""
+
+    enabled: Annotated[
+        bool | None,
+        SettingInfo(
+            "traces and metrics go to a collector by OTLP; `auto`: where the extra `otel` is "
+            "installed and OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_TRACES_EXPORTER is set",
+            truth_or_auto,
+            unset="auto",
+        ),
+    ] = None
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings. `Settings()` has the defaults; `load` reads the configuration."""
 
@@ -339,12 +416,42 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             secret=True,
         ),
     ] = {}
+    channels: Annotated[
+        dict[str, str],
+        SettingInfo(
+            "ways to people that notices may take: a name and a URL for each, as a group in the "
+            "file, or as `NAME=URL NAME=URL`",
+            named_channels,
+            flag=None,
+            secret=True,
+        ),
+    ] = {}
+    templates: Annotated[str | None, SettingInfo("folder with the templates of notices", text)] = (
+        None
+    )
     roles: Annotated[
         tuple[Role, ...],
         SettingInfo("what this process does: " + ", ".join(Role), some_of(Role, RENAMED_ROLES)),
     ] = tuple(Role)
     app: Annotated[
         str | None, SettingInfo("`FILE.py` or `MODULE:NAME` with the Onbeat to run", text)
+    ] = None
+    owner: Annotated[
+        str | None,
+        SettingInfo(
+            "name of the program among those with the same store; schedules that it declared "
+            "before and no longer declares are paused at its start; without one, "
+            "`onbeat up PROGRAM` has the machine and the file",
+            name,
+        ),
+    ] = None
+    release: Annotated[
+        str | None,
+        SettingInfo(
+            "version of the program: numbers in it count by their size; a start of an older one "
+            "changes no declared schedule",
+            name,
+        ),
     ] = None
     api: ApiSettings = ApiSettings()
     planner: PlannerSettings = PlannerSettings()
@@ -355,6 +462,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     prune: PruneSettings = PruneSettings()
     secrets: SecretsSettings = SecretsSettings()
     log: LogSettings = LogSettings()
+    logs: LogsSettings = LogsSettings()
+    watchdog: WatchdogSettings = WatchdogSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    otel: OtelSettings = OtelSettings()
+    store_is_named: bool = False
+    """Whether the configuration names `store`. It is no setting itself."""
+    origins: dict[str, str] = {}
+    """Where the settings that are not defaults were set. It is no setting itself."""
+
+    def with_store_of_program(self, url: str) -> Self:
+        """The same with the store of the program at `url`, unless a store is named here."""
+        if self.store_is_named or self.store != Settings().store:
+            return self
+        return msgspec.structs.replace(self, store=url)
 
     @property
     def allows_private(self) -> bool:
@@ -365,7 +486,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def secret_values(self) -> tuple[str, ...]:
         """Every value that must not appear in a log."""
-        urls = (self.store, self.transport, *self.connections.values())
+        urls = (self.store, self.transport, *self.connections.values(), *self.channels.values())
         passwords = (urlsplit(url).password for url in urls)
         keys = (clear_key(text) for text in self.api.keys)
         encryption = (text.partition(":")[2] for text in self.secrets.keys)
@@ -373,4 +494,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             *filter(None, keys),
             *(password for password in passwords if password),
             *encryption,
+            *filter(None, [self.watchdog.url]),
         )

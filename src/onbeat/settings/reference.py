@@ -27,6 +27,10 @@ command lines.
 """
 
 TAIL: Final = """
+The default of `store` is for a service without a program. Under `onbeat up app.py` the program
+keeps the store that its `Onbeat(URL)` names, unless `store` is set in one of these places. Other
+commands load no program: set `store` for them, as by `ONBEAT_STORE`.
+
 `api.host` beyond loopback needs `api.keys`, or `api.insecure` where something in front of Onbeat
 lets only the right people through. `http.allow_private` as `auto` follows `api.host` of the process
 that sends the callback, so set `api.host` (or `http.allow_private`) the same in every process of a

@@ -63,8 +63,8 @@ def settings_of(record: type[msgspec.Struct], prefix: str = "") -> Iterator[Sett
         if isinstance(default, msgspec.Struct):
             yield from settings_of(type(default), f"{prefix}{field.name}.")
             continue
-        (key,) = hints[field.name].__metadata__
-        yield Setting(prefix + field.name, key, default)
+        for key in getattr(hints[field.name], "__metadata__", ()):
+            yield Setting(prefix + field.name, key, default)
 
 
 def field_default(field: msgspec.structs.FieldInfo) -> object:

@@ -4,6 +4,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, cast
 
+from onbeat.model.errors import Invalid
+from onbeat.model.limits import CHANNELS_MAX
+from onbeat.rules.channels import read_channel
 from onbeat.settings.parsers import did_you_mean
 
 STORES: Final = {
@@ -63,6 +66,24 @@ def named_urls(value: object) -> dict[str, str]:
         if name in named:
             raise ValueError(f"one URL for each name; {name} has two")
         named[name] = read(url)
+    return named
+
+
+def named_channels(value: object) -> dict[str, str]:
+    """URLs of channels by name; the error message shows none of them."""
+    named: dict[str, str] = {}
+    for name, url in pairs_of(value):
+        if not CONNECTION.fullmatch(name):
+            raise ValueError("names of letters, digits, - and _ with a URL each")
+        if name in named:
+            raise ValueError(f"one URL for each name; {name} has two")
+        try:
+            read_channel(str(url).strip())
+        except Invalid as error:
+            raise ValueError(f"{error} (channel {name})") from None
+        named[name] = str(url).strip()
+    if len(named) > CHANNELS_MAX:
+        raise ValueError(f"at most {CHANNELS_MAX} channels")
     return named
 
 

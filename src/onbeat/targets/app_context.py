@@ -2,13 +2,19 @@
 
 from collections.abc import Awaitable
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.clock import Clock
 from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import Settlement, WorkerStore
+
+
+class SentCalls(Protocol):
+    """The calls that a distributor has yielded lately."""
+
+    def find(self, call: object) -> Job | None: ...
 
 
 class AppContext(Protocol):
@@ -19,10 +25,22 @@ class AppContext(Protocol):
     def clock(self) -> Clock: ...
 
     @property
+    def clock_stands(self) -> bool:
+        """Whether the clock is a virtual one, which stands still while a handler runs."""
+        ...
+
+    @property
     def randomness(self) -> Randomness: ...
 
-    def job_of(self, call: object, id: JobId, now: datetime) -> Job:
-        """The job for a call. Raises TypeError if the object is not a call."""
+    def decode_result(self, lane: str, packed: bytes) -> Any:
+        """The result of a job in the lane, typed by its task where this process knows it."""
+        ...
+
+    def job_of(self, call: object, id: JobId, now: datetime, flow: JobId, sent: SentCalls) -> Job:
+        """The job for a call, as a member of the flow; `sent` are those that it may come after.
+
+        Raises TypeError if the object is not a call, `Invalid` if it comes after an unknown one.
+        """
         ...
 
     def finish(self, connection: object, settlement: Settlement) -> Awaitable[None]:

@@ -12,8 +12,10 @@ import msgspec
 from msgspec import UNSET
 
 from onbeat.model.errors import Invalid, TooLarge
+from onbeat.model.event import Event
 from onbeat.model.limits import PAYLOAD_BYTES_MAX, RESULT_BYTES_MAX
 from onbeat.model.target import NO_ARGS, NO_KWARGS
+from onbeat.targets.event import EventKind, event_kind, plain_event
 
 # The codec handles arbitrary Python values, so this is the only module that uses Any freely.
 
@@ -27,6 +29,8 @@ def encode_other(value: Any) -> Any:
 
 
 def decode_other(kind: type, value: Any) -> Any:
+    if kind is object:  # the typed word for any value
+        return value
     validate = getattr(kind, "model_validate", None)
     if validate is None:
         raise NotImplementedError
@@ -41,7 +45,8 @@ STRAIGHT = (int, str, bool)
 class Codec:
     """Encodes and decodes the arguments of one function.
 
-    `context` names the parameter that receives the job's context, which is never stored.
+    `context` names the parameter that receives the job's context, `event` the one that receives its
+    events; neither is ever stored.
     """
 
     def __init__(self, task: str, function: Callable[..., Any], context_type: type) -> None:
@@ -49,21 +54,29 @@ class Codec:
         self.signature = inspect.signature(function)
         hints = hints_of(function)
         self.context: str | None = None
+        self.event: str | None = None
+        self.event_kind = EventKind()
         self.kinds: dict[str, Any] = {}
         for name in self.signature.parameters:
             kind = hints.get(name, Any)
+            events = event_kind(kind)
             if kind is context_type:
                 self.context = name
+            elif events is not None and self.event is None:
+                self.event, self.event_kind = name, events
             else:
                 self.kinds[name] = kind
+        given = {self.context, self.event}
         self.public = self.signature.replace(
-            parameters=[p for p in self.signature.parameters.values() if p.name != self.context]
+            parameters=[p for p in self.signature.parameters.values() if p.name not in given]
         )
+        self.event_data = decoder_for(self.event_kind.data)
         self.positional = tuple(
             p.name for p in self.public.parameters.values() if p.kind in POSITIONAL
         )
-        # The position of the context among the positional arguments; None if it is not positional.
+        # Their positions among the positional arguments; None where they are not positional.
         self.context_place = place_of(self.context, self.signature)
+        self.event_place = place_of(self.event, self.public_with(self.event))
         self.required = sum(
             1
             for p in self.public.parameters.values()
@@ -169,15 +182,47 @@ class Codec:
         items = msgspec.json.decode(kwargs, type=dict[str, msgspec.Raw])
         return {name: self.value(name, item) for name, item in items.items()}
 
+    def public_with(self, name: str | None) -> inspect.Signature:
+        """The stored parameters and this one."""
+        parameters = self.signature.parameters.values()
+        kept = {*self.public.parameters, name}
+        return self.signature.replace(parameters=[p for p in parameters if p.name in kept])
+
+    def with_events(
+        self, args: list[Any], kwargs: dict[str, Any], events: Sequence[Event]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments, with the job's events added if the function has a parameter for them.
+
+        A default of the parameter is for jobs without events. Raises `Invalid` where there is none,
+        or where the data does not fit.
+        """
+        if self.event is None:
+            return args, kwargs
+        value = self.event_value(events) if events else self.event_default(self.event)
+        return insert(args, kwargs, self.event, self.event_place, value)
+
+    def event_value(self, events: Sequence[Event]) -> Any:
+        if not self.event_kind.is_list:
+            return plain_event(events[0], self.event_data)
+        return [plain_event(event, self.event_data) for event in events]
+
+    def event_default(self, name: str) -> Any:
+        parameter = self.signature.parameters[name]
+        if parameter.default is parameter.empty:
+            raise Invalid(
+                f"task {self.task!r} needs an event, and this job was made by none; give the"
+                f" parameter {name!r} a default for such jobs",
+                field=name,
+            )
+        return parameter.default
+
     def with_context(
         self, args: list[Any], kwargs: dict[str, Any], context: Any
     ) -> tuple[list[Any], dict[str, Any]]:
         """The arguments, with the context added if the function has a parameter for it."""
         if self.context is None:
             return args, kwargs
-        if self.context_place is None or len(args) < self.context_place:
-            return args, {**kwargs, self.context: context}
-        return [*args[: self.context_place], context, *args[self.context_place :]], kwargs
+        return insert(args, kwargs, self.context, self.context_place, context)
 
     def value(self, name: str, item: msgspec.Raw) -> Any:
         try:
@@ -217,6 +262,15 @@ VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 def place_of(name: str | None, signature: inspect.Signature) -> int | None:
     positional = [p.name for p in signature.parameters.values() if p.kind in POSITIONAL]
     return positional.index(name) if name in positional else None
+
+
+def insert(
+    args: list[Any], kwargs: dict[str, Any], name: str, place: int | None, value: Any
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments with one more, by position where those before it are."""
+    if place is None or len(args) < place:
+        return args, {**kwargs, name: value}
+    return [*args[:place], value, *args[place:]], kwargs
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """The context of a running job, as its handler sees it."""
 
 import logging
-from collections.abc import Awaitable
-from datetime import datetime
-from typing import Any, Final, Protocol, cast, runtime_checkable
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol, TypeVar, cast, overload, runtime_checkable
 
 import msgspec
 
@@ -12,12 +12,21 @@ from onbeat.model.job import Progress
 from onbeat.model.outcome import Succeeded
 from onbeat.model.renamed import warn_renamed
 from onbeat.model.target import lane_of
+from onbeat.ports.clock import Clock
 from onbeat.ports.store import Settlement
 from onbeat.ports.target import Run
+from onbeat.ports.tracing import active_ids
 from onbeat.rules.settlement import attempt_of, settle
 from onbeat.targets.app_context import AppContext
 from onbeat.targets.codec import encode_result
+from onbeat.targets.event import HandlerEvent, plain_event
 from onbeat.targets.fan_out import Buffer
+from onbeat.targets.handler_log import HANDLERS, HandlerLogger
+from onbeat.targets.predecessors import Predecessors, PriorJob, decode_plain
+from onbeat.targets.steps import Steps, checked_wait, checked_within
+
+Value = TypeVar("Value")
+ANY_DATA: Final = msgspec.json.Decoder[Any]()
 
 
 @runtime_checkable
@@ -27,6 +36,19 @@ class Finishable(Protocol):
     finished: Settlement | None
 
 
+class JobLogger(HandlerLogger):
+    """Adds the fields of the job and of the active span to those of each call.
+
+    The base class replaces those of the call.
+    """
+
+    def process(
+        self, msg: Any, kwargs: MutableMapping[str, Any]
+    ) -> tuple[Any, MutableMapping[str, Any]]:
+        given: dict[str, Any] = kwargs.get("extra") or {}
+        return msg, {**kwargs, "extra": {**given, **(self.extra or {}), **active_ids()}}
+
+
 class Context:
     """Passed to a handler for the parameter annotated with this type.
 
@@ -34,16 +56,33 @@ class Context:
     """
 
     def __init__(
-        self, run: Run, program: AppContext | None = None, outbox: Buffer | None = None
+        self,
+        run: Run,
+        program: AppContext | None = None,
+        outbox: Buffer | None = None,
+        earlier: Sequence[PriorJob] = (),
+        clock: Clock | None = None,
     ) -> None:
         self.run = run
         self.app = program
+        self.clock = clock
         self.buffer = outbox
+        self.earlier = earlier
+        self.stored_steps: Steps | None = None
 
     @property
     def job_id(self) -> JobId:
         """The same for all attempts: use it as the idempotency key of effects elsewhere."""
         return self.run.job.id
+
+    @property
+    def task(self) -> str:
+        """The name of the task."""
+        return lane_of(self.run.job.target)
+
+    @property
+    def queue(self) -> str:
+        return self.run.job.queue
 
     @property
     def attempt(self) -> int:
@@ -68,6 +107,12 @@ class Context:
         return self.run.job.due_at
 
     @property
+    def now(self) -> datetime:
+        """The current time, aware, in UTC: by the clock of the store, in a trial by the trial's."""
+        assert self.clock is not None, "whoever runs the job gives its clock"
+        return self.clock.now()
+
+    @property
     def schedule_id(self) -> ScheduleId | None:
         return self.run.job.schedule_id
 
@@ -75,6 +120,16 @@ class Context:
     def occurrence(self) -> datetime | None:
         """The instant of the schedule that this job is for, None outside a schedule's calendar."""
         return self.run.job.occurrence
+
+    @property
+    def events(self) -> "Sequence[HandlerEvent[Any]]":
+        """The events that this job was made for, in their order; none for other jobs."""
+        return [plain_event(event, ANY_DATA) for event in self.run.events]
+
+    @property
+    def after(self) -> Predecessors:
+        """The jobs that this one came after, with their results, by name or id."""
+        return Predecessors(self.earlier, self.app.decode_result if self.app else decode_plain)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -117,6 +172,66 @@ class Context:
             raise RuntimeError("save() is for tasks that yield calls; this one does not")
         self.buffer.save(value)
 
+    @overload
+    async def step(
+        self, key: str, function: Callable[..., Awaitable[Value]], *args: Any
+    ) -> Value: ...
+
+    @overload
+    async def step(self, key: str, function: Callable[..., Value], *args: Any) -> Value: ...
+
+    async def step(self, key: str, function: Callable[..., Any], *args: Any) -> Any:
+        """Call the function, unless an earlier attempt did; returns its result, as stored.
+
+        The result is stored under the key, behind the fence of the lease, when the function has
+        returned: a worker that dies before runs it again. Its arguments and its result need a JSON
+        form; the result comes back in the type that the function declares. A coroutine function
+        runs in the event loop, and so does plain code. Fails the job for a key that stands for
+        another function or other arguments. Raises RuntimeError with process isolation and in a
+        task that yields calls.
+        """
+        return await self._steps.run(key, function, args)
+
+    async def sleep(self, delay: timedelta | float | str, *, key: str) -> None:
+        """Put the job off until the delay has passed; it costs no attempt, and frees its slot.
+
+        The first call raises `Snooze`, so that the handler ends; it is called again when the delay
+        has passed, and then this returns. Raises as `step`.
+        """
+        await self._steps.sleep(delay, key)
+
+    async def wait_for(
+        self,
+        type: str,
+        *,
+        by: str | None = None,
+        within: timedelta | float | str | None = None,
+        key: str | None = None,
+    ) -> "HandlerEvent[Any] | None":
+        """Put the job off until an event comes; it costs no attempt, and frees its slot.
+
+        The event's type is `type`, which may have a `*` at its end, and its subject is `by`, if
+        that is given. Events count from the first call on. That call raises an exception, so that
+        the handler ends. It is called again with the event, or when the span `within` has passed
+        without one; then this returns the event or None, and so it does in later attempts. `key`
+        names the step; without it, `type` and `by` do. Raises as `step`.
+        """
+        wait = checked_wait(self.job_id, type, by, key)
+        stored = await self._steps.wait_for(wait, checked_within(within))
+        return None if stored is None else plain_event(stored.event, ANY_DATA)
+
+    @property
+    def _steps(self) -> Steps:
+        if self.run.is_question:
+            raise RuntimeError("a condition has no steps: it is judged before the attempt begins")
+        if self.app is None:
+            raise RuntimeError("a task with isolation='process' has no steps")
+        if self.buffer is not None:
+            raise RuntimeError("a task that yields calls has no steps; it has save()")
+        if self.stored_steps is None:
+            self.stored_steps = Steps(self.app, self.run.job)
+        return self.stored_steps
+
     def finish_within(self, connection: object, result: Any = None) -> Awaitable[None]:
         """The older name of `finish_in_transaction`."""
         warn_renamed("context.finish_within", "context.finish_in_transaction")
@@ -147,11 +262,12 @@ class Context:
 
     @property
     def log(self) -> "logging.LoggerAdapter[logging.Logger]":
-        """A logger that adds the job's id and attempt to each record."""
+        """A logger that adds the job's id and attempt to each record, beside its own `extra`.
+
+        Its lines are kept with the job, whatever the program's logging leaves out.
+        """
         job = self.run.job
-        return logging.LoggerAdapter(
-            logging.getLogger("onbeat.handler"), {"job": job.id, "attempt": job.attempt}
-        )
+        return JobLogger(logging.getLogger(HANDLERS), {"job": job.id, "attempt": job.attempt})
 
 
 class NoContext:

@@ -1,50 +1,16 @@
 """Decrypts a target just before it runs."""
 
 from collections.abc import Coroutine
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from onbeat.model.errors import Undecryptable
-from onbeat.model.job import Job, Progress
 from onbeat.model.outcome import Outcome
 from onbeat.model.target import HandlerTarget
 from onbeat.ports.encryption import Cipher
-from onbeat.ports.target import Run, TargetRunner
+from onbeat.ports.target import Run, RunWithJob, TargetRunner
 from onbeat.rules.encryption import decrypt_target, needs_decryption, put_off
-
-
-class DecryptedRun:
-    """Implements `onbeat.ports.target.Run` with a decrypted job."""
-
-    def __init__(self, run: Run, job: Job) -> None:
-        self._run = run
-        self._job = job
-
-    @property
-    def job(self) -> Job:
-        return self._job
-
-    @property
-    def deadline(self) -> datetime | None:
-        return self._run.deadline
-
-    @property
-    def stop_reason(self) -> str | None:
-        return self._run.stop_reason
-
-    def note_progress(self, progress: Progress) -> None:
-        self._run.note_progress(progress)
-
-    def is_held(self) -> bool:
-        return self._run.is_held()
-
-    def is_closed(self) -> bool:
-        return self._run.is_closed()
-
-    async def confirm(self) -> None:
-        await self._run.confirm()
 
 
 class DecryptingRunner:
@@ -76,4 +42,4 @@ class DecryptingRunner:
         except Undecryptable as error:
             return put_off(error)
         job = msgspec.structs.replace(run.job, target=target)
-        return await self._runner.run(DecryptedRun(run, job))
+        return await self._runner.run(RunWithJob(run, job))

@@ -9,26 +9,30 @@ import asyncio
 import contextlib
 import contextvars
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from onbeat.model.errors import LeaseLost, Unavailable
+from onbeat.model.errors import Invalid, LeaseLost, Unavailable
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, Progress
+from onbeat.model.limits import YIELDED_CALLS_MAX
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.signals import Fail
-from onbeat.model.target import HandlerTarget
+from onbeat.model.target import HandlerTarget, NotifyTarget
 from onbeat.ports.store import SentJobs
 from onbeat.ports.target import Run
 from onbeat.rules.derived_ids import derived_id, instant_of
+from onbeat.rules.event_delivery import inherited_cause
 from onbeat.targets.app_context import AppContext
 from onbeat.targets.codec import encode_value
 from onbeat.targets.interrupts import is_closed_outside, running_task
 from onbeat.targets.leased_start import run_held
 from onbeat.targets.threads import Threads
+
+Answer = TypeVar("Answer")
 
 BATCH_MAX: Final = 1_000  # jobs that share a commit
 BATCH_BYTES_MAX: Final = 4 << 20  # of their arguments: a server accepts this as one message
@@ -54,6 +58,24 @@ class FanOutClosed(Exception):
     """The attempt is over, and takes no more calls."""
 
 
+class YieldedCalls:
+    """The last calls that were yielded, which later ones may come after."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[int, tuple[object, Job]] = {}
+
+    def add(self, call: object, job: Job) -> None:
+        """Holds the call, so that no other one gets its address meanwhile."""
+        self.jobs.pop(id(call), None)
+        self.jobs[id(call)] = call, job
+        if len(self.jobs) > YIELDED_CALLS_MAX:
+            del self.jobs[next(iter(self.jobs))]
+
+    def find(self, call: object) -> Job | None:
+        found = self.jobs.get(id(call))
+        return None if found is None else found[1]
+
+
 class Buffer:
     """Yielded calls that are not stored yet: at most one batch, besides the one being stored.
 
@@ -63,6 +85,8 @@ class Buffer:
     def __init__(self, program: AppContext, sender: Job) -> None:
         self.app = program
         self.sender = sender
+        self.flow = sender.flow or sender.id
+        self.yielded = YieldedCalls()
         self.at = instant_of(sender.id) or sender.created_at
         self.begun_at = Checkpoint() if sender.cursor is None else read_checkpoint(sender.cursor)
         self.sent = self.begun_at.sent
@@ -100,12 +124,19 @@ class Buffer:
 
     def job_of(self, call: object) -> Job:
         try:
-            job = self.app.job_of(call, self.sender.id, self.app.clock.now())
-        except TypeError as error:
+            now = self.app.clock.now()
+            job = self.app.job_of(call, self.sender.id, now, self.flow, self.yielded)
+        except (TypeError, Invalid) as error:
             raise Fail(f"call {self.sent + 1} that was yielded: {error}", retryable=False) from None
         # The prefix separates numbered calls from calls with a unique key of their own.
         key = f"#{self.sent}" if job.unique is None else f"={job.unique}"
-        return msgspec.structs.replace(job, id=derived_id(f"{self.sender.id} {key}", self.at))
+        job = msgspec.structs.replace(
+            job,
+            id=derived_id(f"{self.sender.id} {key}", self.at),
+            cause=inherited_cause(self.sender.cause),
+        )
+        self.yielded.add(call, job)
+        return job
 
     def save(self, value: Any) -> None:
         """Raises `Invalid` when the value cannot be stored."""
@@ -194,6 +225,8 @@ def size_of(job: Job) -> int:
     target = job.target
     if isinstance(target, HandlerTarget):
         return len(target.args) + len(target.kwargs)
+    if isinstance(target, NotifyTarget):
+        return len(target.text or "") + len(target.html or "") + len(target.data)
     return len(target.body or "")
 
 
@@ -266,18 +299,23 @@ class FanOutRunner:
 
     async def store_all(self) -> None:
         while await self.buffer.ready():
-            if not await self.store_batch(self.buffer.take()):
+            if not await store_batch(self.app, self.buffer.take()):
                 raise LeaseLost
 
-    async def store_batch(self, batch: SentJobs) -> bool:
-        """Store the batch, however long it takes: the handler waits meanwhile."""
-        failures = 0
-        while True:
-            try:
-                (was_ours,) = await self.app.store.enqueue_from([batch])
-            except Unavailable:
-                failures += 1
-                pause = PAUSES.delay_after(min(failures, 10), self.app.randomness.fraction())
-                await asyncio.sleep(pause.total_seconds())
-            else:
-                return was_ours
+
+async def store_batch(program: AppContext, batch: SentJobs) -> bool:
+    """Store the batch, however long it takes: the handler waits meanwhile."""
+    (was_ours,) = await until_available(program, lambda: program.store.enqueue_from([batch]))
+    return was_ours
+
+
+async def until_available(program: AppContext, call: Callable[[], Awaitable[Answer]]) -> Answer:
+    """The store's answer to the call, which is repeated while the store is unavailable."""
+    failures = 0
+    while True:
+        try:
+            return await call()
+        except Unavailable:
+            failures += 1
+            pause = PAUSES.delay_after(min(failures, 10), program.randomness.fraction())
+            await asyncio.sleep(pause.total_seconds())

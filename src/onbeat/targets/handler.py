@@ -10,6 +10,7 @@ from onbeat.model.errors import Invalid
 from onbeat.targets.codec import Codec, decoder_for, hints_of
 from onbeat.targets.context import Context
 from onbeat.targets.fan_out import FanOut
+from onbeat.targets.hooks import Hooks
 
 
 class Isolation(msgspec.Struct, frozen=True):
@@ -48,6 +49,7 @@ class Handler:
                 field="isolation",
             )
         self.results = decoder_for(self.result_kind())
+        self.hooks: Hooks | None = None  # those of the program, once the task is registered
 
     def result_kind(self) -> Any:
         return FanOut if self.yields else hints_of(self.function).get("return", Any)
@@ -58,10 +60,11 @@ class Handler:
 
 
 class Registry:
-    """The tasks that this process knows, by name."""
+    """The tasks that this process knows, by name, and the hooks round them."""
 
     def __init__(self) -> None:
         self.handlers: dict[str, Handler] = {}
+        self.hooks = Hooks()
 
     def add(self, handler: Handler) -> None:
         """Raises ValueError when another function already has the name."""
@@ -71,7 +74,11 @@ class Registry:
                 f"task {handler.task!r} is registered already, by {known.function.__qualname__}; "
                 "give one of them another name"
             )
+        handler.hooks = self.hooks
         self.handlers[handler.task] = handler
+
+    def find(self, task: str) -> Handler | None:
+        return self.handlers.get(task)
 
     def tasks(self) -> frozenset[str]:
         return frozenset(self.handlers)

@@ -19,12 +19,14 @@ from onbeat.model.target import HttpTarget
 from onbeat.ports.clock import Clock
 from onbeat.ports.target import Run
 from onbeat.ports.telemetry import Telemetry
+from onbeat.ports.tracing import Tracing
+from onbeat.rules.outages import OnOutage
 from onbeat.rules.shortage import shortage_in
 from onbeat.targets.breaker import Breakers, GuardedCall
 from onbeat.targets.descriptors import check_descriptors
 from onbeat.targets.http_options import HttpOptions
 from onbeat.targets.http_protocol import BoundedConnector
-from onbeat.targets.http_request import Request, request_for
+from onbeat.targets.http_request import Request, request_for, with_active_trace
 from onbeat.targets.http_response import (
     DOWN,
     NO_LOOKUP,
@@ -32,9 +34,11 @@ from onbeat.targets.http_response import (
     failure_of,
     is_response_error,
     is_unresolved_for_now,
+    kind_of,
     outcome_of,
     read_response,
     refusal_in,
+    status_line,
     without_credentials,
 )
 from onbeat.targets.ssrf_guard import AddressGuard, GuardedResolver, Lookup, SystemLookup
@@ -67,13 +71,16 @@ class HttpRunner:
         *,
         lookup: Lookup | None = None,
         telemetry: Telemetry | None = None,
+        on_outage: OnOutage | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         self.clock = clock
+        self.tracing = tracing
         self.options = options
         self.lookup = lookup
         self.system_lookup: SystemLookup | None = None
         self.sessions: dict[bool, aiohttp.ClientSession] = {}
-        self.breakers = Breakers(clock, telemetry)
+        self.breakers = Breakers(clock, telemetry, on_outage)
 
     async def open(self) -> None:
         if self.lookup is None:
@@ -98,7 +105,7 @@ class HttpRunner:
         target = run.job.target
         assert isinstance(target, HttpTarget)
         try:
-            request = request_for(run.job, target, self.clock.now(), USER_AGENT)
+            request = request_for(run.job, target, self.clock.now(), USER_AGENT, run.events)
         except Invalid as error:
             return Failed(f"the callback was not sent: {error}", retryable=False)
         time = self.timeout_of(run)
@@ -113,7 +120,7 @@ class HttpRunner:
             except asyncio.CancelledError:
                 # The worker has the same deadline, and may be the first to see it pass.
                 if run.deadline is not None and self.clock.now() >= run.deadline:
-                    call.fail()
+                    call.fail(unfinished(time))
                 raise
 
     def timeout_of(self, run: Run) -> timedelta:
@@ -124,10 +131,10 @@ class HttpRunner:
     async def send_guarded(self, request: Request, time: timedelta, call: GuardedCall) -> Outcome:
         try:
             async with asyncio.timeout(time.total_seconds()):
-                answer = await self.exchange(request)
+                answer = await (self.exchange if self.tracing is None else self.trace)(request)
         except TimeoutError:
-            call.fail()
-            return Failed(f"{request.shown} did not finish within {time.total_seconds():g} s")
+            call.fail(unfinished(time))
+            return Failed(f"{request.shown} {unfinished(time)}")
         except (aiohttp.ClientError, OSError) as error:
             check_shortage(error, request.url.host)
             note_error(call, error)
@@ -138,6 +145,15 @@ class HttpRunner:
         outcome = outcome_of(answer, request.shown, self.clock.now())
         note_response(call, answer, outcome)
         return outcome
+
+    async def trace(self, request: Request) -> Response:
+        """The exchange inside a span of its own, which the receiver can continue."""
+        assert self.tracing is not None, "something makes spans"
+        url = request.url.url
+        with self.tracing.request(request.method, url.scheme, request.url.host, url.port) as span:
+            answer = await self.exchange(with_active_trace(request))
+            span.note_status(answer.status)
+            return answer
 
     async def exchange(self, request: Request) -> Response:
         """One request and its response.
@@ -178,6 +194,10 @@ class HttpRunner:
         return self.sessions[options.private_allowed or options.allowed.names(host)]
 
 
+def unfinished(time: timedelta) -> str:
+    return f"did not finish within {time.total_seconds():g} s"
+
+
 def check_shortage(error: Exception, host: str) -> None:
     """Raises an error for a shortage of this machine, which is no failure of the endpoint."""
     # The same number also reports an address family that is unreachable from here.
@@ -192,12 +212,12 @@ def note_error(call: GuardedCall, error: Exception) -> None:
     if is_response_error(error):
         call.succeed()
     elif refusal_in(error) is None:
-        call.fail()
+        call.fail(kind_of(error))
 
 
 def note_response(call: GuardedCall, answer: Response, outcome: Outcome) -> None:
     if answer.status in DOWN and isinstance(outcome, Failed):
-        call.fail(outcome.retry_after)
+        call.fail(f"answered {status_line(answer.status)}", outcome.retry_after)
     else:
         call.succeed()
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 import msgspec
 
 from onbeat.rules.ip_policy import NOTHING_MORE, Allowed
+from onbeat.rules.kinds import check_kinds
 from onbeat.rules.urls import refusal_at_creation
 
 
@@ -21,6 +22,10 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     allowed: Allowed = NOTHING_MORE
     ca_file: str | None = None
     connections_max: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises `Invalid` for an option of another kind."""
+        check_kinds(self)
 
     def refusal_of(self, url: str) -> str | None:
         """Why a callback to `url` is not allowed, judging by the URL alone."""

@@ -1,5 +1,6 @@
 """The request that an attempt sends."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
@@ -10,9 +11,13 @@ from yarl import URL
 
 from onbeat.model.credentials import signing
 from onbeat.model.errors import Invalid
+from onbeat.model.event import Event
 from onbeat.model.job import Job
 from onbeat.model.target import HttpTarget
+from onbeat.model.trace_context import STATE_HEADER, trace_context
+from onbeat.ports.tracing import active_trace
 from onbeat.rules.urls import shown_url, url_parts
+from onbeat.wire.cloud_events import delivered
 
 TEXT: Final = "text/plain; charset=utf-8"
 URLS_KEPT: Final = 1_000
@@ -43,14 +48,38 @@ class Request(msgspec.Struct, frozen=True):
         return f"{self.method} {self.url.shown}"
 
 
-def request_for(job: Job, target: HttpTarget, now: datetime, user_agent: str) -> Request:
-    """Raises `Invalid` for a URL that was not checked at creation."""
+def request_for(
+    job: Job, target: HttpTarget, now: datetime, user_agent: str, events: Sequence[Event] = ()
+) -> Request:
+    """Without a body of its own, the target gets the events.
+
+    Raises `Invalid` for a URL that was not checked at creation.
+    """
     place = request_url(target.url)
-    headers = defaults_of(target, user_agent) | identity_of(job)
+    kind = TEXT
+    if events and target.body is None:
+        target, kind = with_events(target, events)
+    headers = defaults_of(target, user_agent, kind) | identity_of(job)
     if secrets := signing(target):
         headers |= signature_of(job, target.body or "", secrets, now)
     body = None if target.body is None else target.body.encode()
     return Request(target.method, place, headers, body, target)
+
+
+def with_active_trace(request: Request) -> Request:
+    """The request as a part of the active span."""
+    trace = active_trace()
+    if trace is None:
+        return request
+    kept = {name: text for name, text in request.headers.items() if name != STATE_HEADER}
+    return msgspec.structs.replace(request, headers=kept | trace.headers())
+
+
+def with_events(target: HttpTarget, events: Sequence[Event]) -> tuple[HttpTarget, str]:
+    """The target with the events as its body, and their content type; GET, the default, is POST."""
+    body, kind = delivered(events)
+    method = "POST" if target.method == "GET" else target.method
+    return msgspec.structs.replace(target, method=method, body=body.decode()), kind
 
 
 # Schedules call the same URLs repeatedly, and parsing is a third of our overhead per request.
@@ -64,14 +93,14 @@ def request_url(text: str) -> RequestUrl:
     return RequestUrl(url, parts.host, shown_url(text))
 
 
-def defaults_of(target: HttpTarget, user_agent: str) -> dict[str, str]:
+def defaults_of(target: HttpTarget, user_agent: str, kind: str = TEXT) -> dict[str, str]:
     """The caller's headers, and defaults for those that are missing."""
     given = {name.lower() for name in target.headers}
     headers = dict(target.headers)
     if "user-agent" not in given:
         headers["User-Agent"] = user_agent
     if target.body is not None and "content-type" not in given:
-        headers["Content-Type"] = TEXT
+        headers["Content-Type"] = kind
     return headers
 
 
@@ -86,6 +115,8 @@ def identity_of(job: Job) -> dict[str, str]:
     }
     if job.schedule_id is not None:
         headers["Onbeat-Schedule-Id"] = job.schedule_id
+    if (sender := trace_context(job.traceparent, job.tracestate)) is not None:
+        headers |= sender.headers()
     if job.occurrence is not None:
         headers["Onbeat-Occurrence"] = rfc3339(job.occurrence)
     return headers

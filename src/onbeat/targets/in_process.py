@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,15 +11,21 @@ from onbeat.model.errors import Invalid
 from onbeat.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
 from onbeat.model.signals import Cancel, Fail, Snooze
 from onbeat.model.target import HandlerTarget
+from onbeat.ports.clock import Clock
+from onbeat.ports.running_cause import caused_by
 from onbeat.ports.target import Run
+from onbeat.rules.event_delivery import inherited_cause
 from onbeat.rules.shortage import Shortage
-from onbeat.targets import fan_out, leased_start, threads
+from onbeat.targets import fan_out, hooks, leased_start, threads
 from onbeat.targets.app_context import AppContext
 from onbeat.targets.codec import encode_result
 from onbeat.targets.context import Context
 from onbeat.targets.fan_out import FanOut, FanOutRunner
 from onbeat.targets.handler import Handler
+from onbeat.targets.hooks import HookedAttempt
 from onbeat.targets.leased_start import run_held
+from onbeat.targets.predecessors import PriorJob
+from onbeat.targets.steps import EventAwaited
 from onbeat.targets.threads import Threads
 from onbeat.wire.values import read_span
 
@@ -31,8 +37,9 @@ class InProcessRunner:
     in the calling thread, which suits a process with nothing else to do.
     """
 
-    def __init__(self, program: AppContext | None = None) -> None:
+    def __init__(self, program: AppContext | None = None, clock: Clock | None = None) -> None:
         self.app = program
+        self.clock = clock if program is None else program.clock
         self.threads: Threads | None = None
 
     async def open(self) -> None:
@@ -44,16 +51,19 @@ class InProcessRunner:
             self.threads.close()
             self.threads = None
 
-    async def run(self, handler: Handler, run: Run) -> Outcome:
+    async def run(self, handler: Handler, run: Run, earlier: Sequence[PriorJob] = ()) -> Outcome:
         target = run.job.target
         assert isinstance(target, HandlerTarget), "only handler targets have handlers"
         try:
             args, kwargs = handler.codec.decode(target.args, target.kwargs)
             handler.codec.check_fit(args, kwargs)
+            if handler.codec.event is not None:
+                args, kwargs = handler.codec.with_events(args, kwargs, run.events)
         except Invalid as error:
             return Failed(str(error), retryable=False)
         try:
-            value = await self.start_call(handler, run, args, kwargs)
+            with caused_by(inherited_cause(run.job.cause)):
+                value = await self.start_call(handler, run, args, kwargs, earlier)
         except (Shortage, asyncio.CancelledError):
             raise  # ours: the handler was not called, or is being stopped
         except BaseException as error:
@@ -63,28 +73,59 @@ class InProcessRunner:
         return success_outcome(handler, value)
 
     def start_call(
-        self, handler: Handler, run: Run, args: list[Any], kwargs: dict[str, Any]
+        self,
+        handler: Handler,
+        run: Run,
+        args: list[Any],
+        kwargs: dict[str, Any],
+        earlier: Sequence[PriorJob],
     ) -> Awaitable[Any]:
         """Call the handler; await the result for its return value."""
+        if handler.hooks is not None and not (handler.hooks.is_empty or run.is_question):
+            context = Context(run, self.app, earlier=earlier, clock=self.clock)
+            hooked = HookedAttempt(handler.hooks, context)
+            function = hooked.around(handler.function)
+            return hooked.run(
+                lambda: self.call_function(function, handler, run, args, kwargs, earlier)
+            )
+        return self.call_function(handler.function, handler, run, args, kwargs, earlier)
+
+    def call_function(
+        self,
+        function: Callable[..., Any],
+        handler: Handler,
+        run: Run,
+        args: list[Any],
+        kwargs: dict[str, Any],
+        earlier: Sequence[PriorJob],
+    ) -> Awaitable[Any]:
+        """Call the function of the handler, which may have hooks round it."""
         if handler.yields:
-            return self.run_fan_out(handler, run, args, kwargs)
+            return self.run_fan_out(function, handler, run, args, kwargs, earlier)
         if handler.codec.context is not None:
-            args, kwargs = handler.codec.with_context(args, kwargs, Context(run, self.app))
+            context = Context(run, self.app, earlier=earlier, clock=self.clock)
+            args, kwargs = handler.codec.with_context(args, kwargs, context)
         if handler.is_async:
-            returned: Awaitable[Any] = handler.function(*args, **kwargs)
+            returned: Awaitable[Any] = function(*args, **kwargs)
             return returned
-        return self.in_thread(run, handler.function, args, kwargs)
+        return self.in_thread(run, function, args, kwargs)
 
     async def run_fan_out(
-        self, handler: Handler, run: Run, args: list[Any], kwargs: dict[str, Any]
+        self,
+        function: Callable[..., Any],
+        handler: Handler,
+        run: Run,
+        args: list[Any],
+        kwargs: dict[str, Any],
+        earlier: Sequence[PriorJob],
     ) -> FanOut:
         """Store the calls that the handler yields."""
         assert self.app is not None, "a process of its own is refused to such tasks"
         assert self.threads is not None, "the caller is open while jobs run"
         distributor = FanOutRunner(self.app, run, None if handler.is_async else self.threads)
-        context = Context(run, self.app, distributor.buffer)
+        context = Context(run, self.app, distributor.buffer, earlier, self.clock)
         args, kwargs = handler.codec.with_context(args, kwargs, context)
-        return await distributor.run(lambda: handler.function(*args, **kwargs))
+        return await distributor.run(lambda: function(*args, **kwargs))
 
     async def in_thread(
         self, run: Run, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
@@ -98,6 +139,8 @@ class InProcessRunner:
 def outcome_of(error: BaseException) -> Outcome:
     """The outcome for an error that the handler raised."""
     match error:
+        case EventAwaited(outcome=outcome):
+            return outcome
         case Snooze():
             return snooze_outcome(error)
         case Cancel(reason=reason):
@@ -126,7 +169,7 @@ def success_outcome(handler: Handler, value: Any) -> Outcome:
         return Failed(str(error), retryable=False)
 
 
-OURS = (__file__, threads.__file__, leased_start.__file__, fan_out.__file__)
+OURS = (__file__, threads.__file__, leased_start.__file__, fan_out.__file__, hooks.__file__)
 
 
 def handler_traceback(error: BaseException) -> str:

@@ -1,25 +1,30 @@
 """Publishes messages to brokers that the configuration names."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from onbeat.model.errors import TooLarge, Unavailable
+from onbeat.model.event import Event
 from onbeat.model.job import Job
 from onbeat.model.outcome import Failed, Outcome, Snoozed, Succeeded
-from onbeat.model.target import MessageTarget
+from onbeat.model.target import NO_BODY, MessageTarget
+from onbeat.model.trace_context import trace_context
 from onbeat.ports.target import Run
+from onbeat.ports.tracing import active_trace
 from onbeat.ports.transport import Broker, Envelope
 from onbeat.rules.shortage import shortage_in
 from onbeat.targets.breaker import Breakers, GuardedCall
 from onbeat.targets.descriptors import LOADING_DESCRIPTORS, check_descriptors
+from onbeat.wire.cloud_events import delivered
 
 JOB_HEADER: Final = "onbeat-job-id"
 ATTEMPT_HEADER: Final = "onbeat-attempt"
 SCHEDULE_HEADER: Final = "onbeat-schedule-id"
 OCCURRENCE_HEADER: Final = "onbeat-occurrence"
+CONTENT_TYPE: Final = "content-type"
 
 
 ANSWER_SECONDS: Final = 1.0
@@ -97,12 +102,12 @@ class MessageRunner:
         if isinstance(call, Snoozed):
             return call
         with call:
-            return await self.publish(run.job, target, call)
+            return await self.publish(envelope(run.job, target, run.events), target, call)
 
-    async def publish(self, job: Job, target: MessageTarget, call: GuardedCall) -> Outcome:
+    async def publish(self, message: Envelope, target: MessageTarget, call: GuardedCall) -> Outcome:
         try:
             connection = await self.connection(target.to)
-            await connection.publish(target.queue, envelope(job, target))
+            await connection.publish(target.queue, message)
         except TooLarge as error:
             call.succeed()
             return Failed(str(error), retryable=False)
@@ -110,7 +115,7 @@ class MessageRunner:
             if shortage_in(error) is not None:
                 raise
             check_descriptors()  # not every client reports why it could not connect
-            call.fail()
+            call.fail(str(error))
             return Failed(str(error))
         call.succeed()
         return Succeeded()
@@ -126,13 +131,13 @@ class MessageRunner:
         return self.connections[name]
 
 
-def envelope(job: Job, target: MessageTarget) -> Envelope:
-    return Envelope(
-        body=body_of(target.body),
-        id=job.id,
-        headers=target.headers | own_headers(job),
-        key=job.group,
-    )
+def envelope(job: Job, target: MessageTarget, events: Sequence[Event] = ()) -> Envelope:
+    """The message; without a body of its own, its body are the events."""
+    body, headers = body_of(target.body), target.headers
+    if events and target.body == NO_BODY:
+        body, kind = delivered(events)
+        headers = {CONTENT_TYPE: kind} | headers
+    return Envelope(body=body, id=job.id, headers=headers | own_headers(job), key=job.group)
 
 
 def body_of(body: msgspec.Raw) -> bytes:
@@ -145,6 +150,9 @@ def own_headers(job: Job) -> dict[str, str]:
     headers = {JOB_HEADER: job.id, ATTEMPT_HEADER: str(job.attempt)}
     if job.schedule_id is not None:
         headers[SCHEDULE_HEADER] = job.schedule_id
+    trace = active_trace() or trace_context(job.traceparent, job.tracestate)
+    if trace is not None:
+        headers |= trace.headers()
     if job.occurrence is not None:
         headers[OCCURRENCE_HEADER] = msgspec.to_builtins(job.occurrence)
     return headers

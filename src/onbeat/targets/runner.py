@@ -1,30 +1,38 @@
 """Runs handler targets, each in its own mode of isolation."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from onbeat.model.outcome import Failed, Outcome
 from onbeat.model.target import HandlerTarget
 from onbeat.ports.target import Run
 from onbeat.targets.app_context import AppContext
-from onbeat.targets.handler import Registry
+from onbeat.targets.handler import Handler, Registry
 from onbeat.targets.in_process import InProcessRunner
+from onbeat.targets.predecessors import PriorJob, earlier_jobs
 from onbeat.targets.subprocess import child
-from onbeat.targets.subprocess.parent import ChildProcesses
+from onbeat.targets.subprocess.parent import ChildProcesses, Serve
 
 
 class HandlerRunner:
     """Implements `onbeat.ports.target.TargetRunner` for handler targets."""
 
-    def __init__(self, registry: Registry, program: AppContext | None = None) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        program: AppContext | None = None,
+        serve_child: Serve = child.serve,
+    ) -> None:
         self.registry = registry
+        self.serve_child = serve_child
+        self.app = program
         self.in_process = InProcessRunner(program)
         self.subprocesses: ChildProcesses | None = None
 
     async def open(self) -> None:
         await self.in_process.open()
-        self.subprocesses = ChildProcesses(child.serve)
+        self.subprocesses = ChildProcesses(self.serve_child, program=self.app)
 
     async def close(self) -> None:
         await self.in_process.close()
@@ -36,14 +44,30 @@ class HandlerRunner:
         # No coroutine of its own: thousands of attempts run per second.
         target = run.job.target
         assert isinstance(target, HandlerTarget), "the worker picks the runner by the target's type"
-        handler = self.registry.handlers.get(target.task)
+        task = target.task
+        handler = self.registry.handlers.get(task) or self.registry.find(task)
         if handler is None:
-            return self.refuse(target.task)
-        if handler.isolation is None:
+            return self.refuse(task)
+        if handler.isolation is None and not run.job.after:
             return self.in_process.run(handler, run)
+        if run.job.after and self.app is not None and handler.codec.context is not None:
+            return self.run_after_others(handler, run)
+        return self.start(handler, run)
+
+    def start(
+        self, handler: Handler, run: Run, earlier: Sequence[PriorJob] = ()
+    ) -> Coroutine[Any, Any, Outcome]:
+        if handler.isolation is None:
+            return self.in_process.run(handler, run, earlier)
         assert self.subprocesses is not None, "the runner is open while jobs run"
         module, memory_bytes = handler.function.__module__, handler.isolation.memory_bytes
-        return self.subprocesses.run(run, module, memory_bytes)
+        return self.subprocesses.run(run, module, memory_bytes, earlier)
+
+    async def run_after_others(self, handler: Handler, run: Run) -> Outcome:
+        """Only handlers with a context see the jobs that theirs came after, and pay for it."""
+        assert self.app is not None, "only a program runs jobs that are stored"
+        stored = await self.app.store.jobs_by_id(run.job.after)
+        return await self.start(handler, run, earlier_jobs(run.job, stored))
 
     async def refuse(self, task: str) -> Outcome:
         return Failed(f"no task {task!r} is registered in this worker")

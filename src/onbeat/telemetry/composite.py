@@ -1,34 +1,81 @@
 """The telemetry of the engine: counters and log lines."""
 
-from datetime import timedelta
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
 
 from onbeat.model.dead_letter import DeadLetter
-from onbeat.model.ids import WorkerId
+from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import Job
-from onbeat.model.outcome import Outcome
+from onbeat.model.outcome import (
+    Cancelled,
+    Failed,
+    Lost,
+    Outcome,
+    Released,
+    Snoozed,
+    Succeeded,
+)
+from onbeat.model.owner import Owner
 from onbeat.model.schedule import Schedule
+from onbeat.rules.live_feed import LiveFeed
 from onbeat.telemetry.counters import Counters
 from onbeat.telemetry.log_events import LogEvents
 
 
-class CompositeTelemetry:
-    """A `Telemetry` that counts and logs."""
+def no_clock() -> datetime:
+    """Only a feed that somebody reads needs the time."""
+    return datetime.min.replace(tzinfo=UTC)
 
-    def __init__(self, counts: Counters | None = None, journal: LogEvents | None = None) -> None:
+
+def cause_of(job: Job, outcome: Outcome) -> str | None:
+    """Why the job is in its state after this outcome, where the state does not tell."""
+    if job.reason is not None:
+        return job.reason
+    match outcome:
+        case Succeeded():
+            return None
+        case Snoozed(reason=reason) | Cancelled(reason=reason) | Lost(reason=reason):
+            return reason
+        case Failed():
+            return "failed"
+        case Released():
+            return "released"
+
+
+class CompositeTelemetry:
+    """A `Telemetry` that counts and logs, and tells the live feed while somebody reads it."""
+
+    def __init__(
+        self,
+        counts: Counters | None = None,
+        journal: LogEvents | None = None,
+        live: LiveFeed | None = None,
+        now: Callable[[], datetime] = no_clock,
+    ) -> None:
         self.counters = counts or Counters()
         self.log_events = journal or LogEvents()
+        self.live = live or LiveFeed()
+        self.now = now
 
     def started(self, job: Job, lateness: timedelta) -> None:
         self.counters.started(job, lateness)
         self.log_events.started(job, lateness)
+        if self.live.is_read:
+            self.live.started(job, self.now(), lateness)
 
     def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
         self.counters.ended(job, outcome, duration)
         self.log_events.ended(job, outcome, duration)
+        if self.live.is_read:
+            self.live.ended(job, self.now(), cause_of(job, outcome))
 
     def lease_lost(self, job: Job) -> None:
         self.counters.lease_lost(job)
         self.log_events.lease_lost(job)
+
+    def made(self, jobs: Iterable[Job]) -> None:
+        if self.live.is_read:
+            self.live.made(jobs, self.now())
 
     def planned(self, jobs: int, skipped: int) -> None:
         self.counters.planned(jobs, skipped)
@@ -38,16 +85,32 @@ class CompositeTelemetry:
         self.counters.unplannable(schedule, error)
         self.log_events.unplannable(schedule, error)
 
+    def routed(self, events: int, jobs: int) -> None:
+        self.counters.routed(events, jobs)
+        self.log_events.routed(events, jobs)
+
+    def route_refused(self, events: int) -> None:
+        self.counters.route_refused(events)
+        self.log_events.route_refused(events)
+
     def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None:
         self.log_events.zone_data_moved(schedule, occurrences)
 
     def rescued(self, job: Job, worker: WorkerId) -> None:
         self.counters.rescued(job, worker)
         self.log_events.rescued(job, worker)
+        if self.live.is_read:
+            self.live.ended(job, self.now(), "its worker was lost")
 
     def pruned(self, jobs: int) -> None:
         self.counters.pruned(jobs)
         self.log_events.pruned(jobs)
+
+    def orphaned(self, schedule: Schedule) -> None:
+        self.log_events.orphaned(schedule)
+
+    def older_release(self, owner: Owner, newest: str) -> None:
+        self.log_events.older_release(owner, newest)
 
     def dead_lettered(self, dead_letter: DeadLetter) -> None:
         self.counters.dead_lettered(dead_letter)
@@ -55,6 +118,10 @@ class CompositeTelemetry:
 
     def interpreter_held(self, seconds: float) -> None:
         self.log_events.interpreter_held(seconds)
+
+    def duplicated(self, task: str, job: JobId, source: str) -> None:
+        self.counters.duplicated(task, job, source)
+        self.log_events.duplicated(task, job, source)
 
     def clock_stepped(self, seconds: float) -> None:
         self.counters.clock_stepped(seconds)
@@ -89,9 +156,19 @@ class NullTelemetry:
 
     def lease_lost(self, job: Job) -> None: ...
 
+    def made(self, jobs: Iterable[Job]) -> None: ...
+
     def planned(self, jobs: int, skipped: int) -> None: ...
 
     def unplannable(self, schedule: Schedule, error: BaseException) -> None: ...
+
+    def orphaned(self, schedule: Schedule) -> None: ...
+
+    def older_release(self, owner: Owner, newest: str) -> None: ...
+
+    def routed(self, events: int, jobs: int) -> None: ...
+
+    def route_refused(self, events: int) -> None: ...
 
     def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None: ...
 
@@ -100,6 +177,8 @@ class NullTelemetry:
     def pruned(self, jobs: int) -> None: ...
 
     def dead_lettered(self, dead_letter: DeadLetter) -> None: ...
+
+    def duplicated(self, task: str, job: JobId, source: str) -> None: ...
 
     def clock_stepped(self, seconds: float) -> None: ...
 

@@ -8,8 +8,9 @@ from typing import Final
 
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.dead_letter import DeadLetter
-from onbeat.model.ids import WorkerId
+from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import Job
+from onbeat.model.limits import SERIES_MAX
 from onbeat.model.outcome import (
     Cancelled,
     Failed,
@@ -19,22 +20,22 @@ from onbeat.model.outcome import (
     Snoozed,
     Succeeded,
 )
+from onbeat.model.pulse import (
+    DURATION_BOUNDS,
+    LATENESS_BOUNDS,
+    OUTCOMES,
+    CounterState,
+    SeriesKey,
+    Totals,
+)
 from onbeat.model.schedule import Schedule
 from onbeat.model.target import lane_of
-
-LATENESS_BOUNDS: Final = (
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0, 3600.0,
-)  # fmt: skip
-DURATION_BOUNDS: Final = (
-    0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0,
-)  # fmt: skip
+from onbeat.rules.pulses import counted
 
 # Names come from callers; each pair of queue and task adds about thirty lines per scrape.
-SERIES_MAX: Final = 200
 QUEUES_MAX: Final = 50
 OTHER: Final = "other"
 
-OUTCOMES: Final = tuple(OutcomeName)
 OUTCOME_PLACE: Final[dict[type[Outcome], int]] = {
     Succeeded: OUTCOMES.index(OutcomeName.SUCCEEDED),
     Failed: OUTCOMES.index(OutcomeName.FAILED),
@@ -65,6 +66,11 @@ class Series:
         self.duration = [0] * (len(DURATION_BOUNDS) + 1)
         self.duration_sum = 0.0
 
+    def totals(self) -> Totals:
+        return Totals(
+            self.starts, counted(self.outcomes), counted(self.lateness), counted(self.duration)
+        )
+
 
 class ConnectionCounts:
     """Open API connections, and refusals before authentication by reason."""
@@ -82,15 +88,19 @@ class Counters:
 
     def __init__(self, seconds: Callable[[], float] = time.time) -> None:
         self._seconds = seconds
-        self.series: dict[tuple[str, str], Series] = {}
+        self.series: dict[SeriesKey, Series] = {}
         self.queues: set[str] = set()
         self.planned_jobs = 0
         self.skipped_occurrences = 0
         self.unplannable_schedules = 0
+        self.events_routed = 0
+        self.event_jobs = 0
+        self.routes_refused = 0
         self.leases_lost = 0
         self.rescued_jobs = 0
         self.pruned_jobs = 0
         self.dead_letters: dict[str, int] = {}
+        self.duplicates: dict[str, int] = {}
         self.clock_steps = 0
         self.keys_refused = 0
         self.breakers_open = 0
@@ -124,6 +134,13 @@ class Counters:
     def unplannable(self, schedule: Schedule, error: BaseException) -> None:
         self.unplannable_schedules += 1
 
+    def routed(self, events: int, jobs: int) -> None:
+        self.events_routed += events
+        self.event_jobs += jobs
+
+    def route_refused(self, events: int) -> None:
+        self.routes_refused += 1
+
     def rescued(self, job: Job, worker: WorkerId) -> None:
         self.rescued_jobs += 1
 
@@ -132,6 +149,9 @@ class Counters:
 
     def dead_lettered(self, dead_letter: DeadLetter) -> None:
         self.dead_letters[dead_letter.source] = self.dead_letters.get(dead_letter.source, 0) + 1
+
+    def duplicated(self, task: str, job: JobId, source: str) -> None:
+        self.duplicates[source] = self.duplicates.get(source, 0) + 1
 
     def key_refused(self) -> None:
         self.keys_refused += 1
@@ -151,6 +171,10 @@ class Counters:
 
     def loop_beat(self, loop: str) -> None:
         self.loop_beats[loop] = self._seconds()
+
+    def state(self) -> CounterState:
+        """All series as they are now."""
+        return {key: series.totals() for key, series in self.series.copy().items()}
 
     def silences(self) -> dict[str, float]:
         """Seconds since the last round of each loop."""

@@ -20,6 +20,7 @@ from structlog.processors import (
 from structlog.stdlib import ExtraAdder, ProcessorFormatter, add_log_level, add_logger_name
 
 from onbeat.model.errors import Misconfigured
+from onbeat.ports.tracing import active_ids
 from onbeat.telemetry.redaction import Redact, escape_controls, redact_fields, redactor
 from onbeat.telemetry.structured_log import LogLine
 
@@ -148,6 +149,7 @@ def formatter(form: str, redact: Redact, with_colors: bool) -> ProcessorFormatte
             without_copies,
             line_fields,
             access_fields,
+            span_fields,
             add_log_level,
             add_logger_name,
         ],
@@ -206,6 +208,13 @@ def access_fields(_logger: Any, _method: str, event: Event) -> Event:
     if event["_record"].name == "uvicorn.access" and len(args or ()) == len(ACCESS_ARGS):
         event["event"] = "http.request"
         event.update(zip(ACCESS_ARGS, cast("tuple[Any, ...]", args), strict=True))
+    return event
+
+
+def span_fields(_logger: Any, _method: str, event: Event) -> Event:
+    """The ids of the active span: a line is formatted in the thread or task that writes it."""
+    for name, id in active_ids().items():
+        event.setdefault(name, id)
     return event
 
 
@@ -280,6 +289,7 @@ def route_structlog() -> None:
             structlog.stdlib.filter_by_level,
             add_log_level,
             add_logger_name,
+            span_fields,
             ProcessorFormatter.wrap_for_formatter,
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),

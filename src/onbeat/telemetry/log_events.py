@@ -2,13 +2,14 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Final
 
+from onbeat.model.credentials import NOT_SHOWN
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import OnbeatError
-from onbeat.model.ids import WorkerId
+from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import Job
 from onbeat.model.outcome import (
     Cancelled,
@@ -19,8 +20,10 @@ from onbeat.model.outcome import (
     Snoozed,
     Succeeded,
 )
+from onbeat.model.owner import Owner
 from onbeat.model.schedule import Schedule
 from onbeat.model.target import lane_of
+from onbeat.model.trace_context import ids_of
 from onbeat.telemetry.repeats import Repeats
 from onbeat.telemetry.structured_log import Log
 
@@ -59,6 +62,7 @@ class LogEvents:
             case Succeeded():
                 self._jobs.debug("job.succeeded", **fields)
             case Failed(error=error):
+                error = NOT_SHOWN if job.sensitive else error
                 self._jobs.warning(
                     "job.failed", **fields, **state_fields(job), **error_fields(error)
                 )
@@ -75,6 +79,9 @@ class LogEvents:
     def lease_lost(self, job: Job) -> None:
         self._jobs.warning("job.lease_lost", **job_fields(job))
 
+    def made(self, jobs: Iterable[Job]) -> None:
+        """They are logged by their number, as planned or routed."""
+
     def planned(self, jobs: int, skipped: int) -> None:
         if jobs or skipped:
             self._loops.debug("schedules.planned", jobs=jobs, skipped=skipped)
@@ -85,9 +92,23 @@ class LogEvents:
             names = {"schedule": schedule.id, "name": schedule.name}
             self._loops.error("schedule.unplannable", error, **names, times=times)
 
+    def routed(self, events: int, jobs: int) -> None:
+        self._loops.debug("events.routed", events=events, jobs=jobs)
+
+    def route_refused(self, events: int) -> None:
+        self._loops.debug("route.refused", events=events)
+
     def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None:
         names = {"schedule": schedule.id, "name": schedule.name}
         self._loops.warning("schedule.moved", **names, occurrences=occurrences)
+
+    def orphaned(self, schedule: Schedule) -> None:
+        names = {"schedule": schedule.id, "key": schedule.key, "owner": schedule.owner}
+        self._loops.warning("schedule.orphaned", **names, reason="no longer declared")
+
+    def older_release(self, owner: Owner, newest: str) -> None:
+        fields = {"owner": owner.name, "release": owner.release, "newest": newest}
+        self._loops.warning("program.older_release", **fields)
 
     def rescued(self, job: Job, worker: WorkerId) -> None:
         self._jobs.warning("job.rescued", **job_fields(job), **state_fields(job), worker=worker)
@@ -101,6 +122,9 @@ class LogEvents:
         self._jobs.warning(
             "message.dead_lettered", **fields, reason=dead_letter.reason[:ERROR_CHARS_SHOWN]
         )
+
+    def duplicated(self, task: str, job: JobId, source: str) -> None:
+        self._jobs.warning("submission.duplicate", task=task, job=job, source=source)
 
     def clock_stepped(self, seconds: float) -> None:
         self._loops.warning("clock.stepped", seconds=f"{seconds:+.3f}s")
@@ -146,6 +170,9 @@ def job_fields(job: Job) -> dict[str, Any]:
     }
     if job.schedule_id:
         fields["schedule"] = job.schedule_id
+    if job.traceparent:
+        # Such lines are written after the attempt, when its span is no longer the active one.
+        fields["trace_id"], _ = ids_of(job.traceparent)
     return fields
 
 

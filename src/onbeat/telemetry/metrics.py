@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
 from typing import Final, Protocol
@@ -23,14 +23,13 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from onbeat.model.errors import OnbeatError
-from onbeat.model.event import Stats
 from onbeat.model.limits import UNKNOWN_TASKS_MAX
+from onbeat.model.pulse import DURATION_BOUNDS, LATENESS_BOUNDS, OUTCOMES, Gauges
 from onbeat.model.queue import Queue
+from onbeat.model.transition import Stats
+from onbeat.rules.pulses import FINEST, WHOLE, sampled_ended, sampled_live
 from onbeat.telemetry.counters import (
-    DURATION_BOUNDS,
-    LATENESS_BOUNDS,
     OTHER,
-    OUTCOMES,
     QUEUES_MAX,
     ConnectionCounts,
     Counters,
@@ -48,9 +47,16 @@ JOB_LABELS: Final = ("queue", "task")
 class Measured(Protocol):
     """The source of the gauges: a store."""
 
-    async def queues(self, now: datetime) -> Sequence[Queue]: ...
+    async def queues(self, now: datetime, sampled: Gauges | None = None) -> Sequence[Queue]: ...
 
-    async def stats(self, now: datetime) -> Stats: ...
+    async def newest_sample(self, resolution: int) -> Gauges | None: ...
+
+    async def stats(
+        self,
+        now: datetime,
+        ended: Mapping[str, int] | None = None,
+        sampled: Gauges | None = None,
+    ) -> Stats: ...
 
 
 class StoreFigures:
@@ -89,7 +95,11 @@ class Metrics(Collector):
             self._read_at = at
             try:
                 async with asyncio.timeout(READ_SECONDS_MAX):
-                    queues, stats = await store.queues(now), await store.stats(now)
+                    sampled = sampled_live(await store.newest_sample(WHOLE), now)
+                    queues = await store.queues(now, sampled)
+                    ended = sampled_ended(await store.newest_sample(FINEST), now)
+                    counts = None if ended is None else ended.jobs
+                    stats = await store.stats(now, counts, sampled)
             except (OnbeatError, TimeoutError):
                 self._store_up = False
                 return
@@ -179,6 +189,11 @@ def loop_metrics(counts: Counters) -> Iterator[Metric]:
     yield counter(
         "unplannable_schedules", "Plans that failed by their rule.", counts.unplannable_schedules
     )
+    yield counter("events_routed", "Events decided on by the router.", counts.events_routed)
+    yield counter("event_jobs", "Jobs made for events.", counts.event_jobs)
+    yield counter(
+        "routes_refused", "Decisions of the router that were out of date.", counts.routes_refused
+    )
     yield counter("leases_lost", "Results refused as too late.", counts.leases_lost)
     yield counter("jobs_rescued", "Jobs taken back from dead workers.", counts.rescued_jobs)
     yield counter("jobs_pruned", "Ended jobs deleted.", counts.pruned_jobs)
@@ -190,6 +205,12 @@ def loop_metrics(counts: Counters) -> Iterator[Metric]:
     for source, count in counts.dead_letters.copy().items():
         dead_letters.add_metric((source,), count)
     yield dead_letters
+    duplicates = CounterMetricFamily(
+        "onbeat_duplicate_submissions", "Submissions that added no job.", labels=("source",)
+    )
+    for source, count in counts.duplicates.copy().items():
+        duplicates.add_metric((source,), count)
+    yield duplicates
     yield counter("breakers_opened", "Endpoints that seemed to be down.", counts.breakers_opened)
     yield gauge("breakers_open", "Endpoints that are not called now.", counts.breakers_open)
     shortages = CounterMetricFamily(

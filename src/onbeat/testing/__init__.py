@@ -1,1 +1,5 @@
-"""Public test helpers: builders of records, and the contracts of stores and brokers."""
+"""Public test kit: the types of a trial, builders of records, contracts of stores and brokers."""
+
+from onbeat.app.virtual_clock import FinishedAttempt, VirtualRun
+
+__all__ = ["FinishedAttempt", "VirtualRun"]

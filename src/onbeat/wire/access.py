@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from onbeat.model.access import ApiKey, AuditRecord
 from onbeat.model.limits import KEY_CHARS_MAX, NAME_CHARS_MAX, PAGE_LIMIT_DEFAULT
 from onbeat.model.principal import Scope
+from onbeat.wire.answer import AnswerRecord
 from onbeat.wire.requests import LimitForm
 from onbeat.wire.values import ANY_OBJECT, InstantForm, SpanForm
 
@@ -74,7 +75,7 @@ class ListAudit(msgspec.Struct, frozen=True, kw_only=True):
     cursor: Annotated[str, Meta(description="Where the page before ended")] | None = None
 
 
-class AuditAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class AuditAnswer(AnswerRecord, frozen=True, kw_only=True):
     """Who (`actor`, the name of a key) did what to which object (kind/id), and the outcome: `done`,
     `unchanged`, the code of an error, or `begun` if the process ended meanwhile.
     """

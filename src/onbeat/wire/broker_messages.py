@@ -13,18 +13,24 @@ import msgspec
 from msgspec import Meta
 
 from onbeat.model.errors import Malformed
+from onbeat.model.event import Event
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job
 from onbeat.model.limits import INTEGER_MAX
 from onbeat.model.target import NO_ARGS, NO_KWARGS, HandlerTarget, lane_of
+from onbeat.model.trace_context import trace_context
+from onbeat.wire.cloud_events import cloud_event
 from onbeat.wire.values import UUID
 
 SUBMIT: Final = "onbeat.submit"
+EVENTS: Final = "onbeat.events"
 RESULTS: Final = "onbeat.results"
 DEAD: Final = "onbeat.dead"
 REPLIES: Final = "onbeat.replies"
 
 TOKEN_HEADER: Final = "onbeat-token"  # noqa: S105  the name of a header
+SENSITIVE_MARK: Final = {"onbeat-sensitive": "true"}
+"""Stored with a dead letter of a sensitive job, whose body is then never shown."""
 DEADLINE_HEADER: Final = "onbeat-deadline"
 ATTEMPT_HEADER: Final = "onbeat-attempt"
 HOPS_HEADER: Final = "onbeat-hops"
@@ -103,31 +109,37 @@ def read_announcement(body: bytes) -> Sequence[Announced]:
     return announced
 
 
-def work_call(job: Job) -> dict[str, Any]:
-    """A claimed job as a call for a remote worker."""
+def work_call(job: Job, events: Sequence[Event] = ()) -> dict[str, Any]:
+    """A claimed job, with its events, as a call for a remote worker."""
     return {
         "jsonrpc": VERSION,
         "method": lane_of(job.target),
-        "params": work_params(job),
+        "params": work_params(job, events),
         "id": job.id,
     }
 
 
-def work_params(job: Job) -> dict[str, Any]:
-    """The keyword arguments, the number of the attempt, and `args` for positional arguments."""
+def work_params(job: Job, events: Sequence[Event] = ()) -> dict[str, Any]:
+    """The keyword arguments, the number of the attempt, `args` for positional arguments, and
+    `events` for a job that was made for some.
+    """
     params: dict[str, Any] = {}
     if isinstance(job.target, HandlerTarget):
         if job.target.kwargs != NO_KWARGS:
             params.update(msgspec.json.decode(job.target.kwargs, type=dict[str, msgspec.Raw]))
         if job.target.args != NO_ARGS:
             params["args"] = job.target.args
+    if events:
+        params["events"] = [cloud_event(event) for event in events]
     params["attempt"] = job.attempt
     return params
 
 
 def work_headers(job: Job, token: str, deadline: datetime | None) -> dict[str, str]:
-    """The headers with the fence of the attempt and the deadline of its outcome."""
+    """The headers: fence of the attempt, deadline of its outcome, trace of the sender."""
     headers = {TOKEN_HEADER: token, ATTEMPT_HEADER: str(job.attempt)}
+    if (sender := trace_context(job.traceparent, job.tracestate)) is not None:
+        headers |= sender.headers()
     if deadline is not None:
         headers[DEADLINE_HEADER] = msgspec.to_builtins(deadline)
     return headers

@@ -8,12 +8,14 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta, UnsetType
 
-from onbeat.model.credentials import masked_headers
+from onbeat.model.credentials import NOT_SHOWN, masked_headers
 from onbeat.model.dead_letter import DeadLetter
+from onbeat.wire.broker_messages import SENSITIVE_MARK
 
 PREVIEW_CHARS: Final = 200
 # In the result, error or params of a message; the size limit may cut off its value.
 TOKEN: Final = re.compile(rb'("token"[ \t\r\n]{0,20}:[ \t\r\n]{0,20}")[^"]+')
+SENSITIVE: Final = re.compile(rb'"sensitive"[ \t\r\n]{0,20}:[ \t\r\n]{0,20}true')
 
 
 class DeadLetterAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,14 +62,19 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     job_id: str | UnsetType = msgspec.UNSET
 
 
-def without_token(dead_letter: DeadLetter) -> bytes:
-    """The body without its token, which would let a reader report the job's result."""
+def shown_body(dead_letter: DeadLetter) -> bytes:
+    """The body without its token, which would let a reader report the job's result.
+
+    Nothing of it is shown where it was to be a sensitive job, or is of one.
+    """
+    if SENSITIVE.search(dead_letter.body) or SENSITIVE_MARK.items() <= dead_letter.headers.items():
+        return NOT_SHOWN.encode()
     return TOKEN.sub(rb"\1***", dead_letter.body)
 
 
 def dead_letter_answer(dead_letter: DeadLetter) -> DeadLetterAnswer:
     # UTF-8 uses at most four bytes per character.
-    start = without_token(dead_letter)[: 4 * PREVIEW_CHARS].decode("utf-8", "replace")
+    start = shown_body(dead_letter)[: 4 * PREVIEW_CHARS].decode("utf-8", "replace")
     return DeadLetterAnswer(
         id=dead_letter.id,
         at=dead_letter.at,
@@ -81,7 +88,7 @@ def dead_letter_answer(dead_letter: DeadLetter) -> DeadLetterAnswer:
 def dead_letter_detail(dead_letter: DeadLetter) -> DeadLetterDetail:
     try:
         encoding: Literal["text", "base64"] = "text"
-        body = without_token(dead_letter).decode("utf-8")
+        body = shown_body(dead_letter).decode("utf-8")
     except UnicodeDecodeError:
         encoding, body = "base64", base64.b64encode(dead_letter.body).decode("ascii")
     return DeadLetterDetail(

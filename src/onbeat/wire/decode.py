@@ -19,6 +19,7 @@ from onbeat.model.limits import ASIDE_BYTES_MIN, INTEGER_MAX, JSON_DEPTH_MAX, RE
 from onbeat.model.recurrence import DstFold, DstGap
 from onbeat.model.retry import Backoff
 from onbeat.model.schedule import CatchUp, Overlap, ScheduleStatus
+from onbeat.model.timeline import LaneOrder, TimelineSpan
 
 Body = TypeVar("Body")
 
@@ -37,18 +38,14 @@ class NotJson(Malformed):
     """The body is not JSON."""
 
 
-NOT_YET: Final = {
-    "condition": "conditions are not supported in this version",
-    "notify": "targets of kind notify come with notifications; not in this version",
-}
-"""Fields that the interface specifies and this version lacks."""
-
 CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "status": tuple(ScheduleStatus),
     "state": tuple(JobState),
     "catch_up": tuple(CatchUp),
     "overlap": tuple(Overlap),
     "backoff": tuple(Backoff),
+    "span": tuple(TimelineSpan),
+    "order": tuple(LaneOrder),
     "dst_gap": get_args(DstGap),
     "dst_fold": get_args(DstFold),
 }
@@ -240,8 +237,6 @@ def choice_error(path: str, given: str) -> str:
 
 def field_error(name: str, path: str) -> Invalid:
     field = join_path(path, safe_text(name))
-    if name in NOT_YET:
-        return Invalid(f"{field}: {NOT_YET[name]}", field=field)
     return Invalid(f"{field} is not a known field", field=field)
 
 

@@ -1,122 +1,127 @@
-"""Occurrences of a schedule as events with status history, in a legacy format."""
+"""Wire records of events: what requests name, and how events are shown."""
 
-from collections.abc import Sequence
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
-from onbeat.model.attempt import Attempt, OutcomeName
-from onbeat.model.job import Job, JobState
-from onbeat.model.target import HttpTarget
+from onbeat.model.event import Event, StoredEvent
+from onbeat.model.limits import EVENT_NAME_CHARS_MAX, PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
+from onbeat.wire.answer import AnswerRecord
+from onbeat.wire.cloud_events import PublishBody
+from onbeat.wire.values import value_or_unset
 
-QUEUED = "ready_queue"
-STARTED = "worker_queue"
-
-
-class EventStatus(msgspec.Struct, frozen=True):
-    """A status of the event, with time and reason."""
-
-    time: datetime
-    status: str
-    message: str
+NAME = Meta(max_length=EVENT_NAME_CHARS_MAX)
+PatternForm = Annotated[
+    str, NAME, Meta(description="Exact, or its beginning with a `*` at the end")
+]
+IdForm = Annotated[str, NAME, Meta(description="The id that its sender gave it")]
+SourceForm = Annotated[str, NAME, Meta(description="Its source, where several have this id")]
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, rename={"id": "_id"}):
-    """One occurrence; its id is that of its job."""
+class PublishEvents(msgspec.Struct, frozen=True):
+    event: PublishBody
+
+
+class FindEvents(msgspec.Struct, frozen=True, kw_only=True):
+    type: PatternForm | None = None
+    source: PatternForm | None = None
+    limit: Annotated[int, Meta(ge=1, le=PAGE_LIMIT_MAX, description="Items in a page")] = (
+        PAGE_LIMIT_DEFAULT
+    )
+    cursor: Annotated[str, Meta(description="Where the page before ended")] | None = None
+
+
+class EventById(msgspec.Struct, frozen=True, kw_only=True):
+    id: IdForm
+    source: SourceForm | None = None
+
+
+class PublishedEvent(AnswerRecord, frozen=True, kw_only=True):
+    """`created` is false where an event with this id and source was stored before."""
 
     id: str
-    schedule_id: str
-    run_time: datetime
-    status: tuple[EventStatus, ...]
-    created_at: datetime
+    created: bool
 
 
-class EventsAnswer(msgspec.Struct, frozen=True):
-    events: tuple[Event, ...]
-    page: int
+class PublishAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`id` and `created` of one event, or `events` for a batch."""
+
+    id: str | UnsetType = UNSET
+    created: bool | UnsetType = UNSET
+    events: tuple[PublishedEvent, ...] | UnsetType = UNSET
+
+
+class VerdictInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a schedule made of the event: `job_id`, or in `reason` why none.
+
+    Both where a throttle counted it for the job of an earlier event. One without `schedule_id`
+    names a job that waited for the event, and was freed; after the first hundred, or of a hundred
+    other reasons, one says how many are left out.
+    """
+
+    schedule_id: str | None
+    job_id: str | None
+    reason: str | None
+
+
+class EventInfo(AnswerRecord, frozen=True, kw_only=True):
+    """An event. `routed_at` is null until it is decided what it makes; `jobs` are the ids of the
+    jobs that it made, joined or freed, `verdicts` are of all schedules whose type and source
+    matched, and of freed jobs.
+    """
+
+    id: str
+    source: str
+    type: str
+    time: datetime
+    subject: str | UnsetType = UNSET
+    datacontenttype: str | UnsetType = UNSET
+    dataschema: str | UnsetType = UNSET
+    data: Annotated[msgspec.Raw | UnsetType, Meta(description="Any JSON")] = UNSET
+    data_base64: str | UnsetType = UNSET
+    extensions: dict[str, str | int | bool] | UnsetType = UNSET
+    received_at: datetime
+    routed_at: datetime | None
+    jobs: tuple[str, ...]
+    verdicts: tuple[VerdictInfo, ...]
+
+
+class EventListAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Newest first; `cursor` leads to the next page and is null on the last."""
+
+    events: tuple[EventInfo, ...]
     limit: int
+    cursor: str | None
 
 
-def event_of(job: Job, attempts: Sequence[Attempt]) -> Event:
-    return Event(
-        id=job.id,
-        schedule_id=job.schedule_id or "",
-        run_time=job.occurrence or job.due_at,
-        status=tuple(status_history(job, attempts)),
-        created_at=job.created_at,
-    )
-
-
-def status_history(job: Job, attempts: Sequence[Attempt]) -> list[EventStatus]:
-    """Queued, started and ended; every attempt but the last leads back to the queue."""
-    history = [EventStatus(job.created_at, QUEUED, "Event pre-queued for ready queue")]
-    for place, attempt in enumerate(attempts):
-        history.append(started_status(attempt.started_at))
-        if place < len(attempts) - 1 or not job.is_final:
-            history.append(EventStatus(attempt.finished_at, QUEUED, retry_message(attempt)))
-    if job.state is JobState.RUNNING and job.started_at is not None:
-        history.append(started_status(job.started_at))
-    if job.is_final:
-        history.append(ended_status(job))
-    return history
-
-
-def started_status(at: datetime) -> EventStatus:
-    return EventStatus(at, STARTED, "Event dispatched to worker queue")
-
-
-def retry_message(attempt: Attempt) -> str:
-    match attempt.outcome:
-        case OutcomeName.SNOOZED:
-            return f"Attempt {attempt.number} asked to be run again later"
-        case OutcomeName.RELEASED:
-            return f"Attempt {attempt.number} was handed back by its worker"
-        case outcome:
-            return f"Attempt {attempt.number} {outcome}: {attempt.error or 'no reason given'}"
-
-
-def ended_status(job: Job) -> EventStatus:
-    at = job.finished_at or job.created_at
-    match job.state:
-        case JobState.SUCCEEDED:
-            return EventStatus(at, "completed", "Event successfully processed")
-        case JobState.CANCELLED:
-            reason = job.reason or job.cancel_reason or "no reason given"
-            return EventStatus(at, "cancelled", f"Event cancelled: {reason}")
-        case _:
-            return EventStatus(at, "error", failure_message(job))
-
-
-def failure_message(job: Job) -> str:
-    """Why it failed permanently. Some failures are final at once and leave attempts unused."""
-    what = "Callback" if isinstance(job.target, HttpTarget) else "Task"
-    tries = " after max retries" if job.attempt >= job.retry.attempts_max else ""
-    return f"{what} failed{tries}: {job.error or job.reason or 'no reason given'}"
-
-
-SINGLE = {
-    JobState.SUCCEEDED: OutcomeName.SUCCEEDED,
-    JobState.FAILED: OutcomeName.FAILED,
-}
-
-
-def known_attempts(job: Job) -> tuple[Attempt, ...] | None:
-    """The attempts that the job itself implies; None when they must be looked up."""
-    if job.token == 0:
-        return ()
-    if job.token > 1 or job.started_at is None or job.finished_at is None:
-        return () if job.token == 1 and job.state is JobState.RUNNING else None
-    if job.state not in SINGLE:
-        return None
-    return (
-        Attempt(
-            job_id=job.id,
-            token=job.token,
-            number=job.attempt,
-            worker=job.worker,
-            started_at=job.started_at,
-            finished_at=job.finished_at,
-            outcome=SINGLE[job.state],
-            error=job.error,
+def event_answer(stored: StoredEvent) -> EventInfo:
+    event, verdicts = stored.event, stored.verdicts
+    text = base64_of(event)
+    return EventInfo(
+        id=event.id,
+        source=event.source,
+        type=event.type,
+        time=event.time,
+        subject=value_or_unset(event.subject),
+        datacontenttype=value_or_unset(event.datacontenttype),
+        dataschema=value_or_unset(event.dataschema),
+        data=value_or_unset(event.data) if text is None else UNSET,
+        data_base64=value_or_unset(text),
+        extensions=event.extensions or UNSET,
+        received_at=stored.received_at,
+        routed_at=stored.routed_at,
+        jobs=tuple(dict.fromkeys(one.job_id for one in verdicts if one.job_id is not None)),
+        verdicts=tuple(
+            VerdictInfo(schedule_id=one.schedule_id or None, job_id=one.job_id, reason=one.reason)
+            for one in verdicts
         ),
     )
+
+
+def base64_of(event: Event) -> str | None:
+    """The data of another type than JSON, in base64."""
+    if not event.is_base64 or event.data is None:
+        return None
+    return msgspec.json.decode(event.data, type=str)

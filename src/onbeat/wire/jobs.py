@@ -1,6 +1,6 @@
 """Wire records of jobs: the body that a caller sends, and the answer with its history."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final
 
@@ -10,11 +10,31 @@ from msgspec.structs import replace
 
 from onbeat.model.attempt import Attempt, OutcomeName
 from onbeat.model.errors import Invalid
-from onbeat.model.event import Transition
-from onbeat.model.job import Job, JobState
+from onbeat.model.flow import SENT, Awaited
+from onbeat.model.held_key import ALWAYS
+from onbeat.model.job import Edge, Job, JobState
 from onbeat.model.limits import AFTER_MAX, BULK_JOBS_MAX, REASON_CHARS_MAX
 from onbeat.model.target import Target
-from onbeat.wire.options import read_given, read_moment, read_wait, readers_of
+from onbeat.model.transition import Transition
+from onbeat.wire.answer import AnswerRecord
+from onbeat.wire.conditions import (
+    ConditionAnswer,
+    ConditionBody,
+    WindowAnswer,
+    WindowForm,
+    condition_answer,
+    hidden_condition,
+    window_answer,
+)
+from onbeat.wire.hidden import NOT_SHOWN_JSON, SensitiveForm, hidden_answer
+from onbeat.wire.options import (
+    ALWAYS_TEXT,
+    read_given,
+    read_job_name,
+    read_moment,
+    read_wait,
+    readers_of,
+)
 from onbeat.wire.targets import (
     ArgsForm,
     KwargsForm,
@@ -25,32 +45,59 @@ from onbeat.wire.targets import (
     read_target,
     target_answer,
 )
-from onbeat.wire.values import InstantForm, PriorityForm, SpanForm, value_or_unset
+from onbeat.wire.values import InstantForm, PriorityForm, SpanForm, span_text, value_or_unset
 
 GroupForm = Annotated[
     str, Meta(description="Shares its queue's limits for groups with the jobs of the same name")
 ]
+UniqueForForm = Annotated[
+    str | float,
+    Meta(
+        description="How long the key stays taken after the end of the job: a span, or `always`",
+        examples=["31d", "always"],
+    ),
+]
+NameForm = Annotated[
+    str, Meta(description="What the other jobs of the request, and of its flow, call it")
+]
 NO_RESULT: Final = msgspec.Raw(b"null")
 
 
-class JobBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class EdgeBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A job that another comes after, by name or id, and the end of it that it needs."""
+
+    job: str
+    on: Edge = Edge.SUCCESS
+
+
+class OptionsBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When and how a job runs."""
+
+    run_at: InstantForm | UnsetType | None = UNSET
+    delay: SpanForm | UnsetType | None = UNSET
+    queue: str | UnsetType | None = UNSET
+    priority: PriorityForm | UnsetType | None = UNSET
+    unique: str | UnsetType | None = UNSET
+    unique_for: UniqueForForm | UnsetType | None = UNSET
+    retry: RetryBody | UnsetType | None = UNSET
+    timeout: SpanForm | UnsetType | None = UNSET
+    expires_at: InstantForm | UnsetType | None = UNSET
+    name: NameForm | UnsetType | None = UNSET
+    after: Annotated[tuple[str | EdgeBody, ...], Meta(max_length=AFTER_MAX)] | UnsetType = UNSET
+    labels: dict[str, str] | UnsetType | None = UNSET
+    condition: ConditionBody | UnsetType | None = UNSET
+    window: WindowForm | UnsetType | None = UNSET
+    sensitive: SensitiveForm = UNSET
+    group: GroupForm | UnsetType | None = UNSET
+
+
+class JobBody(OptionsBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A job to enqueue: a `task` with its arguments, or a `target`; when and how it runs."""
 
     task: str | UnsetType = UNSET
     args: ArgsForm = UNSET
     kwargs: KwargsForm = UNSET
     target: TargetBody | UnsetType = UNSET
-    run_at: InstantForm | UnsetType | None = UNSET
-    delay: SpanForm | UnsetType | None = UNSET
-    queue: str | UnsetType | None = UNSET
-    priority: PriorityForm | UnsetType | None = UNSET
-    unique: str | UnsetType | None = UNSET
-    retry: RetryBody | UnsetType | None = UNSET
-    timeout: SpanForm | UnsetType | None = UNSET
-    expires_at: InstantForm | UnsetType | None = UNSET
-    after: Annotated[tuple[str, ...], Meta(max_length=AFTER_MAX)] | UnsetType = UNSET
-    labels: dict[str, str] | UnsetType | None = UNSET
-    group: GroupForm | UnsetType | None = UNSET
 
 
 class EnqueueBody(JobBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,12 +106,29 @@ class EnqueueBody(JobBody, frozen=True, kw_only=True, forbid_unknown_fields=True
     jobs: (
         Annotated[tuple[JobBody, ...], Meta(min_length=1, max_length=BULK_JOBS_MAX)] | UnsetType
     ) = UNSET
+    flow: (
+        Annotated[bool, Meta(description="Give the jobs a flow, which those with names have")]
+        | UnsetType
+    ) = UNSET
 
 
 class ReasonBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The reason, for the history."""
 
     reason: Annotated[str, Meta(max_length=REASON_CHARS_MAX)] | UnsetType | None = UNSET
+
+
+class RetryJobBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whether the jobs that were cancelled because of this one wait again with it."""
+
+    dependents: bool = True
+
+
+class RescheduleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When the job is to be due: at an instant, or so long from now."""
+
+    run_at: InstantForm | UnsetType | None = UNSET
+    delay: SpanForm | UnsetType | None = UNSET
 
 
 class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +142,7 @@ class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
     run_at: datetime | None = None
     delay: timedelta | None = None
     retry: RetryBody | UnsetType = UNSET
+    after: tuple[Awaited, ...] = ()
     options: dict[str, Any] = {}
 
 
@@ -107,7 +172,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     worker: str | UnsetType = UNSET
 
 
-class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
+class JobInfo(AnswerRecord, frozen=True, kw_only=True):
     """A job as shown in answers."""
 
     id: str
@@ -124,20 +189,41 @@ class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
     attempts_max: int
     result: Annotated[msgspec.Raw, Meta(description="Any JSON; null while there is none")]
     error: str | None
+    fault: (
+        Annotated[str, Meta(description="What its last failure has in common with others")]
+        | UnsetType
+    ) = UNSET
     progress: ProgressAnswer | None
     schedule_id: str | None
     occurrence: datetime | None
     unique: str | None
-    after: tuple[str, ...]
+    unique_for: str | None
+    name: str | None
+    after: tuple[str | EdgeBody, ...]
     expires_at: datetime | None
+    cause_id: (
+        Annotated[str, Meta(description="The job whose end cancelled this one")] | UnsetType
+    ) = UNSET
     cancel_reason: str | UnsetType = UNSET
     labels: dict[str, str]
+    condition: ConditionAnswer | UnsetType = UNSET
+    window: tuple[WindowAnswer, ...] | UnsetType = UNSET
+    sensitive: bool | UnsetType = UNSET
     group: str | None
+    traceparent: (
+        Annotated[str, Meta(description="The trace context of its sender, as W3C writes it")]
+        | UnsetType
+    ) = UNSET
+    tracestate: (
+        Annotated[str, Meta(description="What other systems put beside the traceparent")]
+        | UnsetType
+    ) = UNSET
+    flow: str | None
     attempts: tuple[AttemptAnswer, ...] | UnsetType = UNSET
     history: tuple[HistoryEntry, ...] | UnsetType = UNSET
 
 
-JOB_READERS: Final = readers_of(JobBody)
+JOB_READERS: Final = readers_of(OptionsBody, name=read_job_name)
 
 
 def read_jobs(body: EnqueueBody) -> tuple[JobDraft, ...]:
@@ -147,7 +233,7 @@ def read_jobs(body: EnqueueBody) -> tuple[JobDraft, ...]:
     others = [
         name
         for name in body.__struct_fields__
-        if name != "jobs" and getattr(body, name) is not UNSET
+        if name not in {"jobs", "flow"} and getattr(body, name) is not UNSET
     ]
     if others:
         raise Invalid(f"Give jobs, or one job: {others[0]} is given beside jobs", others[0])
@@ -158,7 +244,7 @@ def read_job(body: JobBody, prefix: str = "") -> JobDraft:
     return read_draft(body, read_job_target(body, prefix), prefix)
 
 
-def read_draft(body: JobBody, target: Target, prefix: str = "") -> JobDraft:
+def read_draft(body: OptionsBody, target: Target, prefix: str = "") -> JobDraft:
     """The job for `target`, with the other fields of `body`."""
     delay = None if body.delay is UNSET else body.delay
     draft = JobDraft(
@@ -169,7 +255,14 @@ def read_draft(body: JobBody, target: Target, prefix: str = "") -> JobDraft:
     )
     if draft.run_at and draft.delay:
         raise Invalid("Give run_at or delay, not both", f"{prefix}delay")
-    return replace(draft, options=read_given(body, JOB_READERS, prefix))
+    given = read_given(body, JOB_READERS, prefix)
+    refuse_no_key(given, f"{prefix}unique_for")
+    return replace(draft, after=given.pop("after", ()), options=given)
+
+
+def refuse_no_key(options: Mapping[str, Any], field: str) -> None:
+    if options.get("unique_for") is not None and options.get("unique") is None:
+        raise Invalid("unique_for says how long a unique key stays taken; give unique", field)
 
 
 def read_job_target(body: JobBody, prefix: str) -> Target:
@@ -184,12 +277,21 @@ def read_job_target(body: JobBody, prefix: str) -> Target:
     return read_target(body.target, f"{prefix}target")
 
 
+def read_due(body: RescheduleBody) -> tuple[datetime | None, timedelta | None]:
+    """The instant or the wait, of which exactly one is given."""
+    run_at = read_moment(body.run_at or None, "run_at")
+    delay = None if body.delay is UNSET or body.delay is None else read_wait(body.delay, "delay")
+    if (run_at is None) == (delay is None):
+        raise Invalid("Give run_at or delay: one of both", "run_at")
+    return run_at, delay
+
+
 def read_reason(body: ReasonBody, default: str) -> str:
     return body.reason or default
 
 
 def job_answer(job: Job) -> JobInfo:
-    return JobInfo(
+    info = JobInfo(
         id=job.id,
         state=job.state,
         reason=job.reason,
@@ -204,16 +306,56 @@ def job_answer(job: Job) -> JobInfo:
         attempts_max=job.retry.attempts_max,
         result=NO_RESULT if job.result is None else job.result,
         error=job.error,
+        fault=UNSET if job.fault is None else str(job.fault),
         progress=ProgressAnswer(job.progress.done, job.progress.total) if job.progress else None,
         schedule_id=job.schedule_id,
         occurrence=job.occurrence,
         unique=job.unique,
-        after=job.after,
+        unique_for=unique_for_answer(job.unique_for),
+        name=job.name,
+        after=edges_of(job),
+        cause_id=value_or_unset(job.cause_id),
         expires_at=job.expires_at,
         cancel_reason=value_or_unset(job.cancel_reason),
         labels=job.labels,
+        condition=condition_answer(job.condition),
+        window=window_answer(job.window),
+        sensitive=job.sensitive or UNSET,
         group=job.group,
+        traceparent=value_or_unset(job.traceparent),
+        tracestate=value_or_unset(job.tracestate),
+        flow=job.flow,
     )
+    return hidden_info(info) if job.sensitive else info
+
+
+def hidden_info(info: JobInfo) -> JobInfo:
+    """The answer without what a sensitive job works on, and gives. Its errors are not stored."""
+    return replace(
+        info,
+        target=hidden_answer(info.target),
+        condition=hidden_condition(info.condition),
+        result=info.result if info.result == NO_RESULT else NOT_SHOWN_JSON,
+    )
+
+
+def unique_for_answer(span: timedelta | None) -> str | None:
+    if span is None:
+        return None
+    return ALWAYS_TEXT if span == ALWAYS else span_text(span)
+
+
+def edges_of(job: Job) -> tuple[str | EdgeBody, ...]:
+    """What the job comes after, as a caller writes it."""
+    edges = tuple(edge_answer(other, job.edge_to(other)) for other in job.after)
+    if job.awaits_flow is None:
+        return edges
+    return (*edges, edge_answer(SENT, job.edge_to(job.awaits_flow)))
+
+
+def edge_answer(other: str, on: Edge) -> str | EdgeBody:
+    """Plain for the common edge, as a caller writes it."""
+    return other if on is Edge.SUCCESS else EdgeBody(other, on)
 
 
 def job_detail(job: Job, attempts: Sequence[Attempt], transitions: Sequence[Transition]) -> JobInfo:

@@ -10,12 +10,15 @@ from msgspec.structs import replace
 
 from onbeat.model.errors import Invalid
 from onbeat.model.queue import Limits, Rate
-from onbeat.wire.values import read_span, span_text, value_or_unset
+from onbeat.wire.values import SpanForm, read_span, span_text, value_or_unset
 
 CONCURRENCY_MAX: Final = 1_000_000  # more than any fleet runs of one queue
 RATE_COUNT_MAX: Final = 1_000_000  # starts; times a span in microseconds it fits 64 bits
 RATE_SPAN_MIN: Final = timedelta(milliseconds=1)  # a shorter one is below the duration of a claim
 RATE_SPAN_MAX: Final = timedelta(days=31)  # the monthly quota of some services
+
+LATE_AFTER_MIN: Final = timedelta(seconds=1)  # queues are looked at every few seconds
+LATE_AFTER_MAX: Final = timedelta(days=31)  # of a queue whose jobs wait for a monthly run
 
 RATE: Final = re.compile(r"\s*(?P<count>[0-9]{1,9})\s*/\s*(?P<span>.{1,60}?)\s*", re.ASCII)
 UNITS: Final = {"ms", "s", "m", "h", "d"}
@@ -37,6 +40,12 @@ FairForm = Annotated[
 ]
 
 
+LateAfterForm = Annotated[
+    SpanForm,
+    Meta(description="How long a due job may wait before its queue is late; limits no claim"),
+]
+
+
 class LimitBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits of a queue and its groups. Null removes a limit; missing fields stay unchanged."""
 
@@ -45,6 +54,7 @@ class LimitBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     group_concurrency: ConcurrencyForm | UnsetType | None = UNSET
     group_rate: RateForm | UnsetType | None = UNSET
     fair: FairForm | UnsetType | None = UNSET
+    late_after: LateAfterForm | UnsetType | None = UNSET
 
 
 class LimitsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +65,7 @@ class LimitsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     group_concurrency: int | UnsetType = UNSET
     group_rate: str | UnsetType = UNSET
     fair: bool | UnsetType = UNSET
+    late_after: str | UnsetType = UNSET
 
 
 def changed_limits(before: Limits, body: LimitBody) -> Limits:
@@ -70,7 +81,15 @@ def changed_limits(before: Limits, body: LimitBody) -> Limits:
         after = replace(after, group_rate=read_rate(body.group_rate, "group_rate"))
     if body.fair is not UNSET:
         after = replace(after, fair=bool(body.fair))
+    if body.late_after is not UNSET:
+        after = replace(after, late_after=read_late_after(body.late_after, "late_after"))
     return after
+
+
+def read_late_after(value: str | float | None, field: str) -> timedelta | None:
+    if value is None:
+        return None
+    return read_span(value, field, least=LATE_AFTER_MIN, most=LATE_AFTER_MAX)
 
 
 def read_rate(text: str | None, field: str) -> Rate | None:
@@ -104,6 +123,7 @@ def limits_answer(limits: Limits) -> LimitsAnswer:
         group_concurrency=value_or_unset(limits.group_concurrency),
         group_rate=rate_or_unset(limits.group_rate),
         fair=limits.fair or UNSET,
+        late_after=UNSET if limits.late_after is None else span_text(limits.late_after),
     )
 
 

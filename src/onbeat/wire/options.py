@@ -7,9 +7,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from onbeat.model.ids import JobId
+from onbeat.model.errors import Invalid
+from onbeat.model.flow import SENT, Awaited
+from onbeat.model.held_key import ALWAYS
 from onbeat.model.limits import KEY_CHARS_MAX
 from onbeat.model.schedule import CatchUp, Overlap
+from onbeat.wire.conditions import read_condition, read_window
 from onbeat.wire.values import (
     MOMENT,
     SpanForm,
@@ -21,6 +24,7 @@ from onbeat.wire.values import (
     read_span,
 )
 
+ALWAYS_TEXT: Final = "always"
 JITTER_MAX: Final = timedelta(days=1)
 
 Reader = Callable[[Any, str], object]
@@ -69,12 +73,47 @@ def read_key(value: str | None, field: str) -> str | None:
     return None if value is None else read_name(value, field, chars_max=KEY_CHARS_MAX)
 
 
+def read_unique_for(value: SpanForm | None, field: str) -> timedelta | None:
+    if value is None:
+        return None
+    return ALWAYS if value == ALWAYS_TEXT else read_span(value, field, least=MOMENT)
+
+
 def read_group(value: str | None, field: str) -> str | UnsetType:
     return read_name(value, field) if value else UNSET
 
 
-def read_after(value: tuple[str, ...], field: str) -> tuple[JobId, ...]:
-    return tuple(dict.fromkeys(job_id(id, field) for id in value))
+def read_job_name(value: str | None, field: str) -> str | None:
+    """A name that cannot be taken for an id, or for what was sent with the job."""
+    if value is None:
+        return None
+    name = read_name(value, field)
+    if name == SENT or is_job_id(name):
+        raise Invalid(f"{field} must not be {SENT!r} or look like an id", field)
+    return name
+
+
+def read_after(value: tuple[Any, ...], field: str) -> tuple[Awaited, ...]:
+    """What a job comes after; names are resolved with the whole request."""
+    return tuple(
+        Awaited(known_form(one, field))
+        if isinstance(one, str)
+        else Awaited(known_form(one.job, field), one.on)
+        for one in value
+    )
+
+
+def known_form(text: str, field: str) -> str:
+    """An id in its canonical form, or a name."""
+    return job_id(text, field) if is_job_id(text) else read_name(text, field)
+
+
+def is_job_id(text: str) -> bool:
+    try:
+        job_id(text)
+    except Invalid:
+        return False
+    return True
 
 
 def or_null(default: object) -> Reader:
@@ -86,6 +125,7 @@ READERS: Final[dict[str, Reader]] = {
     "queue": read_queue,
     "priority": or_null(0),
     "unique": read_key,
+    "unique_for": read_unique_for,
     "timeout": read_timeout,
     "expires_at": read_moment,
     "after": read_after,
@@ -99,4 +139,7 @@ READERS: Final[dict[str, Reader]] = {
     "overlap": or_null(Overlap.ALLOW),
     "jitter": read_jitter,
     "expires_after": read_timeout,
+    "condition": read_condition,
+    "window": read_window,
+    "sensitive": or_null(default=False),
 }

@@ -20,13 +20,31 @@ RruleForm = Annotated[
         examples=["FREQ=DAILY;INTERVAL=1"],
     ),
 ]
-CronForm = Annotated[str, Meta(description="Five to seven fields", examples=["*/5 * * * *"])]
-EveryForm = Annotated[str | float, Meta(description="A span", examples=["90s", "PT15M"])]
+CronForm = Annotated[
+    str,
+    Meta(
+        description="Five to seven fields, or `cron(…)` or `rate(…)` as in AWS",
+        examples=["*/5 * * * *", "cron(0 12 * * ? *)"],
+    ),
+]
+EveryForm = Annotated[
+    str | float,
+    Meta(
+        description="A span, a phrase, or a repeating interval of ISO 8601",
+        examples=["90s", "PT15M", "every monday at 9:00", "R/2026-01-01T00:00:00Z/PT1H"],
+    ),
+]
 AtForm = Annotated[str, Meta(description="Once", examples=["2026-01-31T09:00:00Z"])]
 ZoneForm = Annotated[str, Meta(description="An IANA time zone", examples=["Europe/Berlin"])]
 
 FORMS: Final = ("rrule", "cron", "every", "at")
-FORM_OF_KIND: Final = {"rrule": "rrule", "cron": "cron", "every": "every", "once": "at"}
+FORM_OF_KIND: Final = {
+    "rrule": "rrule",
+    "cron": "cron",
+    "every": "every",
+    "once": "at",
+    "event": "on",
+}
 """The body field of each stored kind; other kinds are created only by programs."""
 
 NO_RULE: Final = RecurrenceSpec("rrule", "")
@@ -99,6 +117,8 @@ def changed_recurrence(
             raise Invalid(NO_RRULE)
         if not mentions(body, ("timezone", "dst_gap", "dst_fold")):
             return UNSET
+        if before.kind == "event":
+            raise Invalid("A schedule with on has no rule of time", "timezone")
         form, text = FORM_OF_KIND.get(before.kind), before.text
         if form is None:
             raise Invalid(
@@ -175,9 +195,10 @@ def check_zone(zone: str | None) -> None:
 
 
 def bad_rule(form: str, error: BadRecurrence) -> Invalid:
+    place = None if error.position is None else (error.text, error.position)
     if form == "rrule":
-        return Invalid(BAD_RRULE, detail=rule_error_text(error))
-    return Invalid(f"{form}: {rule_error_text(error)}", form)
+        return Invalid(BAD_RRULE, detail=rule_error_text(error), place=place)
+    return Invalid(f"{form}: {rule_error_text(error)}", form, place=place)
 
 
 def too_costly(form: str, error: TooCostly) -> Invalid:

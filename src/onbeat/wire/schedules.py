@@ -11,11 +11,33 @@ from onbeat.model.credentials import masked
 from onbeat.model.errors import Invalid
 from onbeat.model.recurrence import DstFold, DstGap, RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
-from onbeat.model.schedule import CatchUp, Overlap, Schedule, ScheduleStatus
+from onbeat.model.schedule import CatchUp, Overlap, PauseReason, Schedule, ScheduleStatus
 from onbeat.model.target import HttpTarget, Target
 from onbeat.recurrence import Budget
 from onbeat.recurrence.describe import describe
-from onbeat.wire.options import read_given, readers_of
+from onbeat.wire.answer import AnswerRecord
+from onbeat.wire.conditions import (
+    ConditionAnswer,
+    ConditionBody,
+    WindowAnswer,
+    WindowForm,
+    condition_answer,
+    hidden_condition,
+    window_answer,
+)
+from onbeat.wire.hidden import SensitiveForm, hidden_target
+from onbeat.wire.options import read_given, read_wait, readers_of
+from onbeat.wire.reactions import (
+    GatherAnswer,
+    GatherBody,
+    PatternsAnswer,
+    PatternsForm,
+    gather_answer,
+    patterns_answer,
+    read_gather,
+    read_patterns,
+    read_reaction,
+)
 from onbeat.wire.recurrences import (
     AtForm,
     CronForm,
@@ -56,7 +78,8 @@ BAD_URL: Final = "Invalid callback URL format"
 class ScheduleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A schedule: all fields to create one, the changed fields to update one.
 
-    It needs a name, one of `rrule`, `cron`, `every` and `at`, and a `callback_url` or a `target`.
+    It needs a name, one of `rrule`, `cron`, `every`, `at` and `on`, and a `callback_url` or a
+    `target`.
     In an update, null resets an optional field to its default.
     """
 
@@ -68,6 +91,10 @@ class ScheduleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     timezone: ZoneForm | UnsetType | None = UNSET
     dst_gap: DstGap | UnsetType | None = UNSET
     dst_fold: DstFold | UnsetType | None = UNSET
+    on: PatternsForm | UnsetType | None = UNSET
+    cancel_on: PatternsForm | UnsetType | None = UNSET
+    gather: GatherBody | UnsetType | None = UNSET
+    delay: SpanForm | UnsetType | None = UNSET
     callback_url: str | UnsetType | None = UNSET
     method: str | UnsetType | None = UNSET
     headers: dict[str, str] | UnsetType | None = UNSET
@@ -86,7 +113,13 @@ class ScheduleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     priority: PriorityForm | UnsetType | None = UNSET
     expires_after: SpanForm | UnsetType | None = UNSET
     key: str | UnsetType | None = UNSET
+    condition: ConditionBody | UnsetType | None = UNSET
+    window: WindowForm | UnsetType | None = UNSET
+    sensitive: SensitiveForm = UNSET
     labels: dict[str, str] | UnsetType | None = UNSET
+    owner: ReadOnly = UNSET
+    release: ReadOnly = UNSET
+    pause_reason: ReadOnly = UNSET
     id: ReadOnly = UNSET
     anchor: ReadOnly = UNSET
     recurrence: ReadOnly = UNSET
@@ -98,23 +131,29 @@ class ScheduleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class ScheduleDraft(msgspec.Struct, frozen=True, kw_only=True):
     """A validated schedule of a caller; UNSET for missing fields.
 
-    `options` has the other fields of the schedule that were given.
+    `status` is given by hand, `paused` by the program that declares the schedule. `options` has the
+    other fields of the schedule that were given.
     """
 
     name: str | UnsetType = UNSET
     recurrence: RecurrenceSpec | UnsetType = UNSET
     target: Target | UnsetType = UNSET
     status: ScheduleStatus | UnsetType = UNSET
+    paused: bool | UnsetType = UNSET
     options: dict[str, Any] = {}
 
     def given_fields(self) -> dict[str, Any]:
         """The given fields, as keywords for a `Schedule`."""
         own = ("name", "recurrence", "target", "status")
         fields = {name: getattr(self, name) for name in own}
+        if self.status is not UNSET:
+            fields["pause_reason"] = None
+        elif self.paused is True:
+            fields |= {"status": ScheduleStatus.PAUSED, "pause_reason": PauseReason.DECLARED}
         return self.options | {name: value for name, value in fields.items() if value is not UNSET}
 
 
-class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class ScheduleAnswer(AnswerRecord, frozen=True, kw_only=True):
     """A schedule as shown in answers. `next_at` is null while it is paused and once it finished."""
 
     id: str
@@ -123,6 +162,10 @@ class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
     cron: str | UnsetType = UNSET
     every: str | UnsetType = UNSET
     at: str | UnsetType = UNSET
+    on: PatternsAnswer | UnsetType = UNSET
+    cancel_on: PatternsAnswer | UnsetType = UNSET
+    gather: GatherAnswer | UnsetType = UNSET
+    delay: str | UnsetType = UNSET
     recurrence: Annotated[str, Meta(description="The rule in words")]
     timezone: str | UnsetType = UNSET
     anchor: str | UnsetType = UNSET
@@ -147,7 +190,13 @@ class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
     priority: int
     expires_after: str | UnsetType = UNSET
     key: str | UnsetType = UNSET
+    condition: ConditionAnswer | UnsetType = UNSET
+    window: tuple[WindowAnswer, ...] | UnsetType = UNSET
+    sensitive: bool | UnsetType = UNSET
     labels: dict[str, str]
+    owner: str | UnsetType = UNSET
+    release: str | UnsetType = UNSET
+    pause_reason: PauseReason | UnsetType = UNSET
     created_at: datetime
     updated_at: datetime
 
@@ -165,14 +214,23 @@ def read_schedule(
     """
     name = read_schedule_name(body, before)
     rule = read_rule(body, rule_key(body, name), before, budget)
-    target = read_schedule_target(body, masked(before.target) if before else None)
+    target = read_schedule_target(body, shown_target(before) if before else None)
+    if before is not None and before.sensitive and target == shown_target(before):
+        target = UNSET
     old = before.retry if before else retry
     readers = readers_of(
         ScheduleBody,
+        cancel_on=read_patterns,
+        gather=read_gather,
+        delay=lambda value, field: read_wait(value, field) or timedelta(),
         status=lambda value, _field: read_status(value, before),
         retry=lambda value, _field: read_policy(value, retry, old),
     )
     options = read_given(body, readers)
+    if rule is not UNSET and rule.kind == "event":
+        options["on"] = read_patterns(body.on or None, "on")
+    elif rule is not UNSET and before is not None and before.on:
+        options["on"] = ()
     status = options.pop("status", UNSET)
     return ScheduleDraft(name=name, recurrence=rule, target=target, status=status, options=options)
 
@@ -188,9 +246,14 @@ def read_schedule_name(body: ScheduleBody, before: Schedule | None) -> str | Uns
 def read_rule(
     body: ScheduleBody, key: str, before: Schedule | None, budget: Budget | None
 ) -> RecurrenceSpec | UnsetType:
+    if body.on is not UNSET and body.on is not None:
+        return read_reaction(body, body.on)
     if before is None:
         return read_recurrence(body, key, budget)
-    return changed_recurrence(body, before.recurrence, key, budget)
+    rule = changed_recurrence(body, before.recurrence, key, budget)
+    if rule is UNSET and body.on is None and before.on:
+        raise Invalid("A schedule needs one of rrule, cron, every, at and on", "on")
+    return rule
 
 
 def rule_key(body: ScheduleBody, name: str | UnsetType) -> str:
@@ -263,7 +326,10 @@ def read_policy(value: RetryBody | None, defaults: RetryPolicy, old: RetryPolicy
     return defaults if value is None else read_retry(value, old)
 
 
-IN_OTHER_FORM: Final = {"recurrence", "target", "status"}
+IN_OTHER_FORM: Final = {
+    *("recurrence", "target", "status", "on", "cancel_on", "gather", "delay"),
+    *("condition", "window", "sensitive"),
+}
 SHOWN: Final = tuple(
     name
     for name in ScheduleAnswer.__struct_fields__
@@ -271,15 +337,26 @@ SHOWN: Final = tuple(
 )
 
 
+def shown_target(schedule: Schedule) -> Target:
+    """The target as answers have it."""
+    target = masked(schedule.target)
+    return hidden_target(target) if schedule.sensitive else target
+
+
 def schedule_answer(schedule: Schedule, next_at: datetime | None) -> ScheduleAnswer:
     rule = schedule.recurrence
-    shown = masked(schedule.target)
+    shown = shown_target(schedule)
     http = shown if isinstance(shown, HttpTarget) else None
+    condition = condition_answer(schedule.condition)
     return ScheduleAnswer(
         rrule=rule_as(rule, "rrule"),
         cron=rule_as(rule, "cron"),
         every=rule_as(rule, "every"),
         at=rule_as(rule, "at"),
+        on=patterns_answer(schedule.on),
+        cancel_on=patterns_answer(schedule.cancel_on),
+        gather=UNSET if schedule.gather is None else gather_answer(schedule.gather),
+        delay=span_text(schedule.delay) if schedule.delay else UNSET,
         recurrence=describe(rule),
         timezone=value_or_unset(rule.tz),
         anchor=value_or_unset(rule.anchor),
@@ -289,7 +366,10 @@ def schedule_answer(schedule: Schedule, next_at: datetime | None) -> ScheduleAns
         method=http.method if http else UNSET,
         headers=http.headers if http and http.headers else UNSET,
         body=http.body if http and http.body else UNSET,
-        target=target_answer(schedule.target),
+        target=target_answer(shown),
+        condition=hidden_condition(condition) if schedule.sensitive else condition,
+        window=window_answer(schedule.window),
+        sensitive=schedule.sensitive or UNSET,
         status=schedule.status.value,
         next_at=next_at,
         **{name: answer_form(getattr(schedule, name)) for name in SHOWN},

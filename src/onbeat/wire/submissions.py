@@ -20,7 +20,7 @@ NOT_OPTIONS: Final = ("task", "args", "kwargs", "target")
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
-    """The job, and whether it is new: false where a live job has the unique key."""
+    """The job, and whether it is new: false where another job has the unique key."""
 
     id: str
     created: bool
@@ -40,7 +40,7 @@ def read_submission(call: RpcCall) -> JobDraft:
     """
     guard_values(bytes(call.text))
     params = UNSET if call.params is None else call.params
-    by_place = bytes(params or b"{}").startswith(b"[")
+    by_place = has_places(call)
     target = handler_target(
         task_of(call.method),
         args=params if by_place else UNSET,
@@ -48,6 +48,17 @@ def read_submission(call: RpcCall) -> JobDraft:
         field="params",
     )
     return read_draft(read_options(call), target, f"{OPTIONS}.")
+
+
+def has_places(call: RpcCall) -> bool:
+    return bytes(call.params or b"{}").startswith(b"[")
+
+
+def named_params(call: RpcCall) -> dict[str, object] | None:
+    """The params by name, None for positional ones."""
+    if has_places(call):
+        return None
+    return msgspec.json.decode(call.params or b"{}", type=dict[str, object])
 
 
 def read_options(call: RpcCall) -> JobBody:

@@ -14,10 +14,21 @@ from onbeat.model.limits import (
     HEADERS_MAX,
     LOST_MAX_LARGEST,
     PAYLOAD_BYTES_MAX,
+    RECIPIENT_CHARS_MAX,
     SECRETS_MAX,
+    TITLE_CHARS_MAX,
 )
 from onbeat.model.retry import Backoff, RetryPolicy
-from onbeat.model.target import NO_ARGS, NO_KWARGS, HandlerTarget, HttpTarget, MessageTarget, Target
+from onbeat.model.target import (
+    NO_ARGS,
+    NO_DATA,
+    NO_KWARGS,
+    HandlerTarget,
+    HttpTarget,
+    MessageTarget,
+    NotifyTarget,
+    Target,
+)
 from onbeat.wire.values import (
     ANY_ARRAY,
     ANY_OBJECT,
@@ -41,7 +52,12 @@ EncryptedForm = Annotated[
     Meta(description="Whether the arguments are encrypted at rest; then shown as `***`"),
 ]
 OWN_HEADERS: Final = "onbeat-"
+KINDS: Final = "task, http, message or notify"
 
+DataForm = Annotated[
+    msgspec.Raw | UnsetType,
+    Meta(description="What the templates read as `data`", extra_json_schema=ANY_OBJECT),
+]
 JsonForm = Annotated[msgspec.Raw | UnsetType, Meta(description="Any JSON; sent as the body")]
 
 
@@ -85,8 +101,29 @@ class MessageBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     headers: dict[str, str] | UnsetType | None = UNSET
 
 
+class NoticeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What people are told: `text` or `html`, or a `template` of the configuration instead.
+
+    They and the `title` may be Liquid, which reads `data`, `to`, `now`, `job`, `occurrence`,
+    `event` and `events`.
+    """
+
+    channel: str
+    title: str | UnsetType | None = UNSET
+    text: str | UnsetType | None = UNSET
+    html: str | UnsetType | None = UNSET
+    template: str | UnsetType | None = UNSET
+    data: DataForm = UNSET
+
+
+class NotifyBody(NoticeBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A notice for one recipient over a `channel` of the configuration."""
+
+    to: str | UnsetType | None = UNSET
+
+
 class TargetBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One kind of target: a `task` with its arguments, an `http` request or a `message`."""
+    """One kind of target: a `task` with its arguments, an `http` request, a `message`, a notice."""
 
     task: str | UnsetType = UNSET
     args: ArgsForm = UNSET
@@ -94,6 +131,7 @@ class TargetBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     encrypted: EncryptedForm = UNSET
     http: HttpBody | UnsetType = UNSET
     message: MessageBody | UnsetType = UNSET
+    notify: NotifyBody | UnsetType = UNSET
 
 
 class RetryBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -122,6 +160,16 @@ class MessageAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     headers: dict[str, str] = {}
 
 
+class NotifyAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    channel: str
+    to: str | None = None
+    title: str | None = None
+    text: str | None = None
+    html: str | None = None
+    template: str | None = None
+    data: DataForm = UNSET
+
+
 class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
     task: str | UnsetType = UNSET
     args: ArgsForm = UNSET
@@ -129,6 +177,7 @@ class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
     encrypted: EncryptedForm = UNSET
     http: HttpAnswer | UnsetType = UNSET
     message: MessageAnswer | UnsetType = UNSET
+    notify: NotifyAnswer | UnsetType = UNSET
 
 
 class RetryAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,14 +196,17 @@ def read_target(body: TargetBody, field: str, before: Target | None = None) -> T
     `***`, which stands for the stored one.
     """
     is_task = not body.task is body.args is body.kwargs is body.encrypted is UNSET
-    if is_task + (body.http is not UNSET) + (body.message is not UNSET) > 1:
-        raise Invalid(f"{field} must be of one kind: task, http or message", field)
+    others = (body.http, body.message, body.notify)
+    if is_task + sum(other is not UNSET for other in others) > 1:
+        raise Invalid(f"{field} must be of one kind: {KINDS}", field)
     if body.http is not UNSET:
         return http_target(body.http, f"{field}.http", before)
     if body.message is not UNSET:
         return message_target(body.message, f"{field}.message")
+    if body.notify is not UNSET:
+        return notify_target(body.notify, f"{field}.notify")
     if body.task is UNSET:
-        raise Invalid(f"{field} needs a kind: task, http or message", field)
+        raise Invalid(f"{field} needs a kind: {KINDS}", field)
     target = handler_target(body.task, body.args, body.kwargs, field)
     return msgspec.structs.replace(target, encrypted=body.encrypted is True)
 
@@ -234,6 +286,50 @@ def message_target(body: MessageBody, field: str = "") -> MessageTarget:
     )
 
 
+def notify_target(body: NotifyBody, field: str = "") -> NotifyTarget:
+    """Raises `Invalid` for a notice without content, or over its bounds."""
+    prefix = f"{field}." if field else ""
+    to = body.to or None
+    if to is not None and len(to) > RECIPIENT_CHARS_MAX:
+        raise TooLarge(
+            f"{prefix}to may have at most {RECIPIENT_CHARS_MAX} characters", f"{prefix}to"
+        )
+    return msgspec.structs.replace(notice_target(body, field), to=to)
+
+
+def notice_target(body: NoticeBody, field: str = "") -> NotifyTarget:
+    """The same, without its recipient."""
+    prefix = f"{field}." if field else ""
+    read_name(body.channel, f"{prefix}channel")
+    target = NotifyTarget(
+        channel=body.channel,
+        title=body.title or None,
+        text=body.text or None,
+        html=body.html or None,
+        template=body.template or None,
+        data=compact(body.data, NO_DATA, b"{", f"{prefix}data"),
+    )
+    check_content(target, prefix)
+    return target
+
+
+def check_content(target: NotifyTarget, prefix: str) -> None:
+    title, text, html = target.title or "", target.text or "", target.html or ""
+    if target.template is not None and (text or html):
+        name = "text" if text else "html"
+        raise Invalid(f"{prefix}template is in the place of {name}; give one", f"{prefix}{name}")
+    if target.template is None and not (title or text or html):
+        raise Invalid(f"{prefix}text or {prefix}template is needed", f"{prefix}text")
+    if len(title) > TITLE_CHARS_MAX:
+        raise TooLarge(
+            f"{prefix}title may have at most {TITLE_CHARS_MAX} characters", f"{prefix}title"
+        )
+    check_payload(
+        len(f"{title}{text}{html}".encode(errors="replace")) + len(bytes(target.data)),
+        f"{prefix}text",
+    )
+
+
 def message_headers(headers: dict[str, str], field: str) -> dict[str, str]:
     """The headers, if brokers accept them and none is reserved for Onbeat."""
     if len(headers) > HEADERS_MAX:
@@ -292,6 +388,20 @@ def target_answer(target: Target) -> TargetAnswer:
             return TargetAnswer(
                 message=MessageAnswer(to=to, queue=queue, body=body, headers=headers)
             )
+        case NotifyTarget() as target:
+            return TargetAnswer(notify=notify_answer(target))
+
+
+def notify_answer(target: NotifyTarget) -> NotifyAnswer:
+    return NotifyAnswer(
+        channel=target.channel,
+        to=target.to,
+        title=target.title,
+        text=target.text,
+        html=target.html,
+        template=target.template,
+        data=UNSET if target.data == NO_DATA else target.data,
+    )
 
 
 def retry_answer(policy: RetryPolicy) -> RetryAnswer:

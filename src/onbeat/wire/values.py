@@ -174,12 +174,16 @@ def dead_letter_id(text: str, field: str = "") -> DeadLetterId:
 
 def read_id(text: str, noun: str, field: str = "") -> str:
     """An id in its canonical form. Ids of systems that Onbeat replaces are accepted too."""
+    if not is_id(text):
+        raise Malformed(f"Invalid {noun} ID format", field)
     lowered = text.lower()
-    if UUID.fullmatch(lowered):
-        return lowered
-    if OTHER_ID.fullmatch(lowered):
-        return lowered if len(lowered) == 24 else hyphenated(lowered)
-    raise Malformed(f"Invalid {noun} ID format", field)
+    return hyphenated(lowered) if len(lowered) == 32 else lowered
+
+
+def is_id(text: str) -> bool:
+    """Whether it has the form of an id: a UUID, or 24 or 32 hexadecimal digits."""
+    lowered = text.lower()
+    return bool(UUID.fullmatch(lowered) or OTHER_ID.fullmatch(lowered))
 
 
 def hyphenated(digits: str) -> str:

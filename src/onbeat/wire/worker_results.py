@@ -1,6 +1,6 @@
 """Wire records of remote workers: claims, jobs and results."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, cast
 
@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from onbeat.model.errors import Invalid, Malformed, TooLarge
+from onbeat.model.event import Event
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import (
     CLAIM_MAX,
@@ -155,8 +156,8 @@ class ResultMessage(msgspec.Struct, frozen=True, kw_only=True):
     token: TokenForm | UnsetType = UNSET
 
 
-def work_answer(job: Job, token: str) -> WorkAnswer:
-    call = work_call(job)
+def work_answer(job: Job, token: str, events: Sequence[Event] = ()) -> WorkAnswer:
+    call = work_call(job, events)
     assert job.started_at is not None, "a claimed job has started"
     return WorkAnswer(
         jsonrpc=call["jsonrpc"],

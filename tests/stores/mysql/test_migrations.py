@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from onbeat.model.event import OWN_TYPES
 from onbeat.model.outcome import Lost
 from onbeat.model.queue import Queue
 from onbeat.stores.mysql import migrate
@@ -15,6 +16,7 @@ from onbeat.stores.mysql.transaction import Row, Transaction
 from onbeat.stores.sql.pool import Pool
 from onbeat.testing.build import NOW, a_job
 from onbeat.testing.store_contract.steps import claim_jobs, end, ids_of, limit, stored_job
+from stores import own_event_types
 from stores.mysql.server import database, execute
 from stores.version_0_1 import check_history_is_there, check_jobs_go_on
 
@@ -43,7 +45,7 @@ async def test_jobs_of_the_first_version_go_on(monkeypatch: pytest.MonkeyPatch) 
             await store.open()
             await store.close()
         rows = [job_row(job) for job in jobs]
-        await insert(url, INSERT_OF_FIRST, [(*row[:10], *row[11:]) for row in rows])
+        await insert(url, INSERT_OF_FIRST, [(*row[:10], *row[12:]) for row in rows])
         execute(
             url,
             f"""
@@ -94,3 +96,22 @@ async def test_jobs_of_version_0_1_go_on(release: MysqlStore) -> None:
 
 async def test_what_version_0_1_knew_besides_is_there(release: MysqlStore) -> None:
     await check_history_is_there(release)
+
+
+async def test_a_pattern_that_is_stored_gets_the_types_that_are_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with database() as url:
+        earlier = migrate.migrations()[:9]
+        with monkeypatch.context() as patch:
+            patch.setattr(migrate, "migrations", lambda: earlier)
+            store = MysqlStore(url)
+            await store.open()
+            await store.close()
+        execute(url, own_event_types.insert_of("own_event_types", own_event_types.old_rows()))
+        store = MysqlStore(url)
+        await store.open()
+        assert await store.wanted_types() == frozenset(OWN_TYPES)
+        await store.close()
+        stored = execute(url, "SELECT type, schedule_id FROM own_event_types")
+        assert set(stored) == own_event_types.new_rows()

@@ -40,6 +40,7 @@ class Load:
         self.store = store
         self.accepted: list[str] = []
         self.is_stopping = False
+        self.is_all_sent = False
 
     async def produce(self) -> None:
         while not self.is_stopping:
@@ -49,7 +50,7 @@ class Load:
 
     async def work(self) -> None:
         request = a_request(worker=WorkerId("worker"), limit=20)
-        while not self.is_stopping or await self.waiting():
+        while not self.is_all_sent or await self.waiting():
             claim = await patient(self.store.claim, request)
             strays = await patient(self.store.abandoned_jobs, [request.worker], NOW, 100)
             for job in {one.id: one for one in (*claim.jobs, *strays)}.values():
@@ -68,8 +69,8 @@ async def test_a_restart_under_load_loses_nothing(private: server.Server) -> Non
     store = PostgresStore(private.url)
     await store.open()
     load = Load(store)
-    parts = (load.produce(), load.produce(), load.produce(), load.work())
-    running = [asyncio.ensure_future(part) for part in parts]
+    producers = [asyncio.ensure_future(load.produce()) for _ in range(3)]
+    worker = asyncio.ensure_future(load.work())
     for mode in ("immediate", "fast"):
         await load.goes_on()
         await asyncio.to_thread(private.stop, mode)
@@ -79,7 +80,9 @@ async def test_a_restart_under_load_loses_nothing(private: server.Server) -> Non
     await load.goes_on()
     load.is_stopping = True
     async with asyncio.timeout(30):
-        await asyncio.gather(*running)
+        await asyncio.gather(*producers)
+        load.is_all_sent = True
+        await worker
     jobs = [await store.job(JobId(id)) for id in load.accepted]
     assert {job and job.state for job in jobs} == {JobState.SUCCEEDED}
     assert {len(await store.attempts(JobId(id))) for id in load.accepted} == {1}

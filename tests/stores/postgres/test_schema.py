@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from onbeat.model.errors import Misconfigured, Unavailable
+from onbeat.model.event import OWN_TYPES
 from onbeat.model.outcome import Released
 from onbeat.ports.store import SentJobs
 from onbeat.stores.postgres import leases, settle
@@ -26,6 +27,7 @@ from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import instant, micros
 from onbeat.stores.sql.verbs.enqueue import prepare_batch
 from onbeat.testing.build import DAY, HOUR, NOW, a_job
+from onbeat.testing.store_contract.job_logs import a_line
 from onbeat.testing.store_contract.steps import (
     FAILURE,
     WORKER,
@@ -35,6 +37,7 @@ from onbeat.testing.store_contract.steps import (
     run_job,
     stored_job,
 )
+from stores import own_event_types
 from stores.postgres import server
 from stores.version_0_1 import check_history_is_there, check_jobs_go_on
 
@@ -258,7 +261,7 @@ async def test_rows_of_leases_are_found_by_their_ids_whatever_statistics_say(
     finally:
         await db.close()
     used = {node.get("Index Name") for node in nodes(json.loads(plan)[0]["Plan"])} - {None}
-    assert used - {"queues_not_open"} == {"jobs_pkey"}
+    assert used - {"queues_not_open", "own_event_types_pkey"} == {"jobs_pkey"}
 
 
 def an_id_of(day: int, number: int) -> str:
@@ -298,12 +301,13 @@ async def test_renewals_and_cursors_touch_no_index(store: PostgresStore, databas
     assert await changes_in_place(database, lambda transaction: enqueue_from(transaction, [sent]))
 
 
-async def partitions(database: str) -> list[str]:
+async def partitions(database: str, table: str = "finished") -> list[str]:
     db = await asyncpg.connect(database)
     try:
         rows = await db.fetch(
             "SELECT inhrelid::regclass::text FROM pg_inherits"
-            " WHERE inhparent = 'onbeat.finished'::regclass ORDER BY 1"
+            " WHERE inhparent = $1::text::regclass ORDER BY 1",
+            f"onbeat.{table}",
         )
         return [row[0] for row in rows]
     finally:
@@ -315,13 +319,14 @@ async def place_of(database: str, id: str) -> str:
     return str(await ask(database, sql, id))
 
 
-def name_of_day(day: int) -> str:
-    return time.strftime("onbeat.finished_%Y%m%d", time.gmtime(time.time() + day * 86_400))
+def name_of_day(day: int, table: str = "finished") -> str:
+    return time.strftime(f"onbeat.{table}_%Y%m%d", time.gmtime(time.time() + day * 86_400))
 
 
 async def test_there_are_partitions_for_the_days_ahead(store: PostgresStore, database: str) -> None:
-    result = await partitions(database)
-    assert {name_of_day(day) for day in range(8)} <= set(result)
+    for table in ("finished", "job_logs"):
+        result = await partitions(database, table)
+        assert {name_of_day(day, table) for day in range(8)} <= set(result)
 
 
 async def test_a_job_that_ends_goes_to_the_day_of_its_id(
@@ -341,17 +346,22 @@ async def test_a_day_that_is_over_goes_at_once(store: PostgresStore, database: s
     for job in (tried, *plain):
         await end(store, job, now=at)
     assert await place_of(database, plain[0].id) == name_of_day(-1)
+    old = await run_job(store, a_job(id=an_id_of(-1, 9), due_at=at, created_at=at), now=at)
+    await store.add_log_lines([a_line(job) for job in (plain[0], failed, old)])
     keep: dict[str, Any] = {"finished_before": at + DAY, "failed_before": at - DAY, "limit": 100}
     assert await store.prune(**keep) == 4
     assert name_of_day(-1) not in await partitions(database)
     assert await store.job(plain[0].id) is None
     assert list(await store.attempts(tried.id)) == []
+    assert name_of_day(-1, "job_logs") not in await partitions(database, "job_logs")
+    assert await store.export_log_lines(None, 10) == [a_line(failed), a_line(old)]
     # What is kept longer has moved, and goes when its own time is over.
     assert (await stored_job(store, failed)).error == "it broke"
     assert await place_of(database, failed.id) == "onbeat.finished_rest"
     assert len(await store.attempts(failed.id)) == 1
     assert await store.prune(**{**keep, "failed_before": at + DAY}) == 1
     assert await store.job(failed.id) is None
+    assert await store.export_log_lines(None, 10) == [a_line(old)]
 
 
 async def test_a_day_that_is_still_kept_stays(store: PostgresStore, database: str) -> None:
@@ -369,3 +379,20 @@ async def test_the_doctor_looks_at_what_durability_rests_on(store: PostgresStore
     } == set(result)  # fmt: skip
     assert result["schema"].ok
     assert result["clock offset"].ok
+
+
+async def test_a_pattern_that_is_stored_gets_the_types_that_are_new(database: str) -> None:
+    db = await asyncpg.connect(database)
+    await db.execute("CREATE SCHEMA earlier; SET search_path TO earlier")
+    await db.execute("CREATE TABLE migrations (version integer, at timestamptz DEFAULT now())")
+    for number, script in enumerate(migrations()[:9], 1):
+        await db.execute(script)
+        await db.execute("INSERT INTO migrations VALUES ($1)", number)
+    await db.execute(own_event_types.insert_of("own_event_types", own_event_types.old_rows()))
+    store = PostgresStore(server.with_schema(database, "earlier"))
+    await store.open()
+    assert await store.wanted_types() == frozenset(OWN_TYPES)
+    await store.close()
+    rows = await db.fetch("SELECT type, schedule_id FROM own_event_types")
+    await db.close()
+    assert {(row["type"], str(row["schedule_id"])) for row in rows} == own_event_types.new_rows()

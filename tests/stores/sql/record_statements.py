@@ -26,6 +26,7 @@ HELPERS: Final = frozenset(
         "delete_by_id",
         "select_dead_letters",
         "select_dispositions",
+        "select_events",
         "select_first",
         "select_schedules",
     }

@@ -8,15 +8,26 @@ import pytest
 from msgspec.structs import replace
 
 from onbeat.model.access import AuditFilter
+from onbeat.model.bulk import BulkAction
+from onbeat.model.event import StoredEvent
+from onbeat.model.fault import OperatorNote
 from onbeat.model.ids import JobId, ScheduleId
-from onbeat.model.job import Job, JobState, Progress
+from onbeat.model.job import Edge, Job, JobState, Progress
 from onbeat.model.page import JobFilter, OccurrenceFilter, ScheduleFilter
 from onbeat.model.plan import Dropped, Skip
-from onbeat.model.queue import NO_LIMITS, Limits, Rate
+from onbeat.model.pulse import Gauges
+from onbeat.model.queue import NO_LIMITS, LatenessChange, Limits, Rate
+from onbeat.model.reaction import EventPattern
+from onbeat.model.route import EventKey
 from onbeat.model.schedule import Overlap, ScheduleStatus
+from onbeat.ports.events import EventFilter
 from onbeat.ports.store import Store
 from onbeat.rules.dependents import Cascade
+from onbeat.rules.lateness import TYPE as LATE
+from onbeat.rules.lateness import lateness_changes
+from onbeat.rules.pulses import FINEST
 from onbeat.stores.memory import MemoryStore
+from onbeat.stores.sql.verbs import cancel_and_retry as verbs
 from onbeat.stores.sql.verbs import dependents
 from onbeat.testing.build import (
     DAY,
@@ -32,10 +43,26 @@ from onbeat.testing.build import (
     an_occurrence,
 )
 from onbeat.testing.store_contract.access import a_key, a_record
+from onbeat.testing.store_contract.alerts import a_silence, an_alert, announced, ended, seen
+from onbeat.testing.store_contract.bulks import a_bulk, a_rescheduling
 from onbeat.testing.store_contract.copy.jobs import copy
 from onbeat.testing.store_contract.dead_letters import a_dead_letter
+from onbeat.testing.store_contract.event_waits import (
+    a_wait,
+    ask,
+    begin_wait,
+    park,
+    parked_job,
+    review,
+    route,
+)
+from onbeat.testing.store_contract.events import a_routing, add_reaction, an_event, open_job
 from onbeat.testing.store_contract.fan_out import CURSOR, sent_by
+from onbeat.testing.store_contract.faults import a_change
+from onbeat.testing.store_contract.history import a_pulse
 from onbeat.testing.store_contract.idempotency import a_keyed_request
+from onbeat.testing.store_contract.job_logs import a_line
+from onbeat.testing.store_contract.live import a_batch
 from onbeat.testing.store_contract.steps import (
     FAILURE,
     IN_A_MINUTE,
@@ -94,17 +121,87 @@ async def use_dead_letters(store: Store) -> None:
     await store.delete_dead_letters([letter.id])
 
 
+async def use_faults(store: Store) -> None:
+    await store.note_faults([a_change(1)])
+    await store.note_faults([a_change(1), a_change(2)])
+    await store.faults()
+    await store.fault(1)
+    await store.silence_fault(1, LATER, "known")
+    await store.write_fault_note(1, OperatorNote(text="known", by="ada", at=NOW))
+    await store.fault_jobs([1], 10)
+    await store.jobs(JobFilter(fault=1))
+    for state in (JobState.FAILED, JobState.WAITING):
+        await store.jobs(JobFilter(fault=1, state=state, before=JobId(an_id())))
+    await store.prune_faults(LATER)
+    letter = a_dead_letter()
+    await store.add_dead_letters([letter])
+    await store.dead_letter_heads(None, 10)
+    await store.dead_letter_heads(letter.id, 10)
+
+
 async def use_queues(store: Store) -> None:
     await store.name_queues(["slow"])
     await store.queue_names()
     await store.pause_queue("slow", paused=False)
+    await store.group_depths("slow", 10)
     rate = Rate(10, MINUTE)
     await limit(store, rate=rate, group_rate=rate, fair=True)
     await store.enqueue(slow_jobs(2, group="a"))
     await claim_jobs(store)
     await store.limit_queue("slow", NO_LIMITS)
     await store.queues(NOW)
+    await store.queues(NOW, Gauges(at=NOW))
     await store.stats(NOW)
+
+
+async def watch_queues(store: Store) -> None:
+    """One queue becomes late, and is in time again."""
+    listener = a_schedule(on=(EventPattern(LATE),), plan_at=None)
+    await store.add_schedule(listener, a_plan(listener))
+    await store.limit_queue("late", Limits(late_after=SECOND))
+    await store.enqueue([job := a_job(queue="late"), a_job(queue="late", group="a")])
+    watched = await store.watched_queues(LATER)
+    await store.note_lateness(lateness_changes(watched, LATER), LATER)
+    await store.cancel([job.id], "by hand", LATER)
+    await store.note_lateness([LatenessChange(queue="late", event=None)], LATER)
+    await store.limit_queue("late", NO_LIMITS)
+
+
+async def use_alerts(store: Store) -> None:
+    """An alert begins, is told, ends, comes again, and is pruned; a silence is made and ended."""
+    alert = an_alert()
+    await store.note_alerts([seen(alert), announced(alert)], NOW)
+    await store.note_alerts([ended(alert, LATER)], LATER)
+    await store.note_alerts([seen(alert)], LATER)
+    await store.note_alerts([seen(alert)], LATER + SECOND)
+    await store.alerts(is_open=True, limit=10)
+    await store.alerts(is_open=False, limit=10)
+    await store.add_silence(a_silence("1", LATER))
+    await store.silences(NOW)
+    await store.end_silence("1")
+    await store.prune_alerts(LATER, 10)
+
+
+async def use_history(store: Store) -> None:
+    await store.put_pulses([a_pulse()])
+    await store.pulses(FINEST, NOW, LATER, 1)
+    await store.pulses(FINEST, NOW, LATER, 1, series=False)
+    await store.oldest_history(FINEST)
+    sample = await store.count_depths(LATER, 100)
+    ended = await store.count_ended(LATER)
+    await store.put_sample(FINEST, replace(sample, ended=ended))
+    await store.samples(FINEST, NOW, LATER, 1)
+    await store.samples(FINEST, NOW, LATER, 1, queues=False)
+    await store.newest_sample(FINEST)
+    await store.fold_history(FINEST, NOW, LATER, [a_pulse()], [(60, sample)])
+
+
+async def use_stream(store: Store) -> None:
+    await store.watch_stream("here", LATER)
+    await store.stream_watchers(NOW)
+    await store.add_stream_batch(a_batch())
+    await store.stream_batches(NOW, "here", 10)
+    await store.prune_stream(LATER, 10)
 
 
 async def use_workers(store: Store) -> None:
@@ -123,8 +220,50 @@ async def list_jobs(store: Store) -> None:
         await store.jobs(JobFilter(state=state))
     bounds = JobFilter(queue="slow", task="work", schedule_id=schedule, before=JobId(an_id()))
     await store.jobs(bounds)
-    for ended in (False, True):
-        await store.occurrence_jobs(OccurrenceFilter(schedule_id=schedule, ended=ended))
+    for is_ended in (False, True):
+        await store.occurrence_jobs(OccurrenceFilter(schedule_id=schedule, ended=is_ended))
+
+
+async def draw_timelines(store: Store) -> None:
+    ids = [ScheduleId(an_id()), ScheduleId(an_id())]
+    await store.runs_between(ids, NOW, LATER, 200)
+    await store.run_counts(ids, NOW, LATER, MINUTE, 1_000)
+    await store.skips_between(ids, NOW, LATER, 2_000)
+    await store.forgotten_between(ids, NOW, LATER, 2_000)
+
+
+async def search_jobs(store: Store) -> None:
+    job = await run_and_end(store, a_job(labels={"a": "b"}), FAILURE)
+    named = JobFilter(ids=(job.id,))
+    texts = JobFilter(label=("a:b",), error="broke", since=NOW, until=LATER, look=1)
+    narrow = JobFilter(state=JobState.FAILED, task="wo*", queue="slow", flow=JobId(an_id()))
+    for filter in (texts, narrow, named, JobFilter(state=JobState.WAITING, task="work")):
+        await store.jobs(filter)
+        await store.count_jobs(filter, 10)
+
+
+async def keep_log_lines(store: Store) -> None:
+    job = await run_and_end(store, a_job())
+    await store.add_log_lines([a_line(job)])
+    await store.log_lines(job.id, 0, 10)
+    await store.log_lines(job.id, 0, 10, 1)
+    await store.export_log_lines(None, 10)
+    await store.export_log_lines((job.id, 1), 10)
+
+
+async def use_bulks(store: Store) -> None:
+    job = await run_and_end(store, a_job(), FAILURE)
+    await store.enqueue([waiting := a_job(due_at=LATER)])
+    put_off = a_rescheduling(waiting, LATER + HOUR, 1)
+    for bulk in (a_bulk(job), put_off, a_bulk(waiting, BulkAction.CANCEL)):
+        await store.add_bulk(bulk)
+        await store.next_bulk()
+        await store.run_bulk(bulk.id, NOW, 10)
+        await store.bulk(bulk.id)
+        await store.bulks(bulk.id, 10)
+        await store.stop_bulk(bulk.id, NOW)
+    await store.bulks(None, 10)
+    await store.prune_bulks(LATER, 10)
 
 
 async def cancel_and_retry(store: Store) -> None:
@@ -144,9 +283,12 @@ async def end_jobs_with_dependents(store: Store) -> None:
     freed, cancelled = a_job(after=(first.id,)), a_job(after=(first.id, second.id))
     await store.enqueue([freed, cancelled])
     await store.enqueue([freed, cancelled])
+    await store.enqueue([a_job(after=(first.id,), edges={first.id: Edge.FAILURE})])
     await end(store, first)
     await end(store, second, FAILURE)
     await store.enqueue([a_job(after=(second.id,))])
+    await store.retry([second.id], NOW)
+    await store.jobs_by_id([first.id])
 
 
 async def continue_cascades(store: Store) -> None:
@@ -156,6 +298,32 @@ async def continue_cascades(store: Store) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dependents, "Cascade", partial(Cascade, room=1))
         await end(store, head)
+    await store.continue_cascades(NOW)
+
+
+async def use_flows(store: Store) -> None:
+    flow = JobId(an_id())
+    one, last = a_job(flow=flow), a_job(awaits_flow=flow, flow=JobId(an_id()))
+    await store.enqueue([one, last])
+    await store.flow_counts([flow])
+    await store.jobs(JobFilter(flow=flow, state=JobState.WAITING))
+    await store.cancel([last.id], "by hand", NOW)
+    await store.retry([last.id], NOW)
+    for job in await claim_jobs(store):
+        await end(store, job)
+    await store.close_flows(NOW)
+
+
+async def continue_retries(store: Store) -> None:
+    """Of more dependents than one transaction takes, some of which another end prevents."""
+    head, other = await run_job(store, a_job()), await run_job(store, a_job())
+    await store.enqueue([a_job(after=(head.id,)) for _ in range(3)])
+    await store.enqueue([a_job(after=(head.id, other.id))])
+    await end(store, head, FAILURE)
+    await end(store, other, FAILURE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verbs, "DEPENDENTS_MAX", 1)
+        await store.retry([head.id], NOW)
     await store.continue_cascades(NOW)
 
 
@@ -177,6 +345,28 @@ async def use_keyed_requests(store: Store) -> None:
     await store.forget_requests(before=NOW + DAY, now=NOW, limit=10)
 
 
+async def hold_keys(store: Store) -> None:
+    holder = await run_and_end(store, a_job(unique="key", unique_for=DAY))
+    await store.enqueue([a_job(unique="key")])
+    failed = await run_and_end(store, a_job(unique="other", unique_for=DAY), FAILURE)
+    await store.retry([failed.id], NOW)
+    await store.held_key("key", NOW)
+    held = await store.export_held_keys(None, 10)
+    await store.export_held_keys("key", 10)
+    await store.import_held_keys(held)
+    await store.prune_held_keys(NOW + DAY, 10)
+    await store.job(holder.id)
+
+
+async def announce_ends(store: Store) -> None:
+    schedule = a_schedule(on=(EventPattern("onbeat.job.*"),), plan_at=None)
+    await store.add_schedule(schedule, a_plan(schedule))
+    await run_and_end(store, a_job(), FAILURE)
+    waiting = a_job(sensitive=True)
+    await store.enqueue([waiting])
+    await store.cancel([waiting.id], "by hand", NOW)
+
+
 async def plan_schedules(store: Store) -> None:
     schedule = a_schedule(key="hourly")
     first, second, ended = (an_occurrence(schedule, NOW + at * MINUTE) for at in range(3))
@@ -194,6 +384,8 @@ async def plan_schedules(store: Store) -> None:
     )
     await plan_again_what_has_ended(store, ended)
     await store.dispositions(schedule.id, NOW, LATER + DAY)
+    await store.latest_dispositions(schedule.id, LATER + DAY, 10)
+    await store.reschedule(late.id, LATER, NOW)
 
 
 async def plan_again_what_has_ended(store: Store, job: Job) -> None:
@@ -210,6 +402,7 @@ async def edit_schedules(store: Store) -> None:
     jobs = [an_occurrence(schedule, NOW + at) for at in (MINUTE, DAY)]
     await add_planned(store, schedule, *jobs)
     await store.schedule_by_key("daily")
+    await store.schedules_of_owner("billing")
     await store.schedules(ScheduleFilter())
     await store.schedules(ScheduleFilter(status=ScheduleStatus.ACTIVE, q="day"))
     paused = replace(schedule, version=2, status=ScheduleStatus.PAUSED)
@@ -257,6 +450,71 @@ async def import_what_went_on_elsewhere(store: Store) -> None:
     await source.close()
 
 
+async def publish_and_route(store: Store) -> None:
+    await store.publish([an_event(), an_event()], NOW)
+    event = an_event()
+    await store.publish([event, event], NOW)
+    schedule = await add_reaction(store, EventPattern("onbeat.job.*"))
+    await store.event_schedules({})
+    first = await open_job(store, schedule, due_at=NOW)
+    await run_all_due(store)
+    job = await open_job(store, schedule)
+    await open_job(store, schedule)
+    key = EventKey(schedule.id, "o-1")
+    await store.keyed_jobs([key])
+    await store.publish([an_event()], NOW)
+    unrouted = await store.unrouted_events(10)
+    routing = a_routing(
+        unrouted.events, schedule, joined=(job.id,), unread=(job.id,), postponed={job.id: LATER}
+    )
+    await store.route(routing)
+    await store.events_of_job(first.id)
+    (again,) = await store.events_by_id(unrouted.events[0].event.id)
+    await store.events_by_id(event.id, event.source)
+    await store.replay_event(again.seq)
+    await store.unrouted_events(10)
+    await store.wanted_types()
+    await list_and_copy_events(store, again)
+    await store.prune(finished_before=LATER, failed_before=LATER, limit=100)
+    await store.prune_events(LATER, 100)
+    await store.delete_schedule(schedule.id, NOW)
+
+
+async def wait_for_events(store: Store) -> None:
+    """Jobs wait for an event that comes later, that came at the call, and that comes meanwhile."""
+    await parked_job(store)
+    await review(store)
+    await route(store)
+    job = await run_job(store, a_job())
+    await ask(store, job, await begin_wait(store, job))
+    await begin_wait(store, job, step="another", by=None)
+    await review(store)
+    await route(store)
+    await park(store, job, a_wait(job, step="another"))
+    exports = await store.export_event_waits(None, 10)
+    await store.export_event_waits((exports[0].wait.job_id, exports[0].wait.step), 10)
+    await store.import_event_waits(exports)
+    await store.cancel([job.id], "enough", NOW)
+    await store.prune_events(NOW, 10)
+
+
+async def run_all_due(store: Store) -> None:
+    for running in await claim_jobs(store):
+        await end(store, running)
+
+
+async def list_and_copy_events(store: Store, known: StoredEvent) -> None:
+    await store.events(EventFilter(limit=10))
+    await store.events(EventFilter(limit=10, before=known.seq, type="order.paid", source="/*"))
+    events = await store.export_events(None, 10)
+    await store.export_events(known.seq, 10)
+    routed = replace(known, routed_at=LATER)
+    await store.import_events([replace(events[0], event=routed)])
+    keys = await store.export_event_keys(None, 10)
+    await store.export_event_keys(keys[0].job_id, 10)
+    await store.import_event_keys(keys)
+
+
 async def prune(store: Store) -> None:
     await run_and_end(store, a_job())
     await store.add_dead_letters([a_dead_letter()])
@@ -271,12 +529,25 @@ OPERATIONS: Final[tuple[Callable[[Store], Awaitable[None]], ...]] = (
     use_keys_and_audit,
     replace_targets,
     use_dead_letters,
+    use_faults,
     use_queues,
+    watch_queues,
+    use_alerts,
+    use_history,
+    use_stream,
     use_workers,
     list_jobs,
+    draw_timelines,
+    search_jobs,
+    use_bulks,
+    keep_log_lines,
     cancel_and_retry,
+    hold_keys,
+    announce_ends,
     end_jobs_with_dependents,
     continue_cascades,
+    continue_retries,
+    use_flows,
     send_jobs,
     use_keyed_requests,
     plan_schedules,
@@ -284,6 +555,8 @@ OPERATIONS: Final[tuple[Callable[[Store], Awaitable[None]], ...]] = (
     apply_overlap_rules,
     export_all,
     import_what_went_on_elsewhere,
+    publish_and_route,
+    wait_for_events,
     prune,
 )
 

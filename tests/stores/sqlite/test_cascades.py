@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from onbeat.model.errors import Unavailable
-from onbeat.model.job import JobState
+from onbeat.model.job import Edge, JobState
 from onbeat.model.limits import DEPENDENTS_MAX
 from onbeat.rules.dependents import Wait
 from onbeat.stores.sql.verbs.dependents import free, lock_jobs
@@ -39,7 +39,7 @@ async def test_a_wait_that_is_gone_since_it_was_read_unblocks_nobody(store: Sqli
     transaction = Transaction(db)
     blocked = finish(lock_jobs(transaction, [dependent.id]))
     with pytest.raises(Unavailable):
-        finish(free(transaction, [Wait(dependent.id, other.id, any_end=False)], blocked))
+        finish(free(transaction, [Wait(dependent.id, other.id, Edge.SUCCESS)], blocked))
     job = await store.job(dependent.id)
     assert job is not None
     assert job.blocked_by == 1

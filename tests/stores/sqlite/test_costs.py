@@ -11,6 +11,8 @@ from onbeat.model.outcome import Released
 from onbeat.model.queue import Limits, Rate
 from onbeat.model.worker import remote_id
 from onbeat.rules.fairness import KEPT
+from onbeat.stores.sql.values import micros
+from onbeat.stores.sql.verbs import lateness
 from onbeat.stores.sqlite.store import SqliteStore
 from onbeat.testing.build import HOUR, MINUTE, NOW, a_job
 from onbeat.testing.store_contract.steps import a_request, a_settlement
@@ -68,6 +70,19 @@ async def test_a_claim_does_not_grow_with_the_jobs_of_a_full_queue(store: Sqlite
     before = await steps_of_claim(store)
     await store.enqueue([a_job() for _ in range(MANY)])
     assert await steps_of_claim(store) <= before * MARGIN
+
+
+async def test_a_look_for_late_queues_does_not_grow_with_their_jobs(store: SqliteStore) -> None:
+    await store.limit_queue("default", Limits(late_after=MINUTE))
+
+    async def look() -> None:
+        (watched,) = await store._transact(lateness.watched_queues, micros(NOW + HOUR))
+        assert watched.oldest_due_at == NOW
+
+    await store.enqueue([a_job(priority=number % 3) for number in range(FEW)])
+    before = await steps_of(store._writer._db, look)
+    await store.enqueue([a_job(priority=number % 3) for number in range(MANY)])
+    assert await steps_of(store._writer._db, look) <= before * MARGIN
 
 
 async def test_a_claim_does_not_grow_with_the_jobs_of_full_groups(store: SqliteStore) -> None:

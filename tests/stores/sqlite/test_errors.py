@@ -125,10 +125,16 @@ async def test_a_damaged_file_is_told_of_when_it_is_read(path: str) -> None:
     await store.close()
 
 
+KEPT = """
+    SELECT max((SELECT max(rootpage) FROM sqlite_schema),
+               (SELECT max(pageno) FROM dbstat WHERE name = 'sqlite_schema'))
+"""
+
+
 def damage(path: str) -> None:
     """Everything but the roots of tables and the schema is noise."""
     with raw(path) as db:
-        last_root = db.execute("SELECT max(rootpage) FROM sqlite_schema").get
+        last_root = db.execute(KEPT).get
     with Path(path).open("r+b") as file:
         size = os.fstat(file.fileno()).st_size
         file.seek(last_root * 4_096)

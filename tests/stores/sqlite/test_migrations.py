@@ -14,6 +14,7 @@ import apsw
 import pytest
 
 from onbeat.model.errors import Misconfigured
+from onbeat.model.event import OWN_TYPES
 from onbeat.model.ids import JobId
 from onbeat.model.job import JobState
 from onbeat.model.queue import Limits
@@ -21,6 +22,7 @@ from onbeat.stores.sqlite.migrate import FIRST_RELEASE_ID, migrations
 from onbeat.stores.sqlite.store import SqliteStore
 from onbeat.testing.build import NOW, a_job
 from onbeat.testing.store_contract.steps import a_request, a_settlement
+from stores import own_event_types
 from stores.sqlite import migrate_and_die
 from stores.version_0_1 import check_history_is_there, check_jobs_go_on, job_id
 
@@ -109,8 +111,11 @@ def release(path: str) -> str:
 
 
 def kept(path: str, tables: Iterable[str], prefix: str = "") -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of the tables, without columns that came later."""
-    return {table: rows(path, f"SELECT {columns(table)} FROM {prefix}{table}") for table in tables}
+    """The rows of the tables, without columns that came later; a prefix is of today's names."""
+    names = {table: columns(table) for table in tables}
+    if prefix:
+        names["waits"] = names["waits"].replace("any_end", "wanted")
+    return {table: rows(path, f"SELECT {names[table]} FROM {prefix}{table}") for table in tables}
 
 
 def columns(table: str) -> str:
@@ -215,3 +220,17 @@ async def test_several_processes_may_open_a_file_of_version_0_1_at_once(release:
     assert [job.id for job in (await stores[3].claim(a_request())).jobs] == [job_id(9)]
     for store in stores:
         await store.close()
+
+
+# Onbeat's own events
+
+
+async def test_a_pattern_that_is_stored_gets_the_types_that_are_new(path: str) -> None:
+    run(path, *migrations()[:10], "INSERT INTO onbeat_schema (id, version) VALUES (1, 10)")
+    run(path, own_event_types.insert_of("onbeat_own_event_types", own_event_types.old_rows()))
+    store = SqliteStore(path)
+    await store.open()
+    assert await store.wanted_types() == frozenset(OWN_TYPES)
+    await store.close()
+    stored = rows(path, "SELECT type, schedule_id FROM onbeat_own_event_types")
+    assert set(stored) == own_event_types.new_rows()

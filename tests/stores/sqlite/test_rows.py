@@ -6,8 +6,8 @@ from onbeat.stores.sqlite.rows import SCHEDULE_SPEC, SPEC
 
 IN_COLUMNS_OF_JOBS = {
     *("id", "due_at", "start_by", "state", "reason", "blocked_by", "token", "worker", "attempt"),
-    *("lost", "released", "started_at", "finished_at", "cancel_reason", "result", "error"),
-    *("progress", "lease_until", "cursor", "suspicion"),
+    *("lost", "released", "started_at", "finished_at", "cancel_reason", "result", "error", "fault"),
+    *("progress", "lease_until", "cursor", "suspicion", "cause_id"),
 }
 IN_COLUMNS_OF_SCHEDULES = {"planned_through", "plan_at", "status", "version"}
 

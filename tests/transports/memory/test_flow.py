@@ -37,7 +37,7 @@ class Program:
             runtime=RuntimeOptions(roles=roles, concurrency=1),
             transport=url,
             connections={"events": url},
-            remote_tasks=frozenset({"export"}),
+            remote_tasks=("export",),
         )
         self.beat = Onbeat(store, options=options)
 

@@ -10,27 +10,31 @@ import msgspec
 from onbeat.app.copy.job_copy import JobCopy, export_of
 from onbeat.app.copy.table_copy import (
     BATCH,
+    BATCH_FIRST,
     Key,
     Kind,
     OnProgress,
     Row,
     TableCopy,
     Tally,
+    batch_size,
     tally_of_left,
 )
 from onbeat.app.system import SystemRandomness, identity
-from onbeat.model.event import Stats
-from onbeat.model.ids import DeadLetterId, ScheduleId
+from onbeat.model.ids import DeadLetterId, EventSeq, JobId, ScheduleId
 from onbeat.model.job import Job
+from onbeat.model.log_line import LineKey
 from onbeat.model.page import OccurrenceFilter
-from onbeat.model.queue import NO_LIMITS, Limits
+from onbeat.model.queue import NO_LIMITS, Limits, Pause
 from onbeat.model.schedule import Schedule
+from onbeat.model.transition import Stats
 from onbeat.model.worker import WorkerRecord
+from onbeat.ports.events import EventKeyExport
 from onbeat.ports.store import DispositionExport, Store
 from onbeat.wire.workers import seems_alive
 
 LETTERS: Final = 100  # dead letters per batch: each may be as long as a message
-FREE: Final = (False, NO_LIMITS)
+FREE: Final = (False, None, NO_LIMITS)
 
 
 class CopyResult(msgspec.Struct, frozen=True):
@@ -56,8 +60,15 @@ async def copy(source: Store, target: Store, now: datetime, progress: OnProgress
     schedules, strange = await copy_schedules(source, target, now, progress)
     dispositions = await copy_dispositions(source, target, now, progress)
     jobs = await JobCopy(source, target).run(progress)
+    log_lines = await copy_log_lines(source, target, progress)
+    events = await copy_events(source, target, progress)
+    event_keys = await copy_event_keys(source, target, progress)
+    event_waits = await copy_event_waits(source, target, progress)
+    held_keys = await copy_held_keys(source, target, progress)
     letters = await copy_dead_letters(source, target, progress)
-    tallies = dict(zip(Kind, (queues, schedules, dispositions, jobs, letters), strict=True))
+    of_events = (events, event_keys, event_waits)
+    copied = (queues, schedules, dispositions, jobs, log_lines, *of_events, held_keys, letters)
+    tallies = dict(zip(Kind, copied, strict=True))
     return CopyResult(tallies, strange)
 
 
@@ -69,15 +80,18 @@ async def copy_queues(source: Store, target: Store, now: datetime, progress: OnP
     rules, here = await queue_settings(source, now), await queue_settings(target, now)
     changed = {name for name in names if rules.get(name, FREE) != here.get(name, FREE)}
     for name in changed:
-        paused, limits = rules.get(name, FREE)
-        await target.pause_queue(name, paused=paused)
+        paused, pause, limits = rules.get(name, FREE)
+        await target.pause_queue(name, paused=paused, pause=pause)
         await target.limit_queue(name, limits)
     progress(Kind.QUEUES, len(names))
     return Tally(len(names), len(changed | new))
 
 
-async def queue_settings(store: Store, now: datetime) -> dict[str, tuple[bool, Limits]]:
-    return {queue.name: (queue.paused, queue.limits) for queue in await store.queues(now)}
+async def queue_settings(
+    store: Store, now: datetime
+) -> dict[str, tuple[bool, Pause | None, Limits]]:
+    queues = await store.queues(now)
+    return {queue.name: (queue.paused, queue.pause, queue.limits) for queue in queues}
 
 
 async def copy_schedules(
@@ -177,6 +191,69 @@ async def import_changed(
     return Tally(len(rows), changed), await crossing.find_outdated(rows, after)
 
 
+async def copy_log_lines(source: Store, target: Store, progress: OnProgress) -> Tally:
+    """After the jobs: lines of a job that the target did not take are left out."""
+    tally = Tally()
+    after: LineKey | None = None
+    limit = BATCH_FIRST
+    while lines := await source.export_log_lines(after, limit):
+        tally = tally.plus(Tally(len(lines), await target.add_log_lines(lines)))
+        progress(Kind.LOG_LINES, len(lines))
+        after, limit = (lines[-1].job_id, lines[-1].number), batch_size(lines)
+    return tally
+
+
+async def copy_events(source: Store, target: Store, progress: OnProgress) -> Tally:
+    """The target numbers them itself, in the same order; it compares them by source and id."""
+    tally = Tally()
+    after: EventSeq | None = None
+    limit = BATCH_FIRST
+    while events := await source.export_events(after, limit):
+        changed = await target.import_events(events)
+        tally = tally.plus(Tally(len(events), changed))
+        progress(Kind.EVENTS, len(events))
+        after, limit = events[-1].event.seq, batch_size(events)
+    return tally
+
+
+async def copy_event_keys(source: Store, target: Store, progress: OnProgress) -> Tally:
+    """A key that gathered more events in the target stays."""
+    crossing = TableCopy[EventKeyExport, JobId](
+        kind=Kind.EVENT_KEYS,
+        export=source.export_event_keys,
+        read_target=target.export_event_keys,
+        key_of=attrgetter("job_id"),
+        is_same=lambda coming, here: coming.gathered <= here.gathered,
+    )
+
+    async def write(rows: Sequence[EventKeyExport], after: JobId | None) -> Tally:
+        tally, _ = await import_changed(crossing, target.import_event_keys, rows, after)
+        return tally
+
+    return await crossing.run(write, progress)
+
+
+async def copy_event_waits(source: Store, target: Store, progress: OnProgress) -> Tally:
+    """After the jobs and the events that they refer to."""
+    tally = Tally()
+    after: tuple[JobId, str] | None = None
+    while waits := await source.export_event_waits(after, BATCH):
+        tally = tally.plus(Tally(len(waits), await target.import_event_waits(waits)))
+        progress(Kind.EVENT_WAITS, len(waits))
+        after = waits[-1].wait.job_id, waits[-1].wait.step
+    return tally
+
+
+async def copy_held_keys(source: Store, target: Store, progress: OnProgress) -> Tally:
+    tally = Tally()
+    after: str | None = None
+    while held := await source.export_held_keys(after, BATCH):
+        tally = tally.plus(Tally(len(held), await target.import_held_keys(held)))
+        progress(Kind.HELD_KEYS, len(held))
+        after = held[-1].key
+    return tally
+
+
 async def copy_dead_letters(source: Store, target: Store, progress: OnProgress) -> Tally:
     tally = Tally()
     before: DeadLetterId | None = None
@@ -200,11 +277,49 @@ async def count(source: Store, now: datetime, progress: OnProgress) -> dict[Kind
         after = rows[-1].schedule_id, rows[-1].disposition.first
         counts[Kind.DISPOSITIONS] += len(rows)
         progress(Kind.DISPOSITIONS, len(rows))
+    counts[Kind.LOG_LINES] = await count_log_lines(source, progress)
+    counts |= await count_events(source, progress)
+    key: str | None = None
+    while held := await source.export_held_keys(key, BATCH):
+        key = held[-1].key
+        counts[Kind.HELD_KEYS] += len(held)
+        progress(Kind.HELD_KEYS, len(held))
     before: DeadLetterId | None = None
     while letters := await source.dead_letters(before, LETTERS):
         before = letters[-1].id
         counts[Kind.LETTERS] += len(letters)
         progress(Kind.LETTERS, len(letters))
+    return counts
+
+
+async def count_log_lines(source: Store, progress: OnProgress) -> int:
+    count = 0
+    after: LineKey | None = None
+    while lines := await source.export_log_lines(after, BATCH):
+        after = lines[-1].job_id, lines[-1].number
+        count += len(lines)
+        progress(Kind.LOG_LINES, len(lines))
+    return count
+
+
+async def count_events(source: Store, progress: OnProgress) -> dict[Kind, int]:
+    """Counts of events, and of what refers to them."""
+    counts = {Kind.EVENTS: 0, Kind.EVENT_KEYS: 0, Kind.EVENT_WAITS: 0}
+    seq: EventSeq | None = None
+    while events := await source.export_events(seq, BATCH):
+        seq = events[-1].event.seq
+        counts[Kind.EVENTS] += len(events)
+        progress(Kind.EVENTS, len(events))
+    last: JobId | None = None
+    while keys := await source.export_event_keys(last, BATCH):
+        last = keys[-1].job_id
+        counts[Kind.EVENT_KEYS] += len(keys)
+        progress(Kind.EVENT_KEYS, len(keys))
+    step: tuple[JobId, str] | None = None
+    while waits := await source.export_event_waits(step, BATCH):
+        step = waits[-1].wait.job_id, waits[-1].wait.step
+        counts[Kind.EVENT_WAITS] += len(waits)
+        progress(Kind.EVENT_WAITS, len(waits))
     return counts
 
 

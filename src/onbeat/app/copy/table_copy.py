@@ -31,6 +31,11 @@ class Kind(StrEnum):
     SCHEDULES = "schedules"
     DISPOSITIONS = "dispositions"
     JOBS = "jobs"
+    LOG_LINES = "log lines"
+    EVENTS = "events"
+    EVENT_KEYS = "event keys"
+    EVENT_WAITS = "event waits"
+    HELD_KEYS = "held keys"
     LETTERS = "dead letters"
 
 

@@ -10,8 +10,8 @@ Value = TypeVar("Value")
 Rows = Sequence[Sequence[Any]]
 
 ACCEPTED: Final = (
-    "a connection of sqlite3, apsw, asyncpg or psycopg 3, or a Session or Connection of "
-    "SQLAlchemy, plain or asynchronous"
+    "a connection of sqlite3, apsw, asyncpg, psycopg 3, asyncmy or PyMySQL, or a Session or "
+    "Connection of SQLAlchemy, plain or asynchronous"
 )
 PLACEHOLDER: Final = re.compile(r"\$(\d+)")
 
@@ -158,6 +158,50 @@ class AsyncpgConnection:
         return rows
 
 
+class PyMysqlConnection(SyncConnection):
+    """Uses the plain cursor class, regardless of the connection's."""
+
+    @property
+    def kind(self) -> str:
+        return "mysql"
+
+    def execute(self, sql: str, values: Any) -> int:
+        with self.cursor() as cursor:
+            return int(cursor.execute(sql, values))
+
+    def fetch(self, sql: str, values: Any) -> Rows:
+        with self.cursor() as cursor:
+            cursor.execute(sql, values)
+            rows: Rows = cursor.fetchall()
+            return rows
+
+    def cursor(self) -> Any:
+        return self.connection.cursor(sys.modules["pymysql.cursors"].Cursor)
+
+
+class AsyncmyConnection:
+    """Uses the plain cursor class, regardless of the connection's."""
+
+    kind = "mysql"
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    async def execute(self, sql: str, values: Any) -> int:
+        async with self.cursor() as cursor:
+            await cursor.execute(sql, values)
+            return int(cursor.rowcount)
+
+    async def fetch(self, sql: str, values: Any) -> Rows:
+        async with self.cursor() as cursor:
+            await cursor.execute(sql, values)
+            rows: Rows = await cursor.fetchall()
+            return rows
+
+    def cursor(self) -> Any:
+        return self.connection.cursor(sys.modules["asyncmy.cursors"].Cursor)
+
+
 class SqlAlchemyConnection(SyncConnection):
     """A SQLAlchemy Connection; its statements use the placeholders of the driver."""
 
@@ -166,7 +210,8 @@ class SqlAlchemyConnection(SyncConnection):
 
     @property
     def kind(self) -> str:
-        return str(self.current().dialect.name)
+        name = str(self.current().dialect.name)
+        return "mysql" if name == "mariadb" else name
 
     @property
     def driver(self) -> object:
@@ -183,6 +228,11 @@ class SqlAlchemyConnection(SyncConnection):
     def run(self, sql: str, values: Sequence[Any]) -> Any:
         connection = self.current()
         style = connection.dialect.paramstyle
+        if self.kind == "mysql" and style in {"format", "pyformat"}:
+            # In a tuple, so that a list of values is no list of executions.
+            return connection.exec_driver_sql(
+                sql, values if isinstance(values, dict) else tuple(values)
+            )
         if style == "pyformat":
             return connection.exec_driver_sql(*to_named_placeholders(sql, values))
         if style in {"qmark", "numeric_dollar"}:
@@ -237,6 +287,8 @@ ADAPTERS: Final[
     ("apsw", "Connection"): ApswConnection,
     ("asyncpg", "Connection"): AsyncpgConnection,
     ("asyncpg", "PoolConnectionProxy"): AsyncpgConnection,
+    ("asyncmy", "Connection"): AsyncmyConnection,
+    ("pymysql", "Connection"): PyMysqlConnection,
     ("psycopg", "Connection"): PsycopgConnection,
     ("psycopg", "AsyncConnection"): AsyncPsycopgConnection,
     ("sqlalchemy", "Connection"): SqlAlchemyConnection,

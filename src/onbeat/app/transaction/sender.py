@@ -1,10 +1,13 @@
-"""Enqueue and settle jobs inside the caller's database transaction."""
+"""Enqueue and settle jobs, and publish events, inside the caller's database transaction."""
 
 from collections.abc import Awaitable, Generator, Sequence
-from typing import Any, Final, TypeVar, overload
+from datetime import datetime
+from typing import Any, Final, TypeVar, Unpack, overload
 
 from onbeat.app.backend import Backend
 from onbeat.app.call import Call
+from onbeat.app.event_drafts import EventAttributes, event_of
+from onbeat.app.flow import Sending, sending_of
 from onbeat.app.handle import JobHandle
 from onbeat.app.transaction.connections import (
     AsyncConnection,
@@ -14,13 +17,21 @@ from onbeat.app.transaction.connections import (
     adapt,
     run_synchronously,
 )
+from onbeat.app.transaction.publisher import publish_async, publish_sync
 from onbeat.model.errors import Invalid, Misconfigured
+from onbeat.model.event import Event
+from onbeat.model.flow import SENT
 from onbeat.model.job import Job
+from onbeat.operations.conditions import has_conditions, with_stored_conditions
 from onbeat.operations.encryption import encrypted_jobs
 from onbeat.ports.store import Enqueued, Settlement, Store
+from onbeat.wire.events import PublishedEvent
 
 Result = TypeVar("Result")
-NAMES: Final = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+NAMES: Final = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "mysql": "MariaDB or MySQL"}
+
+
+HAVE_CLOCKS: Final = frozenset({"postgresql", "mysql"})
 
 
 class TransactionalSender:
@@ -33,6 +44,7 @@ class TransactionalSender:
     def __init__(self, backend: Backend, connection: object) -> None:
         self.backend = backend
         self.connection = adapt(connection)
+        backend.find_tracing()  # the store may never be opened here
 
     @overload
     def send(self, calls: Call[Result]) -> JobHandle[Result]: ...
@@ -69,34 +81,76 @@ class TransactionalSender:
         if not isinstance(line, SyncConnection):
             raise TypeError("the connection is asynchronous; use asend")
         # Opening synchronizes the clock with the store's, which sets the jobs' times.
-        if calls and kind_of(self.backend.store) == "postgresql":
+        if calls and kind_of(self.backend.store) in HAVE_CLOCKS:
             self.backend.wait_for(self.backend.open())
-        jobs = self.jobs(calls)
-        return self.handles(calls, enqueue_sync(self.backend.store, line, jobs))
+        sending = self.sending(calls)
+        enqueued = enqueue_sync(self.backend.store, line, sending.jobs)
+        return self.handles(calls, sending.in_place(enqueued))
 
     async def asend_all(self, calls: Sequence[Call[Any]]) -> list[JobHandle[Any]]:
         store, line = self.backend.store, self.connection
-        if calls and kind_of(store) == "postgresql":
+        if calls and kind_of(store) in HAVE_CLOCKS:
             await self.backend.open()
-        jobs = self.jobs(calls)
+        sending = self.sending(calls)
+        jobs = sending.jobs
         if isinstance(line, SyncConnection):
             enqueued = enqueue_sync(store, line, jobs)
         elif isinstance(line, SqlAlchemyAsync):
             enqueued = await line.run_sync(lambda plain: enqueue_sync(store, plain, jobs))
         else:
             enqueued = await enqueue_async(store, line, jobs)
-        return self.handles(calls, enqueued)
+        return self.handles(calls, sending.in_place(enqueued))
 
-    def jobs(self, calls: Sequence[Call[Any]]) -> Sequence[Job]:
-        if any(call.options.job.after for call in calls):
+    def publish(
+        self, type: str, data: Any = None, **attributes: Unpack[EventAttributes]
+    ) -> PublishedEvent:
+        """Publish an event, as `events.publish`. TypeError on an asynchronous connection."""
+        store, line = self.backend.store, self.connection
+        if not isinstance(line, SyncConnection):
+            raise TypeError("the connection is asynchronous; use apublish")
+        if kind_of(store) in HAVE_CLOCKS:
+            self.backend.wait_for(self.backend.open())
+        event = event_of(self.backend, type, data, attributes)
+        (created,) = checked_publish(store, line, [event], self.backend.clock.now())
+        return PublishedEvent(id=event.id, created=created)
+
+    async def apublish(
+        self, type: str, data: Any = None, **attributes: Unpack[EventAttributes]
+    ) -> PublishedEvent:
+        """The same; a synchronous connection blocks the loop."""
+        store, line, now = self.backend.store, self.connection, self.backend.clock.now
+        if kind_of(store) in HAVE_CLOCKS:
+            await self.backend.open()
+        events = [event_of(self.backend, type, data, attributes)]
+        if isinstance(line, SqlAlchemyAsync):
+            (created,) = await line.run_sync(
+                lambda plain: checked_publish(store, plain, events, now())
+            )
+        elif isinstance(line, SyncConnection):
+            (created,) = checked_publish(store, line, events, now())
+        else:
+            refuse_other_store(store, line)
+            (created,) = await publish_async(store, line, events, now())
+        return PublishedEvent(id=events[0].id, created=created)
+
+    def sending(self, calls: Sequence[Call[Any]]) -> Sending:
+        if any(
+            isinstance(one.of, str) and one.of != SENT
+            for call in calls
+            for one in call.options.after
+        ):
             raise Invalid(
-                "a job sent within a transaction cannot wait for others; send it after the commit",
+                "a job sent within a transaction can wait only for others of its list, since it"
+                " would keep stored ones from ending; send it after the commit",
                 field="after",
             )
         now, retry = self.backend.clock.now(), self.backend.options.retry
-        ids = self.backend.randomness.ids(len(calls))
-        jobs = [call.job(id, now, retry) for call, id in zip(calls, ids, strict=True)]
-        return encrypted_jobs(self.backend.cipher, jobs)
+        sending = sending_of(calls, self.backend.randomness, now, retry)
+        jobs = sending.jobs
+        if has_conditions(jobs):
+            jobs = [*with_stored_conditions(self.backend.context, jobs)]
+        jobs = encrypted_jobs(self.backend.cipher, jobs)
+        return Sending(jobs, sending.order, sending.flow)
 
     def handles(
         self, calls: Sequence[Call[Any]], enqueued: Sequence[Enqueued]
@@ -114,14 +168,16 @@ class TransactionalSender:
 
 
 def kind_of(store: Store) -> str:
-    return store.url.partition(":")[0]
+    scheme = store.url.partition(":")[0]
+    return "mysql" if scheme == "mariadb" else scheme
 
 
 def refuse_other_store(store: Store, line: "SyncConnection | AsyncConnection") -> None:
     kind = kind_of(store)
     if kind not in NAMES:
         raise Misconfigured(
-            f"a transaction can be shared on SQLite and PostgreSQL, not on {store.url}",
+            "a transaction can be shared on SQLite, PostgreSQL, MariaDB and MySQL, "
+            f"not on {store.url}",
             key="store",
         )
     if kind != line.kind:
@@ -149,9 +205,20 @@ async def enqueue_async(
     refuse_other_store(store, line)
     if not jobs:
         return []
+    if line.kind == "mysql":
+        from onbeat.stores.mysql import caller_transaction  # noqa: PLC0415  loaded on demand
+
+        return await caller_transaction.enqueue(line, store.url, jobs)
     from onbeat.stores.postgres.caller_transaction import enqueue  # noqa: PLC0415  loaded on demand
 
     return await enqueue(line, store.url, jobs)
+
+
+def checked_publish(
+    store: Store, line: "SyncConnection", events: Sequence[Event], now: datetime
+) -> Sequence[bool]:
+    refuse_other_store(store, line)
+    return publish_sync(store, line, events, now)
 
 
 def finish_in_transaction(
@@ -182,6 +249,11 @@ def settle_sync(store: Store, line: "SyncConnection", settlement: Settlement) ->
 
 async def settle_async(store: Store, line: "AsyncConnection", settlement: Settlement) -> None:
     refuse_other_store(store, line)
+    if line.kind == "mysql":
+        from onbeat.stores.mysql import caller_transaction  # noqa: PLC0415  loaded on demand
+
+        await caller_transaction.settle(line, store.url, settlement)
+        return
     from onbeat.stores.postgres.caller_transaction import settle  # noqa: PLC0415  loaded on demand
 
     await settle(line, store.url, settlement)

@@ -6,7 +6,7 @@ renews it over HTTP or its result arrives in time.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -16,6 +16,7 @@ from onbeat.engine.broker.dispatcher import BrokerDispatcherStore
 from onbeat.engine.broker.fleet import FleetView
 from onbeat.engine.dispatcher import LOOK_AGAIN_MAX, seconds_until
 from onbeat.model.errors import Undecryptable
+from onbeat.model.event import Event
 from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import Job
 from onbeat.model.limits import CLAIM_MAX
@@ -24,9 +25,10 @@ from onbeat.model.target import HandlerTarget, lane_of
 from onbeat.model.worker import carrier_id, remote_id
 from onbeat.ports.clock import Clock
 from onbeat.ports.store import ClaimRequest
-from onbeat.ports.target import Lanes
+from onbeat.ports.target import CheckStart, Lanes, allow_start
 from onbeat.ports.transport import Broker, Envelope
 from onbeat.rules.encryption import put_off
+from onbeat.rules.event_delivery import GONE, reads_events
 from onbeat.rules.fence import Fence
 from onbeat.wire.broker_messages import FETCH_HEADER, work_call, work_headers, work_queue
 
@@ -78,6 +80,7 @@ class RemoteSender:
         record: Record,
         load_fence: LoadFence,
         decrypt: Decrypt,
+        check_start: CheckStart = allow_start,
     ) -> None:
         self.store = store
         self.broker = broker
@@ -91,6 +94,7 @@ class RemoteSender:
         self.record = record
         self.load_fence = load_fence
         self.decrypt = decrypt
+        self.check_start = check_start
         self.jobs_on_trial: dict[JobId, Job] = {}
         self.batch = CLAIM_MAX
         self.claiming = asyncio.Lock()
@@ -150,10 +154,16 @@ class RemoteSender:
         # After a failure the next batch has one job; its size doubles with every success.
         batch, self.batch = self.batch, 1
         readable = await self.decrypt_or_postpone(claimed.jobs)
+        events = await self.read_events(readable)
+        readable = [job for job in readable if job.id not in events or events[job.id]]
+        readable = await self.allowed(readable, events)
         unsent = {job.id: job for job in readable}
         try:
             for queue, jobs in by_queue(readable).items():
-                await self.broker.publish(work_queue(queue), [envelope(job, fence) for job in jobs])
+                await self.broker.publish(
+                    work_queue(queue),
+                    [envelope(job, fence, events.get(job.id, ())) for job in jobs],
+                )
                 for job in jobs:
                     del unsent[job.id]
                     if holder == self.trial_id:
@@ -163,6 +173,17 @@ class RemoteSender:
                 await self.record(job, Released())
         self.batch = min(CLAIM_MAX, batch * 2)
         return len(claimed.jobs), claimed.next_due_at
+
+    async def allowed(
+        self, jobs: Sequence[Job], events: Mapping[JobId, Sequence[Event]]
+    ) -> list[Job]:
+        """The jobs whose condition holds and whose window is open; others end their attempt."""
+        checks = (self.check_start(job, events.get(job.id, ())) for job in jobs)
+        verdicts = await asyncio.gather(*checks)
+        for job, verdict in zip(jobs, verdicts, strict=True):
+            if verdict is not None:
+                await self.record(job, verdict)
+        return [job for job, verdict in zip(jobs, verdicts, strict=True) if verdict is None]
 
     async def decrypt_or_postpone(self, jobs: Sequence[Job]) -> list[Job]:
         """The decrypted jobs; jobs that cannot be decrypted here are postponed."""
@@ -174,6 +195,17 @@ class RemoteSender:
                 await self.record(job, put_off(error))
         return readable
 
+    async def read_events(self, jobs: Sequence[Job]) -> dict[JobId, Sequence[Event]]:
+        """The events of the jobs that read some; a job whose events are gone has failed."""
+        events: dict[JobId, Sequence[Event]] = {}
+        for job in jobs:
+            if reads_events(job):
+                stored = await self.store.events_of_job(job.id)
+                events[job.id] = [one.event for one in stored]
+                if not stored:
+                    await self.record(job, GONE)
+        return events
+
 
 def by_queue(jobs: Sequence[Job]) -> dict[str, list[Job]]:
     groups: dict[str, list[Job]] = defaultdict(list)
@@ -182,9 +214,9 @@ def by_queue(jobs: Sequence[Job]) -> dict[str, list[Job]]:
     return groups
 
 
-def envelope(job: Job, fence: Fence) -> Envelope:
+def envelope(job: Job, fence: Fence, events: Sequence[Event] = ()) -> Envelope:
     """The message for a remote worker; a large payload is to be fetched over HTTP."""
-    call = work_call(job)
+    call = work_call(job, events)
     headers = work_headers(job, fence.seal(job.id, job.token), job.lease_until)
     body = msgspec.json.encode(call)
     if len(body) > PAYLOAD_BYTES_SENT_MAX and isinstance(job.target, HandlerTarget):

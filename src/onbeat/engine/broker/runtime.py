@@ -30,7 +30,7 @@ from onbeat.model.job import Job
 from onbeat.model.outcome import Outcome
 from onbeat.model.role import Role
 from onbeat.model.worker import WorkerRecord, carrier_id
-from onbeat.wire.broker_messages import RESULTS, SUBMIT
+from onbeat.wire.broker_messages import EVENTS, RESULTS, SUBMIT
 
 StartLoop = Callable[[str, Step, Wakeup], asyncio.Task[None]]
 
@@ -75,6 +75,7 @@ class BrokerRuntime:
             self.record,
             setup.fence,
             setup.decrypt,
+            worker.start_check.judge_sent,
         )
         self.job_consumers = JobConsumers(
             QueueWatch(store, options.queues),
@@ -83,6 +84,7 @@ class BrokerRuntime:
         )
         self.inbound_consumers = (
             InboundConsumer(setup.broker, SUBMIT, setup.submit, setup.add_dead_letter),
+            InboundConsumer(setup.broker, EVENTS, setup.events, setup.add_dead_letter),
             InboundConsumer(setup.broker, RESULTS, setup.results, setup.add_dead_letter),
         )
         self.claiming: list[asyncio.Task[None]] = []

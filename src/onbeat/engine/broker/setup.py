@@ -22,6 +22,7 @@ class BrokerSetup(msgspec.Struct, frozen=True, kw_only=True):
     remote_lease: timedelta
     submit: Answer
     results: Answer
+    events: Answer
     fence: LoadFence
     decrypt: Decrypt
     add_dead_letter: AddDeadLetter

@@ -7,17 +7,28 @@ from itertools import islice
 from msgspec.structs import replace
 
 from onbeat.model.ids import JobId
-from onbeat.model.job import Job, JobState
+from onbeat.model.job import Edge, Job, JobState
 from onbeat.ports.store import Hint
-from onbeat.rules.dependents import Cascade, Wait
+from onbeat.rules.dependents import Cascade, Doom, Wait
+from onbeat.rules.held_keys import held_key
+from onbeat.rules.payloads import without_payload
+from onbeat.stores.memory.stored_events import announce_end
 from onbeat.stores.memory.tables import Tables
 
 
 def end(tables: Tables, ended: Job, at: datetime) -> None:
-    """Store an ended job, and free or cancel its dependents."""
+    """Store an ended job, hold its key, and free or cancel its dependents."""
     tables.unblock(ended.id)
-    tables.put_job(ended)
+    put_ended(tables, ended, at)
     cascade(tables, {ended.id: ended.state}, at)
+
+
+def put_ended(tables: Tables, ended: Job, at: datetime) -> None:
+    tables.put_job(without_payload(ended))
+    announce_end(tables, ended, at)
+    held = held_key(ended, ended.state, at)
+    if held is not None:
+        tables.ends.held_keys[held.key] = held
 
 
 def cascade(tables: Tables, ended: Mapping[JobId, str], at: datetime) -> None:
@@ -27,18 +38,19 @@ def cascade(tables: Tables, ended: Mapping[JobId, str], at: datetime) -> None:
         waits = list(islice(waits_for(tables, cascade_state.level), cascade_state.room))
         cascade_state.take(waits, len(waits))
     free(tables, cascade_state.freed_waits())
-    for id, reason in cascade_state.cancelled.items():
-        tables.note(id, at, JobState.CANCELLED, reason)
+    for id, doom in cascade_state.cancelled.items():
+        tables.note(id, at, JobState.CANCELLED, doom.reason)
         tables.unblock(id)
-        tables.put_job(as_cancelled(tables.jobs[id], reason, at))
-    tables.cascades.update(cascade_state.unfinished)
+        put_ended(tables, as_doomed(tables.jobs[id], doom, at), at)
+    tables.ends.unfinished.update(cascade_state.unfinished)
 
 
 def waits_for(tables: Tables, ended: Iterable[JobId]) -> Iterator[Wait]:
-    """A job that waits by `after` needs success; one that waits by an overlap rule, any end."""
+    """A job that waits by an overlap rule, and not by `after`, needs any end."""
     for awaited in ended:
         for id in tables.awaited_by.get(awaited, ()):
-            yield Wait(id, awaited, any_end=awaited not in tables.jobs[id].after)
+            job = tables.jobs[id]
+            yield Wait(id, awaited, job.edge_to(awaited) if awaited in job.after else Edge.END)
 
 
 def free(tables: Tables, waits: Sequence[Wait]) -> None:
@@ -50,11 +62,8 @@ def free(tables: Tables, waits: Sequence[Wait]) -> None:
         tables.put_job(replace(job, blocked_by=len(tables.awaits.get(id, ()))))
 
 
-def continue_cascades(tables: Tables, now: datetime) -> int:
-    """A job that was retried meanwhile is skipped: its dependents wait for it again."""
-    begun, tables.cascades = tables.cascades, {}
-    cascade(tables, {id: state for id, state in begun.items() if not tables.is_live(id)}, now)
-    return len(begun)
+def as_doomed(job: Job, doom: Doom, at: datetime) -> Job:
+    return replace(as_cancelled(job, doom.reason, at), cause_id=doom.cause_id)
 
 
 def as_cancelled(job: Job, reason: str, at: datetime) -> Job:

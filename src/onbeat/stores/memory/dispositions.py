@@ -3,6 +3,7 @@
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -40,6 +41,16 @@ class DispositionTable:
         return tuple(
             row for row in self.pages.get(id, []) if row.first <= last and row.last >= first
         )
+
+    def latest(self, id: ScheduleId, before: datetime, limit: int) -> Sequence[Disposition]:
+        """The last dispositions that end before this instant, latest first."""
+        page = self.pages.get(id, [])
+        ended = (row for row in reversed(page[: self.place_of(page, before)]) if row.last < before)
+        return tuple(islice(ended, limit))
+
+    def place_of(self, page: Sequence[Disposition], instant: datetime) -> int:
+        """How many of them begin up to the instant."""
+        return bisect_right(page, instant, key=first_of)
 
     def beyond(
         self, after: tuple[ScheduleId, datetime] | None

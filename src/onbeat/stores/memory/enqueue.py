@@ -1,16 +1,13 @@
-"""New jobs, and retries by hand."""
+"""New jobs."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
-from msgspec.structs import replace
-
-from onbeat.model.errors import Conflict
 from onbeat.model.ids import JobId
-from onbeat.model.job import Job, JobState
+from onbeat.model.job import FINAL_STATES, Job, JobState
 from onbeat.ports.store import Enqueued
-from onbeat.rules.dependents import cancelled_on_arrival, is_lost, refuse_unknown
-from onbeat.stores.memory.dependents import as_cancelled
+from onbeat.rules.dependents import cancelled_on_arrival, refuse_unknown
+from onbeat.stores.memory.dependents import as_doomed, put_ended
+from onbeat.stores.memory.held_keys import find_held_key
 from onbeat.stores.memory.tables import Tables
 
 
@@ -24,7 +21,7 @@ def refuse_unknown_predecessors(tables: Tables, jobs: Sequence[Job]) -> None:
     coming: set[JobId] = set()
     taken: set[str] = set()
     for job in jobs:
-        if job.unique is None or (job.unique not in tables.holders and job.unique not in taken):
+        if job.unique is None or (find_existing(tables, job) is None and job.unique not in taken):
             coming.add(job.id)
         if job.unique is not None:
             taken.add(job.unique)
@@ -44,70 +41,23 @@ def enqueue_one(tables: Tables, job: Job) -> Enqueued:
 
 
 def find_existing(tables: Tables, job: Job) -> JobId | None:
-    """The live job with the same unique key."""
-    return None if job.unique is None else tables.holders.get(job.unique)
+    """The live job with the same unique key, or the ended one that holds it."""
+    if job.unique is None:
+        return None
+    live = tables.holders.get(job.unique)
+    if live is not None:
+        return live
+    held = find_held_key(tables, job.unique, job.created_at)
+    return None if held is None else held.job_id
 
 
 def add_new(tables: Tables, job: Job) -> None:
     awaited = [tables.jobs[id] for id in job.after]
     states = {other.id: other.state for other in awaited}
-    for reasons in cancelled_on_arrival([job], {job.id}, states).values():
-        tables.put_job(as_cancelled(job, reasons[job.id], job.created_at))
-        tables.note(job.id, job.created_at, JobState.CANCELLED, reasons[job.id])
+    ended = {id: state for id, state in states.items() if state in FINAL_STATES}
+    for dooms in cancelled_on_arrival([job], {job.id}, ended).values():
+        put_ended(tables, as_doomed(job, dooms[job.id], job.created_at), job.created_at)
+        tables.note(job.id, job.created_at, JobState.CANCELLED, dooms[job.id].reason)
         return
-    tables.put_job(
-        tables.add_dependencies(job, {other.id for other in awaited if not other.is_final})
-    )
-
-
-def retry(tables: Tables, ids: Sequence[JobId], now: datetime) -> Sequence[Job | None]:
-    known = (tables.jobs.get(id) for id in dict.fromkeys(ids))
-    chosen = [job for job in known if job is not None and is_lost(job.state)]
-    refuse_taken_unique(tables, chosen)
-    for job in chosen:
-        tables.note(job.id, now, "retried", "by hand")
-        tables.put_job(
-            tables.add_dependencies(as_waiting_again(job, now), still_awaited(tables, job))
-        )
-    return tuple(tables.jobs.get(id) for id in ids)
-
-
-def refuse_taken_unique(tables: Tables, chosen: Sequence[Job]) -> None:
-    taken = dict(tables.holders)
-    for job in chosen:
-        if job.unique is None:
-            continue
-        if job.unique in taken:
-            raise Conflict(
-                f"job {taken[job.unique]} is live and has the same unique key as {job.id}"
-            )
-        taken[job.unique] = job.id
-
-
-def still_awaited(tables: Tables, job: Job) -> set[JobId]:
-    """Predecessors that have not ended. A retry by hand does not wait for failed ones."""
-    known = (tables.jobs.get(id) for id in job.after)
-    return {other.id for other in known if other is not None and not other.is_final}
-
-
-def as_waiting_again(job: Job, now: datetime) -> Job:
-    """The job as waiting again, with a new budget of attempts; keeps its history and token."""
-    return replace(
-        job,
-        state=JobState.WAITING,
-        due_at=now,
-        start_by=None,
-        expires_at=None,
-        worker=None,
-        attempt=0,
-        lost=0,
-        released=0,
-        finished_at=None,
-        result=None,
-        error=None,
-        progress=None,
-        cursor=None,
-        suspicion=None,
-        reason=None,
-        cancel_reason=None,
-    )
+    unended = {other.id for other in awaited if not other.is_final}
+    tables.put_job(tables.add_dependencies(job, unended | tables.wait_for_flow(job)))

@@ -22,6 +22,8 @@ def send_one(tables: Tables, sent: SentJobs) -> bool:
     for job in sent.jobs:
         if job.id not in tables.jobs and find_existing(tables, job) is None:
             add_new(tables, job)
+    if sent.wait is not None:
+        tables.events.waits.put(sent.wait)
     tables.put_job(
         replace(
             sender,

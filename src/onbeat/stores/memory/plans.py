@@ -6,6 +6,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from onbeat.model.errors import Conflict
+from onbeat.model.event import Event
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.model.plan import Dropped, Plan, Skip
@@ -14,6 +15,7 @@ from onbeat.ports.store import Hint
 from onbeat.rules.plans import CHANGED, DELETED, follow_schedule
 from onbeat.stores.memory.dependents import cancel, cancel_waiting, find_unstarted
 from onbeat.stores.memory.dispositions import job_of, skip_of
+from onbeat.stores.memory.stored_events import announce
 from onbeat.stores.memory.tables import Tables, has_started
 
 
@@ -38,6 +40,8 @@ def store_plan(tables: Tables, schedule: Schedule, plan: Plan) -> None:
     for job in plan.jobs:
         add_planned(tables, job)
     tables.dispositions.add_all(schedule.id, map(skip_of, plan.skips))
+    for skip in plan.skips:
+        announce(tables, skip.event)
     for dropped in plan.dropped:
         drop(tables, dropped)
     for id in plan.allowed_late:
@@ -65,6 +69,7 @@ def drop(tables: Tables, dropped: Dropped) -> None:
     if job.schedule_id is not None and job.occurrence is not None:
         tables.dispositions.to_skip(job.schedule_id, job.occurrence, dropped.reason)
     cancel_waiting(tables, job, dropped.reason, job.start_by or job.due_at)
+    announce(tables, dropped.event)
 
 
 def excuse(tables: Tables, id: JobId) -> None:
@@ -101,7 +106,13 @@ def refuse_taken_key(tables: Tables, schedule: Schedule) -> None:
         raise Conflict(f"schedule {holder} has the key {schedule.key!r} already")
 
 
-def update_schedule(tables: Tables, schedule: Schedule, plan: Plan | None, now: datetime) -> bool:
+def update_schedule(
+    tables: Tables,
+    schedule: Schedule,
+    plan: Plan | None,
+    now: datetime,
+    event: Event | None = None,
+) -> bool:
     stored = tables.schedules.get(schedule.id)
     if stored is None or schedule.version != stored.version + 1:
         return False
@@ -116,6 +127,7 @@ def update_schedule(tables: Tables, schedule: Schedule, plan: Plan | None, now: 
         store_plan(tables, replace(edited, planned_through=min(stored.planned_through, now)), plan)
     for job in tables.waiting_jobs(edited.id):
         tables.put_job(follow_schedule(job, edited))
+    announce(tables, event)
     return True
 
 

@@ -7,6 +7,7 @@ from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, Progress
 from onbeat.ports.store import Settlement
 from onbeat.stores.memory.dependents import as_cancelled, end
+from onbeat.stores.memory.event_waits import wake_ended
 from onbeat.stores.memory.leases import find_leased, runs_under
 from onbeat.stores.memory.tables import Tables
 
@@ -24,6 +25,8 @@ def settle_one(tables: Tables, settlement: Settlement) -> bool:
         end(tables, settled, attempt.finished_at)
     else:
         tables.put_job(settled)
+        if settlement.awaits is not None:
+            wake_ended(tables, (settled.id, settlement.awaits), attempt.finished_at)
     return True
 
 

@@ -8,21 +8,30 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from onbeat.model.access import ApiKey, AuditRecord
+from onbeat.model.alert import Alert, AlertSilence
 from onbeat.model.attempt import Attempt
+from onbeat.model.bulk import Bulk, BulkId
 from onbeat.model.dead_letter import DeadLetter
-from onbeat.model.event import Transition
+from onbeat.model.event import StoredEvent
 from onbeat.model.idempotency import KeyedAnswer
-from onbeat.model.ids import DeadLetterId, JobId, ScheduleId, WorkerId
+from onbeat.model.ids import DeadLetterId, EventSeq, JobId, ScheduleId, WorkerId
 from onbeat.model.job import Job, JobState
-from onbeat.model.queue import NO_LIMITS, Limits
+from onbeat.model.live import StreamBatch
+from onbeat.model.queue import NO_LIMITS, Limits, Pause
+from onbeat.model.route import Carried, EventKey
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.target import lane_of
+from onbeat.model.transition import Transition
 from onbeat.model.worker import WorkerRecord
 from onbeat.ports.store import Hint
 from onbeat.rules.fairness import KEPT, GroupKey
 from onbeat.rules.limits import LimitKey
 from onbeat.stores.memory.dispositions import DispositionTable
+from onbeat.stores.memory.end_tables import EndTables
+from onbeat.stores.memory.flow_index import FlowIndex, key_of
+from onbeat.stores.memory.history import HistoryTables
 from onbeat.stores.memory.sorted_keys import SortedKeys
+from onbeat.stores.memory.wait_table import WaitTable
 
 AT_FIRST = datetime.min.replace(tzinfo=UTC)
 
@@ -81,11 +90,92 @@ def is_overdue(job: Job, now: datetime) -> bool:
     return job.start_by is not None and job.start_by < now
 
 
+class EventKeyRow(NamedTuple):
+    """A job by what its events are gathered, throttled and cancelled by."""
+
+    key: EventKey
+    job_id: JobId
+    opened_at: datetime
+    gathered: int
+
+
+class EventTables:
+    """Events by seq, the jobs that carry them, and the schedules that react to events."""
+
+    def __init__(self) -> None:
+        self.rows: dict[EventSeq, StoredEvent] = {}
+        self.last = 0
+        self.by_id: dict[str, dict[str, EventSeq]] = {}
+        self.unrouted: SortedKeys[EventSeq] = SortedKeys()
+        # By age, which begins to count later where a job kept the event.
+        self.by_age: SortedKeys[tuple[datetime, EventSeq]] = SortedKeys()
+        self.carried: dict[EventSeq, dict[JobId, Carried]] = {}
+        self.seqs_of: dict[JobId, set[EventSeq]] = {}
+        self.keyed: dict[JobId, EventKeyRow] = {}
+        self.jobs_of: dict[EventKey, set[JobId]] = {}
+        self.schedules: set[ScheduleId] = set()
+        self.waits = WaitTable()
+
+    def remove(self, seq: EventSeq) -> None:
+        event = self.rows.pop(seq).event
+        self.unrouted.discard(seq)
+        del self.by_id[event.id][event.source]
+        if not self.by_id[event.id]:
+            del self.by_id[event.id]
+        for id in self.carried.pop(seq, {}):
+            self.seqs_of[id].discard(seq)
+            if not self.seqs_of[id]:
+                del self.seqs_of[id]
+
+    def carry(self, carried: Carried) -> None:
+        """Record that the job carries the event; does nothing if it is recorded."""
+        self.carried.setdefault(carried.seq, {}).setdefault(carried.job_id, carried)
+        self.seqs_of.setdefault(carried.job_id, set()).add(carried.seq)
+
+    def leave_unread(self, id: JobId) -> None:
+        """The target of the job gets none of the events that are carried so far."""
+        for seq in self.seqs_of.get(id, ()):
+            self.carried[seq][id] = replace(self.carried[seq][id], reads=False)
+
+    def of_key(self, key: EventKey) -> list[EventKeyRow]:
+        return [self.keyed[id] for id in self.jobs_of.get(key, ())]
+
+    def put_key(self, row: EventKeyRow) -> None:
+        self.remove_key(row.job_id)
+        self.keyed[row.job_id] = row
+        self.jobs_of.setdefault(row.key, set()).add(row.job_id)
+
+    def remove_key(self, id: JobId) -> None:
+        old = self.keyed.pop(id, None)
+        if old is not None:
+            self.jobs_of[old.key].discard(id)
+            if not self.jobs_of[old.key]:
+                del self.jobs_of[old.key]
+
+
 class AccessTables:
     def __init__(self) -> None:
         self.secret: bytes | None = None
         self.keys: dict[str, ApiKey] = {}
         self.audit: dict[str, AuditRecord] = {}
+        self.bulks: dict[BulkId, Bulk] = {}
+
+
+class WatchTables:
+    """What is known of things that are watched: since when queues are late, and alerts."""
+
+    def __init__(self) -> None:
+        self.late_since: dict[str, datetime] = {}
+        self.alerts: dict[str, Alert] = {}
+        self.silences: dict[str, AlertSilence] = {}
+
+
+class StreamTables:
+    """Who watches the live stream until when, and what processes tell each other."""
+
+    def __init__(self) -> None:
+        self.watchers: dict[str, datetime] = {}
+        self.batches: dict[tuple[datetime, str, int], StreamBatch] = {}
 
 
 class Tables:
@@ -103,8 +193,9 @@ class Tables:
         self.schedule_keys: dict[str, ScheduleId] = {}
         self.dispositions = DispositionTable()
         self.workers: dict[WorkerId, WorkerRecord] = {}
-        self.paused_queues: set[str] = set()
+        self.paused_queues: dict[str, Pause | None] = {}
         self.limits: dict[str, Limits] = {}
+        self.watch = WatchTables()
         # When the bucket of a rate will be full again; full if there is no entry.
         self.meters: dict[LimitKey, datetime] = {}
         # By fair queue, the last turns of its groups, the latest at the end.
@@ -112,8 +203,7 @@ class Tables:
         self.running: Counter[LimitKey] = Counter()
         self.known_queues: set[str] = set()
         self.dead_letters: dict[DeadLetterId, DeadLetter] = {}
-        self.access = AccessTables()
-        self.requests = RequestTable()
+        self.access, self.events, self.requests = AccessTables(), EventTables(), RequestTable()
 
         # Jobs that may be claimed once they are due, without those that had lapsed at `edge`.
         self.ready_lists: dict[ReadyList, ByTime] = {}
@@ -127,8 +217,7 @@ class Tables:
         # The dependencies between jobs, in both directions.
         self.awaits: dict[JobId, set[JobId]] = {}
         self.awaited_by: dict[JobId, set[JobId]] = {}
-        # Ended jobs with more dependents than one verb handles, and their states.
-        self.cascades: dict[JobId, str] = {}
+        self.ends, self.flows, self.history = EndTables(), FlowIndex(), HistoryTables()
 
         self.hints: set[Hint] = set()
 
@@ -140,6 +229,7 @@ class Tables:
             self.hint_freed_slot(old, job)
         self.jobs[job.id] = job
         self.ids.add(job.id)
+        self.flows.add(job)
         self.counts[job.state] += 1
         if job.is_final:
             self.index_ended(job)
@@ -151,6 +241,7 @@ class Tables:
         self.ids.discard(id)
         self.attempts.pop(id, None)
         self.transitions.pop(id, None)
+        self.ends.lines.pop(id, None)
 
     def hint_freed_slot(self, old: Job, new: Job) -> None:
         """Hint that the end of a job in a limited queue lets another start."""
@@ -163,6 +254,7 @@ class Tables:
         self.ended[job.state].add((job.finished_at, job.id))
         if job.schedule_id is not None:
             self.ended_of[job.schedule_id].add((job.due_at, job.id))
+        self.ends.add(job)
         self.hints.add(Hint.ENDED)
 
     def index_live(self, job: Job) -> None:
@@ -182,12 +274,14 @@ class Tables:
 
     def unindex(self, job: Job) -> None:
         self.counts[job.state] -= 1
+        self.flows.discard(job)
         if job.finished_at is not None:
             self.ended[job.state].discard((job.finished_at, job.id))
         if job.schedule_id is not None:
             self.ended_of[job.schedule_id].discard((job.due_at, job.id))
             self.live[job.schedule_id].discard((job.due_at, job.id))
             self.busy[job.schedule_id].discard(job.id)
+        self.ends.discard(job)
         if job.unique is not None and self.holders.get(job.unique) == job.id:
             del self.holders[job.unique]
         if job.worker is not None:
@@ -275,6 +369,8 @@ class Tables:
             self.limits[name] = limits
         for job in live:
             self.add_to_list(job)
+        if limits.late_after is None:
+            self.watch.late_since.pop(name, None)
         self.refill(name, old, limits)
         if not limits.fair:
             self.turns.pop(name, None)
@@ -301,6 +397,10 @@ class Tables:
         if old is not None and old.key is not None:
             del self.schedule_keys[old.key]
         self.schedules[schedule.id] = schedule
+        if schedule.on:
+            self.events.schedules.add(schedule.id)
+        else:
+            self.events.schedules.discard(schedule.id)
         if schedule.key is not None:
             self.schedule_keys[schedule.key] = schedule.id
         was_paused = old is not None and old.status is ScheduleStatus.PAUSED
@@ -309,6 +409,7 @@ class Tables:
 
     def remove_schedule(self, schedule: Schedule) -> None:
         del self.schedules[schedule.id]
+        self.events.schedules.discard(schedule.id)
         if schedule.key is not None:
             del self.schedule_keys[schedule.key]
 
@@ -324,6 +425,13 @@ class Tables:
 
     def waiting_jobs(self, id: ScheduleId) -> tuple[Job, ...]:
         return tuple(job for job in self.live_jobs(id) if job.state is JobState.WAITING)
+
+    def wait_for_flow(self, job: Job) -> set[JobId]:
+        """What the job waits for, for `add_dependencies`, if it waits for a flow."""
+        if job.awaits_flow is None:
+            return set()
+        self.flows.awaited.add(job.awaits_flow)
+        return {key_of(job.awaits_flow)}
 
     def add_dependencies(self, job: Job, awaited: set[JobId]) -> Job:
         """Add dependencies; returns the job as blocked by the others."""

@@ -1,7 +1,7 @@
 """New jobs, and the idempotency keys of requests for them."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -17,16 +17,19 @@ from onbeat.stores.mysql.errors import LOCK_WAIT, code_of
 from onbeat.stores.mysql.rows import job_row
 from onbeat.stores.mysql.transaction import Row, Transaction
 from onbeat.stores.sql.forms import NEW_COLUMNS
-from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.dependents import wait_for_others
 from onbeat.stores.sql.verbs.enqueue import (
     FanOutBatch,
     NewJob,
+    blockers_of,
     in_key_order,
     jobs_of,
     keep_places,
     until_stored,
+    waits_of,
 )
+from onbeat.stores.sql.verbs.event_waits import put_waits
+from onbeat.stores.sql.verbs.held_keys import take_back
 from onbeat.stores.sql.verbs.idempotency import DIGEST, KeyVerbs, insert_requests
 from onbeat.stores.sql.verbs.jobs import delete_live
 from onbeat.stores.sql.verbs.schedules import hold_schedules
@@ -36,9 +39,7 @@ HOLDERS_READ_MAX = 10
 
 
 def new_job(job: Job) -> NewJob:
-    return NewJob(
-        job.id, job_row(job), job.unique, job.after, job.schedule_id, micros(job.created_at)
-    )
+    return NewJob.of(job, (*job_row(job), blockers_of(job)))
 
 
 async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued | None]:
@@ -46,13 +47,16 @@ async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
 
     None for a job whose unique key was held by a live job that ended before it could be read.
     """
-    if await insert_new(transaction, jobs) == len(jobs):
+    added = await insert_new(transaction, jobs)
+    held = await take_back(transaction, jobs)
+    all_new = added == len(jobs) and not held
+    if all_new:
         answers: list[Enqueued | None] = [Enqueued(one.id, created=True) for one in jobs]
     else:
-        answers = await find_existing(transaction, jobs)
-    if any(job.after for job in jobs):
+        answers = await find_existing(transaction, jobs, held)
+    if any(job.waits for job in jobs):
         created = {answer.id for answer in answers if answer is not None and answer.created}
-        await wait_for_others(transaction, jobs, created)
+        await wait_for_others(transaction, jobs, created, all_new=all_new)
     return answers
 
 
@@ -72,8 +76,8 @@ async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
         return 0
     inserted = await transaction.insert(
         f"""
-        INSERT INTO jobs ({", ".join(NEW_COLUMNS)}, held)
-        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+        INSERT INTO jobs ({", ".join(NEW_COLUMNS)}, blocked_by, held)
+        VALUES ({", ".join(["%s"] * (len(NEW_COLUMNS) + 2))})
         ON DUPLICATE KEY UPDATE id = id
         """,  # noqa: S608  values are bound
         rows,
@@ -87,13 +91,16 @@ async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
     return inserted
 
 
-async def find_existing(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued | None]:
-    """The job stored for each: itself, or the live job with its unique key."""
+async def find_existing(
+    transaction: Transaction, jobs: Sequence[NewJob], held: Mapping[str, JobId]
+) -> list[Enqueued | None]:
+    """The job stored for each: itself, the live job with its unique key, or that in `held`."""
     hashes = tuple(hash_of(job.unique) for job in jobs if job.unique is not None)
     stored = await find_stored(transaction, [job.id for job in jobs])
     by_key = "SELECT unique_key, id FROM jobs FORCE INDEX (jobs_unique) WHERE unique_hash IN %s"
     rows = await transaction.rows(by_key, (hashes,)) if hashes else ()
-    holders: dict[str | None, JobId] = dict(rows)
+    holders: dict[str | None, JobId] = dict(held.items())
+    holders.update(rows)
     return [
         Enqueued(job.id, created=True)
         if job.id in stored
@@ -128,6 +135,7 @@ async def enqueue_from(transaction: Transaction, sendings: Sequence[FanOutBatch]
         {job.schedule_id for sending in sendings for job in sending.jobs if job.schedule_id},
     )
     valid = await keep_places(transaction, sendings)
+    await put_waits(transaction, waits_of(sendings, valid))
     await add_missing(transaction, jobs_of(sendings, valid))
     return [sending.lease in valid for sending in sendings]
 
@@ -139,10 +147,11 @@ async def add_missing(transaction: Transaction, jobs: Sequence[NewJob]) -> None:
     if not new:
         return
     ids = [job.id for job in new]
-    whole = await insert_new(transaction, new) == len(new)
+    added = await insert_new(transaction, new)
+    whole = not await take_back(transaction, new) and added == len(new)
     created = set(ids) if whole else await find_stored(transaction, ids)
-    if any(job.after for job in new):
-        await wait_for_others(transaction, new, created)
+    if any(job.waits for job in new):
+        await wait_for_others(transaction, new, created, all_new=True)
 
 
 async def take(transaction: Transaction, requests: Sequence[KeyedRequest]) -> list[bool]:

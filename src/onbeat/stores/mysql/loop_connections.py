@@ -16,6 +16,7 @@ from onbeat.stores.sql import loop_connections
 from onbeat.stores.sql.pool import Pool
 from onbeat.stores.sql.session import Answer, Work
 from onbeat.stores.sql.verbs.enqueue import NewJob, until_stored
+from onbeat.stores.sql.verbs.events import publish
 
 LOOK_SECONDS = 0.05  # how often to check whether another loop still runs
 
@@ -44,6 +45,7 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
         self.settle = self._batch_verb(self.transact, settle.settle)
         self.note_progress = self._batch_verb(self.transact, settle.note_progress, flights_max=1)
         self.start = self._batch_verb(self.transact, leases.start)
+        self.publish = self._batch_verb(self.transact, publish)
 
     def _transaction(self, connection: Database) -> Transaction:
         return Transaction(connection)

@@ -1,8 +1,8 @@
 """Migrates the schema, and refuses tables of other programs.
 
 DDL commits implicitly here, so a migration is not one transaction: each of its statements may be
-run again, and its number is stored when all have run. A statement that alters a table adds columns,
-so it is refused if it was run before.
+run again, and its number is stored when all have run. A statement that alters a table adds or
+renames columns, so it is refused if it was run before.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.migrate import read_migrations, refuse_newer
 
 DUPLICATE_COLUMN = 1060
+UNKNOWN_COLUMN = 1054
 MIGRATION_SECONDS = 25  # below the timeout of statements
 MARIADB_MIN = (10, 6)  # SKIP LOCKED
 MYSQL_MIN = (8, 0, 16)  # CHECK constraints
@@ -104,7 +105,7 @@ async def run_once(transaction: Transaction, statement: str) -> None:
     try:
         await transaction.alter(statement)
     except errors.MySQLError as error:
-        if code_of(error) != DUPLICATE_COLUMN:
+        if code_of(error) not in (DUPLICATE_COLUMN, UNKNOWN_COLUMN):
             raise
 
 

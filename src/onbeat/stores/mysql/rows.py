@@ -9,7 +9,7 @@ import msgspec
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.job import Job, JobSpec, JobState
 from onbeat.model.target import lane_of
-from onbeat.stores.sql.dialect import Row
+from onbeat.stores.sql.dialect import Row, Value
 from onbeat.stores.sql.forms import (
     ATTEMPT_RECORDS,
     BY_LAST,
@@ -34,25 +34,25 @@ SPEC = SpecForm(JobSpec, IN_COLUMNS)
 # The columns of both tables of jobs, in the order of all statements.
 SHARED = (
     "id, queue, priority, lane, due_at, start_by, unique_key, schedule_id, occurrence, overlap, "
-    "token, attempt, lost, released, started_at, reason, cancel_reason, result, error, progress, "
-    "spec"
+    "token, attempt, lost, released, started_at, reason, cancel_reason, result, error, fault, "
+    "progress, flow, spec"
 )
 NAMES = tuple(SHARED.split(", "))
 
 LIVE_COLUMNS = f"""
     id, {DEFINITION}, token, attempt, lost, released, reason, cancel_reason, result, error,
-    cursor_text, suspicion, spec, IF(running, 'running', 'waiting') AS state, blocked_by, worker,
-    lease_until, started_at, NULL AS finished_at, progress
+    fault, cursor_text, suspicion, spec, IF(running, 'running', 'waiting') AS state, blocked_by,
+    worker, lease_until, started_at, NULL AS finished_at, progress, NULL AS cause_id
 """
 ENDED_COLUMNS = f"""
     id, {DEFINITION}, token, attempt, lost, released, reason, cancel_reason, result, error,
-    NULL AS cursor_text, NULL AS suspicion, spec, state, 0 AS blocked_by, NULL AS worker,
-    NULL AS lease_until, started_at, finished_at, progress
+    fault, NULL AS cursor_text, NULL AS suspicion, spec, state, 0 AS blocked_by, NULL AS worker,
+    NULL AS lease_until, started_at, finished_at, progress, cause_id
 """
 """The columns for `read_job`, from `jobs` and from `finished`."""
 
-SPEC_AT = 19
-RUN_AT = 20
+SPEC_AT = 21
+RUN_AT = 22
 
 
 def spec_of(job: Job) -> str:
@@ -73,6 +73,7 @@ def job_row(job: Job) -> Row:
         micros_or_none(job.occurrence),
         overlap_text(job.overlap),
         group_key(job.group),
+        job.flow,
         spec_of(job),
     )
 
@@ -130,6 +131,12 @@ def read_dead_letter(row: Sequence[Any]) -> DeadLetter:
     )
 
 
+def lines_of(queue: str) -> tuple[str, tuple[Value, ...]]:
+    """The condition for the ready lists of a queue: a digit follows its name, and no colon."""
+    prefix = f"{len(queue):03}{queue}"
+    return "line > ? AND line < ?", (prefix, f"{prefix}:")
+
+
 FORMS = Forms(
     wait_columns={"blocked_by": "integer"},
     waiting_lists=(
@@ -140,6 +147,9 @@ FORMS = Forms(
             # The length of the queue, the queue, five digits of priority, a flag, and the lane.
             queue="SUBSTR(line, 4, LEFT(line, 3))",
             lane="SUBSTR(line, 10 + LEFT(line, 3))",
+            of_queue=lines_of,
+            order=("line",),
+            behind="line > ?",
         ),
         WaitingList(
             index="jobs_due",
@@ -152,8 +162,8 @@ FORMS = Forms(
     attempts=ATTEMPT_RECORDS,
     dispositions=BY_LAST,
     jobs=JobForm(
-        live=plain_table("jobs", LIVE_COLUMNS),
-        ended=plain_table("finished", ENDED_COLUMNS),
+        live=plain_table("jobs", LIVE_COLUMNS, "jobs_of_schedule"),
+        ended=plain_table("finished", ENDED_COLUMNS, "finished_of_schedule"),
         states={
             JobState.WAITING: "running = 0",
             JobState.RUNNING: "running = 1 AND worker IS NOT NULL",

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from onbeat.model.attempt import Attempt
+from onbeat.model.held_key import HeldKey
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, Progress
 from onbeat.ports.store import Hint, Settlement
@@ -13,13 +14,19 @@ from onbeat.stores.mysql.rows import INSERT_FINISHED, SHARED, by_column, finishe
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.values import micros, micros_or_none, text_or_none, to_json
 from onbeat.stores.sql.verbs.dependents import cancel_waiting, cascade
+from onbeat.stores.sql.verbs.event_waits import wake_ended
+from onbeat.stores.sql.verbs.held_keys import held_by, hold_keys
 from onbeat.stores.sql.verbs.history import add_attempts
 from onbeat.stores.sql.verbs.jobs import delete_live
+from onbeat.stores.sql.verbs.own_events import announce_ends
+from onbeat.stores.sql.verbs.payloads import drop_payloads
 
 HAS_LIMITS = """
     SELECT EXISTS (SELECT 1 FROM queues FORCE INDEX (queues_apart)
                    WHERE apart = 1 AND limits IS NOT NULL)
 """
+
+WANTED = "SELECT type FROM own_event_types"
 
 Note = tuple[JobId, Token, Progress]
 Pair = tuple["PreparedSettlement", Mapping[str, Any]]
@@ -35,6 +42,9 @@ class PreparedSettlement(msgspec.Struct, frozen=True, gc=False):
     ends: bool
     at: int
     record: str
+    held: HeldKey | None
+    job: Job
+    awaits: str | None
     changes: dict[str, Any]
 
 
@@ -48,6 +58,9 @@ def prepare_settlement(settlement: Settlement) -> PreparedSettlement:
         ends=job.is_final,
         at=micros(attempt.finished_at),
         record=to_json(attempt),
+        held=held_by(settlement),
+        job=job,
+        awaits=settlement.awaits,
         changes=changes_of(job, attempt),
     )
 
@@ -63,6 +76,7 @@ def changes_of(job: Job, attempt: Attempt) -> dict[str, Any]:
         "started_at": micros_or_none(job.started_at),
         "result": text_or_none(job.result),
         "error": job.error,
+        "fault": job.fault,
         "progress": None if job.progress is None else to_json(job.progress),
         "suspicion": None if job.suspicion is None else to_json(job.suspicion),
         "finished_at": micros(job.finished_at or attempt.finished_at),
@@ -74,13 +88,13 @@ async def settle(transaction: Transaction, settlements: Sequence[PreparedSettlem
     first: dict[tuple[JobId, Token], PreparedSettlement] = {}
     for settlement in settlements:
         first.setdefault((settlement.id, settlement.token), settlement)
-    leases, has_limits = await lock_leases(transaction, [id for id, _ in first])
+    leases, has_limits, wanted = await lock_leases(transaction, [id for id, _ in first])
     valid = [
         (settlement, leases[settlement.id])
         for settlement in first.values()
         if settlement.id in leases and is_valid(settlement, leases[settlement.id])
     ]
-    await end(transaction, [pair for pair in valid if pair[0].ends])
+    await end(transaction, [pair for pair in valid if pair[0].ends], wanted)
     await requeue(transaction, [pair for pair in valid if not pair[0].ends])
     if valid and has_limits:
         transaction.hints.add(Hint.JOBS)
@@ -91,10 +105,13 @@ async def settle(transaction: Transaction, settlements: Sequence[PreparedSettlem
 
 async def lock_leases(
     transaction: Transaction, ids: Sequence[JobId]
-) -> tuple[dict[JobId, dict[str, Any]], bool]:
-    """Lock the running ones among the jobs; also whether any queue has limits."""
+) -> tuple[dict[JobId, dict[str, Any]], bool, frozenset[str]]:
+    """Lock the running ones among the jobs.
+
+    Also whether any queue has limits, and which of Onbeat's own events are wanted.
+    """
     if not ids:
-        return {}, False
+        return {}, False, frozenset()
     sql = f"""
         SELECT {SHARED}, worker
         FROM jobs FORCE INDEX (PRIMARY)
@@ -102,15 +119,17 @@ async def lock_leases(
         ORDER BY id
         FOR UPDATE
     """  # noqa: S608  values are bound
-    (rows, [(has_limits,)]) = await transaction.tables((sql, HAS_LIMITS), (tuple(ids),))
-    return {row[0]: {**by_column(row), "worker": row[-1]} for row in rows}, bool(has_limits)
+    request = (sql, HAS_LIMITS, WANTED)
+    (rows, [(has_limits,)], types) = await transaction.tables(request, (tuple(ids),))
+    leases = {row[0]: {**by_column(row), "worker": row[-1]} for row in rows}
+    return leases, bool(has_limits), frozenset(type for (type,) in types)
 
 
 def is_valid(settled: PreparedSettlement, lease: Mapping[str, Any]) -> bool:
     return (settled.token, settled.worker) == (lease["token"], lease["worker"])
 
 
-async def end(transaction: Transaction, pairs: Sequence[Pair]) -> None:
+async def end(transaction: Transaction, pairs: Sequence[Pair], wanted: frozenset[str]) -> None:
     """Move the jobs to `finished`, with the last noted progress."""
     if not pairs:
         return
@@ -126,8 +145,11 @@ async def end(transaction: Transaction, pairs: Sequence[Pair]) -> None:
     await transaction.insert(INSERT_FINISHED, rows)
     await delete_live(transaction, [pair.id for pair, _ in pairs])
     transaction.hints.add(Hint.ENDED)
-    states = {pair.id: pair.state for pair, _ in pairs}
-    await cascade(transaction, states, max(pair.at for pair, _ in pairs))
+    await hold_keys(transaction, [pair.held for pair, _ in pairs if pair.held is not None])
+    at = max(pair.at for pair, _ in pairs)
+    await announce_ends(transaction, [pair.job for pair, _ in pairs], wanted, at)
+    await drop_payloads(transaction, [pair.job for pair, _ in pairs])
+    await cascade(transaction, {pair.id: pair.state for pair, _ in pairs}, at)
 
 
 async def requeue(transaction: Transaction, pairs: Sequence[Pair]) -> None:
@@ -143,19 +165,22 @@ async def requeue(transaction: Transaction, pairs: Sequence[Pair]) -> None:
         UPDATE jobs
         SET running = 0, worker = NULL, lease_until = NULL, reason = %(reason)s,
             due_at = %(due_at)s, attempt = %(attempt)s, lost = %(lost)s, released = %(released)s,
-            started_at = %(started_at)s, result = %(result)s, error = %(error)s,
+            started_at = %(started_at)s, result = %(result)s, error = %(error)s, fault = %(fault)s,
             progress = %(progress)s, start_by = %(start_by)s, suspicion = %(suspicion)s
         WHERE id = %(id)s AND token = %(token)s AND running = 1
         """,
         [{**pair.changes, "id": pair.id, "token": pair.token} for pair, _ in pairs],
     )
     transaction.hints.add(Hint.JOBS)
+    at = max(pair.at for pair, _ in pairs)
+    parked = [(pair.id, pair.awaits) for pair, _ in pairs if pair.awaits is not None]
+    await wake_ended(transaction, parked, at)
     request = {
         pair.id: lease["cancel_reason"]
         for pair, lease in pairs
         if lease["cancel_reason"] is not None
     }
-    await cancel_waiting(transaction, request, max(pair.at for pair, _ in pairs))
+    await cancel_waiting(transaction, request, at)
 
 
 async def find_written(

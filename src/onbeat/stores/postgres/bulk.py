@@ -48,6 +48,7 @@ def is_plain(job: Job) -> bool:
         job.unique is None
         and job.schedule_id is None
         and not job.after
+        and job.flow is None
         and job.occurrence is None
         and job.overlap is Overlap.ALLOW
     )

@@ -1,23 +1,31 @@
-"""Enqueues and settles jobs on the caller's connection, in the caller's transaction."""
+"""Enqueues and settles jobs, and publishes events, in the transaction of the caller."""
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, Final, Protocol, cast
 
 from onbeat.model.errors import Invalid, LeaseLost
+from onbeat.model.event import Event
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Settlement
 from onbeat.stores.postgres import settle as ended_jobs
 from onbeat.stores.postgres.connection import Database, parse_dsn
+from onbeat.stores.postgres.enqueue import enqueue as enqueue_linked
 from onbeat.stores.postgres.enqueue import enqueue_plain, new_job
 from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.sql.verbs import events as event_verbs
 from onbeat.stores.sql.verbs.enqueue import until_stored
+from onbeat.stores.sql.verbs.events import new_row
 
 TRIES_MAX: Final = 6
 TABLES: Final = (
-    "jobs|finished|waits|cascades|attempts|transitions|schedules|dispositions|queues|meters|turns"
+    "jobs|finished|waits|flow_waits|cascades|attempts|transitions|schedules|dispositions|queues|meters|turns"
     "|dead_letters|secrets|api_keys|audit|idempotency_keys"
+    "|events|event_jobs|event_keys|event_waits|own_event_types|held_keys"
+    "|faults|bulks|pulses|gauges|alerts|silences|job_logs"
+    "|stream_watchers|stream_batches"
 )
 TABLE: Final = re.compile(rf"\b(INTO|FROM|USING|UPDATE|JOIN) ({TABLES})\b")
 
@@ -66,7 +74,16 @@ async def enqueue(
     """Like the method of the store, but neither begins nor commits."""
     transaction = caller_transaction(connection, url)
     rows = list(map(new_job, jobs))
-    return await until_stored(partial(enqueue_plain, transaction, rows), TRIES_MAX)
+    add = enqueue_linked if any(job.needs_locks for job in rows) else enqueue_plain
+    return await until_stored(partial(add, transaction, rows), TRIES_MAX)
+
+
+async def publish(
+    connection: CallerConnection, url: str, events: Sequence[Event], now: datetime
+) -> Sequence[bool]:
+    """Like the method of the store, but neither begins nor commits."""
+    rows = [new_row(event, now) for event in events]
+    return await event_verbs.publish(caller_transaction(connection, url), rows) if rows else ()
 
 
 async def settle(connection: CallerConnection, url: str, settlement: Settlement) -> None:

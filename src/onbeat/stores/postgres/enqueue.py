@@ -1,6 +1,6 @@
 """New jobs, and the idempotency keys of requests for them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -15,17 +15,20 @@ from onbeat.stores.postgres import bulk
 from onbeat.stores.postgres.hints import Notice
 from onbeat.stores.postgres.rows import Row, columns, job_row
 from onbeat.stores.postgres.transaction import Transaction
-from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.dependents import wait_for_others
 from onbeat.stores.sql.verbs.enqueue import (
     FanOutBatch,
     Lease,
     NewJob,
+    blockers_of,
     in_key_order,
     jobs_of,
     last_places,
     until_stored,
+    waits_of,
 )
+from onbeat.stores.sql.verbs.event_waits import put_waits
+from onbeat.stores.sql.verbs.held_keys import take_back
 from onbeat.stores.sql.verbs.idempotency import KeyVerbs, insert_requests
 from onbeat.stores.sql.verbs.schedules import hold_schedules
 
@@ -33,9 +36,7 @@ HOLDERS_READ_MAX = 6
 
 
 def new_job(job: Job) -> NewJob:
-    return NewJob(
-        job.id, job_row(job), job.unique, job.after, job.schedule_id, micros(job.created_at)
-    )
+    return NewJob.of(job, (*job_row(job), blockers_of(job)))
 
 
 # Live and ended jobs are looked for in one snapshot. Otherwise an INSERT could wait for a
@@ -43,15 +44,16 @@ def new_job(job: Job) -> NewJob:
 # has ended. Subqueries for each job: an anti-join took a third more of the server's time.
 INSERT = """
     INSERT INTO jobs (id, queue, priority, lane, due_at, start_by, unique_key,
-                      schedule_id, occurrence, overlap, grp, spec, created_at, held)
+                      schedule_id, occurrence, overlap, grp, flow, spec, created_at, blocked_by,
+                      held)
     SELECT new.*,
            new.schedule_id IS NOT NULL AND EXISTS (
              SELECT 1 FROM schedules WHERE schedules.id = new.schedule_id AND status = 'paused')
     FROM unnest($1::uuid[], $2::text[], $3::smallint[], $4::text[], $5::bigint[], $6::bigint[],
-                $7::text[], $8::uuid[], $9::bigint[], $10::text[], $11::text[], $12::text[],
-                $13::bigint[])
+                $7::text[], $8::uuid[], $9::bigint[], $10::text[], $11::text[], $12::uuid[],
+                $13::text[], $14::bigint[], $15::integer[])
          AS new (id, queue, priority, lane, due_at, start_by, unique_key,
-                 schedule_id, occurrence, overlap, grp, spec, created_at)
+                 schedule_id, occurrence, overlap, grp, flow, spec, created_at, blocked_by)
     WHERE (SELECT 1 FROM finished WHERE finished.id = new.id) IS NULL
       AND (SELECT 1 FROM jobs AS live WHERE live.id = new.id) IS NULL
 """
@@ -69,8 +71,8 @@ async def enqueue_new(
     """
     rows = [job.row for job in jobs]
     sql, values = insert_statement(rows)
-    if len(rows) == 1 and sql is INSERT_ALIKE:
-        sql, values = INSERT_ONE, [value for value in rows[0] if value is not None]
+    if len(rows) == 1 and sql is INSERT_ALIKE and rows[0][FLOW] is None:
+        sql, values = INSERT_ONE, [value for value in rows[0][:-1] if value is not None]
         if notice is not None:
             sql, values = INSERT_ONE_AND_TELL, [*values, *notice]
             transaction.noticed.add(Hint.JOBS)
@@ -87,8 +89,8 @@ def insert_statement(rows: Sequence[Row]) -> tuple[str, Sequence[Any]]:
 
 
 INSERT_ALIKE = """
-    INSERT INTO jobs (id, due_at, spec, created_at, queue, priority, lane)
-    SELECT new.*, $5, $6, $7
+    INSERT INTO jobs (id, due_at, spec, created_at, queue, priority, lane, flow)
+    SELECT new.*, $5, $6, $7, $8::uuid
     FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::bigint[])
          AS new (id, due_at, spec, created_at)
     WHERE (SELECT 1 FROM finished WHERE finished.id = new.id) IS NULL
@@ -104,31 +106,47 @@ INSERT_ONE = """
 INSERT_ONE_AND_TELL = INSERT_ONE + "AND (SELECT pg_notify($8, $9)::text) IS NOT NULL"
 LINE = slice(1, 4)  # queue, priority and lane
 RARE = slice(5, 11)  # start_by, unique_key, schedule_id, occurrence, overlap, grp
+FLOW = 11
 
 
 def has_common_values(values: Sequence[Sequence[Any]]) -> bool:
-    """Whether all jobs share queue, priority and lane, and none has a rare field.
+    """Whether all jobs share queue, priority, lane and flow; none waits or has a rare field.
 
     Most of the cost of enqueueing here is to put values into arrays, one by one.
     """
-    return all(column.count(column[0]) == len(column) for column in values[LINE]) and all(
-        column.count(None) == len(column) for column in values[RARE]
+    shared = (*values[LINE], values[FLOW])
+    return (
+        all(column.count(column[0]) == len(column) for column in shared)
+        and all(column.count(None) == len(column) for column in values[RARE])
+        and not any(values[-1])
     )
 
 
 def common_values(values: Sequence[Sequence[Any]]) -> list[Any]:
-    id, _, _, _, due_at, *_, spec, created_at = values
-    return [id, due_at, spec, created_at, *(column[0] for column in values[LINE])]
+    id, _, _, _, due_at, *_, flow, spec, created_at, _ = values
+    line = (column[0] for column in values[LINE])
+    return [id, due_at, spec, created_at, *line, flow[0]]
 
 
 async def enqueue_plain(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued | None]:
     """Add the jobs of many callers. Repeating a stored one, even an ended one, is harmless.
 
-    None for a job whose unique key was held by a live job that ended before it could be read.
+    None for a job whose unique key was held by a live job that ended before it could be read. Needs
+    a transaction where a job has a unique key.
     """
-    if await insert(transaction, [job.row for job in in_key_order(jobs)]) == len(jobs):
-        return [Enqueued(job.id, created=True) for job in jobs]
-    return await find_existing(transaction, jobs)
+    answers, _ = await add_jobs(transaction, jobs)
+    return answers
+
+
+async def add_jobs(
+    transaction: Transaction, jobs: Sequence[NewJob]
+) -> tuple[list[Enqueued | None], bool]:
+    """As `enqueue_plain`; also whether all of the jobs are new."""
+    added = await insert(transaction, [job.row for job in in_key_order(jobs)])
+    held = await take_back(transaction, jobs)
+    if added == len(jobs) and not held:
+        return [Enqueued(job.id, created=True) for job in jobs], True
+    return await find_existing(transaction, jobs, held), False
 
 
 async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
@@ -141,8 +159,10 @@ async def insert(transaction: Transaction, rows: Sequence[Row]) -> int:
     return inserted
 
 
-async def find_existing(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued | None]:
-    """The job stored for each: itself, or the live job with its unique key."""
+async def find_existing(
+    transaction: Transaction, jobs: Sequence[NewJob], held: Mapping[str, JobId]
+) -> list[Enqueued | None]:
+    """The job stored for each: itself, the live job with its unique key, or that in `held`."""
     sql = """
         SELECT CASE WHEN EXISTS (SELECT 1 FROM jobs WHERE jobs.id = new.id)
                       OR EXISTS (SELECT 1 FROM finished WHERE finished.id = new.id)
@@ -154,7 +174,10 @@ async def find_existing(transaction: Transaction, jobs: Sequence[NewJob]) -> lis
     """
     ids, keys = [job.id for job in jobs], [job.unique for job in jobs]
     rows = await transaction.column(sql, ids, keys)
-    holders = [None if holder is None else JobId(str(holder)) for holder in rows]
+    holders = [
+        held.get(job.unique or "") if holder is None else JobId(str(holder))
+        for job, holder in zip(jobs, rows, strict=True)
+    ]
     return [
         None if holder is None else Enqueued(holder, created=holder == job.id)
         for job, holder in zip(jobs, holders, strict=True)
@@ -164,13 +187,13 @@ async def find_existing(transaction: Transaction, jobs: Sequence[NewJob]) -> lis
 async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
     """As `enqueue_plain`, for jobs that wait for others or belong to schedules."""
     await hold_schedules(transaction, {job.schedule_id for job in jobs if job.schedule_id})
-    result = await enqueue_plain(transaction, jobs)
+    result, all_new = await add_jobs(transaction, jobs)
     answers = [answer for answer in result if answer is not None]
     if len(answers) < len(result):
         raise Unavailable("the holder of the unique key has ended; try again")
-    if any(job.after for job in jobs):
+    if any(job.waits for job in jobs):
         created = {answer.id for answer in answers if answer.created}
-        await wait_for_others(transaction, jobs, created)
+        await wait_for_others(transaction, jobs, created, all_new=all_new)
     return answers
 
 
@@ -180,6 +203,7 @@ ROWS_MAX = 5_000  # added in one statement; larger ones gain nothing
 async def enqueue_from(transaction: Transaction, sendings: Sequence[FanOutBatch]) -> list[bool]:
     """Store the jobs of many senders; the last cursor of a sender counts."""
     valid = await keep_places(transaction, sendings)
+    await put_waits(transaction, waits_of(sendings, valid))
     await add_sent(transaction, jobs_of(sendings, valid))
     return [sending.lease in valid for sending in sendings]
 
@@ -211,9 +235,9 @@ async def add_sent(transaction: Transaction, jobs: Sequence[NewJob]) -> None:
         created |= await insert_sent(transaction, jobs[start : start + ROWS_MAX])
     if created:
         transaction.hints.add(Hint.JOBS)
-    waiting = [job for job in jobs if job.after and job.id in created]
+    waiting = [job for job in jobs if job.waits and job.id in created]
     if waiting:
-        await wait_for_others(transaction, waiting, created)
+        await wait_for_others(transaction, waiting, created, all_new=True)
 
 
 async def insert_sent(transaction: Transaction, jobs: Sequence[NewJob]) -> set[JobId]:
@@ -230,7 +254,10 @@ async def insert_sent(transaction: Transaction, jobs: Sequence[NewJob]) -> set[J
             unless = "ON CONFLICT DO NOTHING" if keyed else ""
             found_rows = await transaction.column(f"{sql} {unless} RETURNING jobs.id", *values)
             created.update(JobId(str(id)) for id in found_rows)
-    return created
+    held = await take_back(transaction, jobs)
+    return created.difference(
+        job.id for job in jobs if held.get(job.unique or "", job.id) != job.id
+    )
 
 
 async def take(transaction: Transaction, requests: Sequence[KeyedRequest]) -> list[bool]:

@@ -33,7 +33,13 @@ PAUSE_SECONDS_MAX = 2.0
 Notice = tuple[str, str]
 """The channel and payload of a NOTIFY."""
 
-LETTERS = {Hint.JOBS: "J", Hint.SCHEDULES: "S", Hint.CANCELS: "C", Hint.ENDED: "E"}
+LETTERS = {
+    Hint.JOBS: "J",
+    Hint.SCHEDULES: "S",
+    Hint.CANCELS: "C",
+    Hint.ENDED: "E",
+    Hint.EVENTS: "V",
+}
 HINTS = {letter: hint for hint, letter in LETTERS.items()}
 
 

@@ -15,6 +15,7 @@ from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql import loop_connections
 from onbeat.stores.sql.session import Answer
 from onbeat.stores.sql.verbs.enqueue import NewJob, until_stored
+from onbeat.stores.sql.verbs.events import publish
 
 SENDERS_MAX = 50  # in one transaction: each may send thousands of jobs
 
@@ -40,6 +41,7 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
             self.transact, enqueue.enqueue_from, batch_max=SENDERS_MAX
         )
         self.note_progress = self._batch_verb(self.run, settle.note_progress)
+        self.publish = self._batch_verb(self.run, publish)
 
     def _transaction(self, connection: Database) -> Transaction:
         return Transaction(connection)
@@ -69,7 +71,9 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
         return await self._enqueue_plain(new)
 
     async def _enqueue_plain(self, new: Sequence[NewJob]) -> Sequence[Enqueued]:
-        return await until_stored(lambda: self.run(enqueue.enqueue_plain, new), self.tries_max)
+        has_keys = any(job.unique is not None for job in new)
+        run = self.transact if has_keys else self.run
+        return await until_stored(lambda: run(enqueue.enqueue_plain, new), self.tries_max)
 
     async def _settle(self, settlements: Sequence[settle.PreparedSettlement]) -> Sequence[bool]:
         answers = await self.run(settle.end_plain, settlements)

@@ -1,4 +1,4 @@
-"""Partitions of `finished` by the day on which an id was created.
+"""Partitions of `finished` and `job_logs` by the day on which the id of a job was created.
 
 The first 48 bits of a UUIDv7 are milliseconds since the epoch, so a day is a range of ids. Days are
 added ahead of time, and past ones dropped as a whole.
@@ -6,7 +6,7 @@ added ahead of time, and past ones dropped as a whole.
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Concatenate, ParamSpec
+from typing import Concatenate, Final, ParamSpec
 
 import asyncpg
 
@@ -22,6 +22,9 @@ DAYS_AHEAD = 7
 DAYS_BACK = 1
 DAY = timedelta(days=1)
 KEPT_MAX = 20_000  # most rows moved to `finished_rest` from a dropped day; with more the day stays
+KEYS: Final = {"finished": "id", "job_logs": "job_id"}
+Day = tuple[str, date]
+"""A partition: its table and its day."""
 LOCK_MILLISECONDS = 500  # while we wait for the lock, all others wait behind us
 HINDRANCES = (
     asyncpg.LockNotAvailableError,
@@ -72,13 +75,13 @@ async def run_unless_locked(
         raise
 
 
-def name_of(day: date) -> str:
-    return f"finished_{day:%Y%m%d}"
+def name_of(table: str, day: date) -> str:
+    return f"{table}_{day:%Y%m%d}"
 
 
-def day_of(name: str) -> date | None:
+def day_of(table: str, name: str) -> date | None:
     try:
-        return datetime.strptime(name, "finished_%Y%m%d").replace(tzinfo=UTC).date()
+        return datetime.strptime(name, f"{table}_%Y%m%d").replace(tzinfo=UTC).date()
     except ValueError:
         return None
 
@@ -90,15 +93,15 @@ def first_id(day: date) -> str:
     return f"{digits[:8]}-{digits[8:]}-0000-0000-000000000000"
 
 
-async def days(transaction: Transaction) -> list[date]:
+async def days(transaction: Transaction, table: str) -> list[date]:
     """The days that have a partition, in order."""
-    sql = """
+    sql = f"""
         SELECT inhrelid::regclass::text
         FROM pg_inherits
-        WHERE inhparent = 'finished'::regclass
-    """
+        WHERE inhparent = '{table}'::regclass
+    """  # noqa: S608  a name of our own
     names = await transaction.column(sql)
-    result = [day_of(name.rpartition(".")[2]) for name in names]
+    result = [day_of(table, name.rpartition(".")[2]) for name in names]
     return sorted(day for day in result if day is not None)
 
 
@@ -108,32 +111,37 @@ async def today(transaction: Transaction) -> date:
     return value
 
 
-async def missing_days(transaction: Transaction) -> Sequence[date]:
-    now, known = await today(transaction), set(await days(transaction))
+async def missing_days(transaction: Transaction) -> Sequence[Day]:
+    now = await today(transaction)
     wanted = [now + number * DAY for number in range(-DAYS_BACK, DAYS_AHEAD + 1)]
-    return [day for day in wanted if day not in known]
+    missing: list[Day] = []
+    for table in KEYS:
+        known = await days(transaction, table)
+        missing += [(table, day) for day in wanted if day not in known]
+    return missing
 
 
-async def add_days(transaction: Transaction, wanted: Sequence[date]) -> int:
+async def add_days(transaction: Transaction, wanted: Sequence[Day]) -> int:
     """Attach new tables as partitions, so that claims and settlements go on meanwhile.
 
-    A day with rows in `finished_rest` already gets no partition.
+    A day with rows in the partition for the rest already gets none.
     """
     if not await is_alone(transaction):
         return 0
-    known = set(await days(transaction))
+    known = {table: await days(transaction, table) for table in KEYS}
     added = 0
-    for day in wanted:
+    for table, day in wanted:
+        key, name = KEYS[table], name_of(table, day)
         first, last = first_id(day), first_id(day + DAY)
-        sql = "SELECT 1 FROM finished_rest WHERE id >= $1 AND id < $2 LIMIT 1"
-        if day in known or await transaction.value(sql, first, last):
+        sql = f"SELECT 1 FROM {table}_rest WHERE {key} >= $1 AND {key} < $2 LIMIT 1"  # noqa: S608  no value
+        if day in known[table] or await transaction.value(sql, first, last):
             continue
         await transaction.db.execute(
             f"""
-            CREATE TABLE {name_of(day)} (LIKE finished INCLUDING ALL)
+            CREATE TABLE {name} (LIKE {table} INCLUDING ALL)
               WITH (autovacuum_vacuum_insert_scale_factor = 0.0,
                     autovacuum_vacuum_insert_threshold = 1000000);
-            ALTER TABLE finished ATTACH PARTITION {name_of(day)}
+            ALTER TABLE {table} ATTACH PARTITION {name}
               FOR VALUES FROM ('{first}') TO ('{last}')
             """
         )
@@ -153,7 +161,7 @@ async def past_days(transaction: Transaction, finished_before: int) -> Sequence[
     now = await today(transaction)
     return [
         day
-        for day in await days(transaction)
+        for day in await days(transaction, "finished")
         if day < now and micros(midnight(day + DAY)) <= finished_before
     ]
 
@@ -171,7 +179,7 @@ async def drop_day(
     transaction: Transaction, day: date, finished_before: int, failed_before: int
 ) -> int:
     """Drop the day's partition; rows that are kept longer move to `finished_rest` first."""
-    name = name_of(day)
+    name = name_of("finished", day)
     ages = (finished_before, failed_before)
     if not await is_alone(transaction):
         return 0
@@ -183,12 +191,12 @@ async def drop_day(
     await transaction.db.execute(f"ALTER TABLE finished DETACH PARTITION {name}")
     ((kept, count),) = await transaction.rows(counted, *ages)
     if kept:
-        names = await column_names(transaction)
+        names = await column_names(transaction, "finished")
         await transaction.run(
             f"INSERT INTO finished ({names}) SELECT {names} FROM {name} WHERE {KEPT}",  # noqa: S608  as above
             *ages,
         )
-    for table in ("attempts", "transitions"):
+    for table in ("attempts", "transitions", "job_logs_rest"):
         await transaction.run(
             f"""
             DELETE FROM {table}
@@ -199,14 +207,39 @@ async def drop_day(
             first_id(day),
             first_id(day + DAY),
         )
+    await drop_lines(transaction, day)
     await transaction.db.execute(f"DROP TABLE {name}")
     return int(count - kept)
 
 
-async def column_names(transaction: Transaction) -> str:
-    sql = """
+async def drop_lines(transaction: Transaction, day: date) -> None:
+    """Drop the day's log lines; those of jobs that are kept move to `job_logs_rest` first.
+
+    Looked up by these jobs, which are few: others wait meanwhile.
+    """
+    if day not in await days(transaction, "job_logs"):
+        return
+    name, names = name_of("job_logs", day), await column_names(transaction, "job_logs")
+    await transaction.db.execute(f"ALTER TABLE job_logs DETACH PARTITION {name}")
+    await transaction.run(
+        f"""
+        INSERT INTO job_logs ({names})
+        SELECT {names}
+        FROM (SELECT id FROM finished WHERE id >= $1 AND id < $2
+              UNION ALL
+              SELECT id FROM jobs WHERE id >= $1 AND id < $2) AS kept
+        JOIN {name} ON job_id = kept.id
+        """,  # noqa: S608  no value in it
+        first_id(day),
+        first_id(day + DAY),
+    )
+    await transaction.db.execute(f"DROP TABLE {name}")
+
+
+async def column_names(transaction: Transaction, table: str) -> str:
+    sql = f"""
         SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum)
         FROM pg_attribute
-        WHERE attrelid = 'finished'::regclass AND attnum > 0 AND NOT attisdropped
-    """
+        WHERE attrelid = '{table}'::regclass AND attnum > 0 AND NOT attisdropped
+    """  # noqa: S608  a name of our own
     return str(await transaction.value(sql))

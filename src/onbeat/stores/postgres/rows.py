@@ -16,6 +16,7 @@ from onbeat.model.target import (
     HandlerTarget,
     HttpTarget,
     MessageTarget,
+    NotifyTarget,
     lane_of,
 )
 from onbeat.ports.access import TargetChange
@@ -58,6 +59,7 @@ class SpecParts(msgspec.Struct, frozen=True):
     kwargs: msgspec.Raw = NO_KWARGS
     http: HttpTarget | None = None
     message: MessageTarget | None = None
+    notify: NotifyTarget | None = None
     retry: RetryPolicy = RetryPolicy()
 
 
@@ -67,23 +69,24 @@ PLAIN = SpecParts()
 
 CLAIMED_COLUMNS = f"""
     jobs.id, {DEFINITION}, token, attempt, lost, released, reason, cancel_reason, result, error,
-    cursor, suspicion, lane, created_at, spec
+    fault, cursor, suspicion, lane, created_at, spec
 """
 LIVE_COLUMNS = f"""
     {CLAIMED_COLUMNS}, CASE WHEN running THEN 'running' ELSE 'waiting' END AS state, blocked_by,
-    worker, lease_until, started_at, NULL::bigint AS finished_at, progress
+    worker, lease_until, started_at, NULL::bigint AS finished_at, progress,
+    NULL::uuid AS cause_id
 """
 ENDED_COLUMNS = f"""
     finished.id, {DEFINITION}, token, coalesce(attempt, token) AS attempt,
     coalesce(lost, 0::smallint) AS lost, coalesce(released, 0::smallint) AS released, reason,
-    cancel_reason, result, error, NULL::text AS cursor, NULL::text AS suspicion, lane,
+    cancel_reason, result, error, fault, NULL::text AS cursor, NULL::text AS suspicion, lane,
     coalesce(created_at, due_at) AS created_at, spec, state, 0 AS blocked_by, NULL::text AS worker,
-    NULL::bigint AS lease_until, started_at, finished_at, progress
+    NULL::bigint AS lease_until, started_at, finished_at, progress, cause_id
 """
-"""The columns for `read_job`, from `jobs` and from `finished`; a claim knows the last seven."""
+"""The columns for `read_job`, from `jobs` and from `finished`; a claim knows the last eight."""
 
-CLAIMED_COUNT = 22
-SPEC_AT = 19
+CLAIMED_COUNT = 24
+SPEC_AT = 21
 
 
 def spec_of(job: Job) -> str:
@@ -96,11 +99,13 @@ def spec_json(job: Job) -> bytes:
         case HandlerTarget():
             args = or_default(target.args, NO_ARGS)
             kwargs = or_default(target.kwargs, NO_KWARGS)
-            spec = SPEC.pack(job, args, kwargs, None, None, retry)
+            spec = SPEC.pack(job, args, kwargs, None, None, None, retry)
         case HttpTarget():
-            spec = SPEC.pack(job, NO_ARGS, NO_KWARGS, target, None, retry)
+            spec = SPEC.pack(job, NO_ARGS, NO_KWARGS, target, None, None, retry)
         case MessageTarget():
-            spec = SPEC.pack(job, NO_ARGS, NO_KWARGS, None, target, retry)
+            spec = SPEC.pack(job, NO_ARGS, NO_KWARGS, None, target, None, retry)
+        case NotifyTarget():
+            spec = SPEC.pack(job, NO_ARGS, NO_KWARGS, None, None, target, retry)
     return ENCODER.encode(spec)
 
 
@@ -109,7 +114,7 @@ def read_spec(text: str, lane: str) -> dict[str, Any]:
     if text == EMPTY:
         return {"target": HandlerTarget(lane)}
     fields: dict[str, Any] = SPEC.decode(text)
-    target = fields.pop("http", None) or fields.pop("message", None)
+    target = fields.pop("http", None) or fields.pop("message", None) or fields.pop("notify", None)
     args, kwargs = fields.pop("args", NO_ARGS), fields.pop("kwargs", NO_KWARGS)
     fields["target"] = target or HandlerTarget(lane, args, kwargs)
     return fields
@@ -127,6 +132,8 @@ def with_job_target(text: str, change: TargetChange) -> str | None:
             spec = msgspec.structs.replace(spec, http=target)
         case MessageTarget():
             spec = msgspec.structs.replace(spec, message=target)
+        case NotifyTarget():
+            spec = msgspec.structs.replace(spec, notify=target)
     return to_json(spec)
 
 
@@ -149,6 +156,7 @@ def job_row(job: Job) -> Row:
         micros_or_none(job.occurrence),
         overlap_text(job.overlap),
         job.group or None,
+        job.flow,
         spec_of(job),
         micros(job.created_at),
     )
@@ -161,7 +169,9 @@ def columns(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
 
 def read_claimed(row: Sequence[Any], worker: str, now: int, lease_until: int | None) -> Job:
     """Read a job from the row that a claim returned when it started the job."""
-    return build_job(fields_of(row), row, ("running", 0, worker, lease_until, now, None, None))
+    return build_job(
+        fields_of(row), row, ("running", 0, worker, lease_until, now, None, None, None)
+    )
 
 
 def read_job(row: Sequence[Any]) -> Job:
@@ -268,8 +278,8 @@ FORMS = Forms(
     ),
     dispositions=BY_FIRST,
     jobs=JobForm(
-        live=plain_table("jobs", LIVE_COLUMNS),
-        ended=plain_table("finished", ENDED_COLUMNS),
+        live=plain_table("jobs", LIVE_COLUMNS, "jobs_of_schedule"),
+        ended=plain_table("finished", ENDED_COLUMNS, "finished_by_schedule"),
         states={
             JobState.WAITING: "NOT running",
             JobState.RUNNING: "running",
@@ -292,6 +302,7 @@ FORMS = Forms(
     ),
     wait_columns={"blocked_by": "integer", "awaited": "boolean"},
     transitions=TRANSITION_COLUMNS,
+    dead_letter_reason="record::json ->> 0",
     with_job_target=with_job_target,
     limit_assignments="""
         limits = ?::text,

@@ -1,11 +1,12 @@
 """Settlements of ended attempts, and progress of running ones; both are fenced by the token."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
 
 from onbeat.model.attempt import Attempt
+from onbeat.model.held_key import HeldKey
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, JobState, Progress
 from onbeat.ports.store import Hint, Settlement
@@ -13,7 +14,11 @@ from onbeat.stores.postgres.rows import Row, columns, is_implied_by
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import micros, micros_or_none, to_json
 from onbeat.stores.sql.verbs.dependents import cancel_waiting, cascade
+from onbeat.stores.sql.verbs.event_waits import wake_ended
+from onbeat.stores.sql.verbs.held_keys import held_by, hold_keys
 from onbeat.stores.sql.verbs.history import attempts_of
+from onbeat.stores.sql.verbs.own_events import announce_ends
+from onbeat.stores.sql.verbs.payloads import drop_payloads
 
 Note = tuple[JobId, Token, Progress]
 
@@ -25,9 +30,16 @@ class PreparedSettlement(msgspec.Struct, frozen=True, gc=False):
     job: Job
     attempt: Attempt
     ends: bool
+    held: HeldKey | None
     at: int
     result: str | None
     row: Row | None
+    awaits: str | None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this needs no other statement: no key to hold and no payload to drop."""
+        return self.held is None and not self.job.sensitive
 
     @property
     def is_plain(self) -> bool:
@@ -42,7 +54,10 @@ def prepare_settlement(settlement: Settlement) -> PreparedSettlement:
     plain = answer and job.state is JobState.SUCCEEDED and job.reason is None and job.error is None
     at = micros(attempt.finished_at)
     row = None if plain else row_of(job, attempt, answer=answer, result=result)
-    return PreparedSettlement(job.id, job, attempt, job.is_final, at, result, row)
+    held = None if job.unique_for is None else held_by(settlement)
+    return PreparedSettlement(
+        job.id, job, attempt, job.is_final, held, at, result, row, settlement.awaits
+    )
 
 
 def row_of(job: Job, attempt: Attempt, *, answer: bool, result: str | None) -> Row:
@@ -64,6 +79,7 @@ def row_of(job: Job, attempt: Attempt, *, answer: bool, result: str | None) -> R
         micros_or_none(job.start_by),
         None if job.suspicion is None else to_json(job.suspicion),
         None if answer else to_json(attempt),
+        job.fault,
     )
 
 
@@ -72,9 +88,10 @@ def row_of(job: Job, attempt: Attempt, *, answer: bool, result: str | None) -> R
 ARRAYS = """
     unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::bigint[],
            $7::integer[], $8::smallint[], $9::smallint[], $10::bigint[], $11::bigint[],
-           $12::text[], $13::text[], $14::text[], $15::bigint[], $16::text[], $17::text[])
+           $12::text[], $13::text[], $14::text[], $15::bigint[], $16::text[], $17::text[],
+           $18::bigint[])
     AS ended (id, token, worker, state, reason, due_at, attempt, lost, released, started_at,
-              finished_at, result, error, progress, start_by, suspicion, record)
+              finished_at, result, error, progress, start_by, suspicion, record, fault)
 """
 
 MOVE = """
@@ -90,19 +107,25 @@ MOVE = """
                 unique_key, schedule_id, occurrence, overlap, jobs.token, ended.attempt, ended.lost,
                 ended.released, ended.started_at, ended.finished_at, ended.reason, cancel_reason,
                 ended.result, ended.error, jobs.progress,
-                CASE WHEN ended.record IS NULL THEN ended.worker END, ended.record, spec,
-                created_at
+                CASE WHEN ended.record IS NULL THEN ended.worker END, ended.record, flow, spec,
+                created_at, ended.fault
     )
     INSERT INTO finished (
       id, state, queue, priority, lane, due_at, start_by, unique_key, schedule_id, occurrence,
       overlap, token, attempt, lost, released, started_at, finished_at, reason, cancel_reason,
-      result, error, progress, last_worker, last_attempt, spec, created_at)
+      result, error, progress, last_worker, last_attempt, flow, spec, created_at, fault)
     SELECT * FROM gone
 """
 MOVED = "RETURNING id, EXISTS (SELECT 1 FROM queues WHERE limits IS NOT NULL)"
 """With limits, the end of a job may let another one start."""
-END_PLAIN = MOVE.format(arrays=ARRAYS, unless="AND NOT jobs.awaited") + MOVED
-END = MOVE.format(arrays=ARRAYS, unless="") + MOVED
+UNTOLD = """
+    AND NOT jobs.awaited
+    AND 'onbeat.job.' || ended.state <> ALL (ARRAY(SELECT type FROM own_event_types))
+"""
+"""Jobs without dependents, for whose end no schedule asks."""
+END_PLAIN = MOVE.format(arrays=ARRAYS, unless=UNTOLD) + MOVED
+TYPES = ", ARRAY(SELECT type FROM own_event_types)"
+END = MOVE.format(arrays=ARRAYS, unless="") + MOVED + TYPES
 
 
 SUCCEED = f"""
@@ -115,15 +138,16 @@ SUCCEED = f"""
         AND jobs.worker IS NOT DISTINCT FROM $5
         AND jobs.running IS NOT DISTINCT FROM TRUE
         AND NOT jobs.awaited
+        AND NOT EXISTS (SELECT 1 FROM own_event_types WHERE type = 'onbeat.job.succeeded')
       RETURNING jobs.id, 'succeeded', queue, priority, lane, due_at, start_by, unique_key,
                 schedule_id, occurrence, overlap, jobs.token, nullif(attempt, jobs.token),
                 nullif(lost, 0), nullif(released, 0), started_at, ended.finished_at, cancel_reason,
-                ended.result, progress, worker, spec, nullif(created_at, due_at)
+                ended.result, progress, worker, flow, spec, nullif(created_at, due_at)
     )
     INSERT INTO finished (
       id, state, queue, priority, lane, due_at, start_by, unique_key, schedule_id, occurrence,
       overlap, token, attempt, lost, released, started_at, finished_at, cancel_reason, result,
-      progress, last_worker, spec, created_at)
+      progress, last_worker, flow, spec, created_at)
     SELECT * FROM gone
     {MOVED}
 """  # noqa: S608  no value in it
@@ -132,12 +156,12 @@ SUCCEED = f"""
 async def end_plain(
     transaction: Transaction, settlements: Sequence[PreparedSettlement]
 ) -> list[bool]:
-    """Move ending jobs with a valid lease and no dependents; returns which were moved.
+    """Move ending jobs with a valid lease whose end has no other effect; returns which.
 
     One statement, its own transaction. If a new dependent locks the job meanwhile, the statement
     waits, reads the row again and skips it.
     """
-    ending = first_settlements(settlements)
+    ending = [one for one in first_settlements(settlements) if one.is_alone]
     moved: set[JobId] = set()
     for worker in {settlement.attempt.worker for settlement in ending if settlement.is_plain}:
         succeeded = [
@@ -216,11 +240,22 @@ def settlement_row(settlement: PreparedSettlement) -> Row:
 async def end(transaction: Transaction, settlements: Sequence[PreparedSettlement]) -> None:
     if settlements:
         rows = columns([settlement_row(settlement) for settlement in settlements])
-        moved = [JobId(str(row[0])) for row in await run_move(transaction, END, *rows)]
+        moved = await run_move(transaction, END, *rows)
         if moved:
-            states = {settlement.id: settlement.job.state for settlement in settlements}
-            ended = {id: states[id] for id in moved}
-            await cascade(transaction, ended, max(settlement.at for settlement in settlements))
+            ids = {JobId(str(row[0])) for row in moved}
+            ended = [settlement for settlement in settlements if settlement.id in ids]
+            await finish(transaction, ended, wanted=frozenset(moved[0][2]))
+
+
+async def finish(
+    transaction: Transaction, ended: Sequence[PreparedSettlement], wanted: Collection[str]
+) -> None:
+    """The effects of these ends, beside the rows of the jobs."""
+    at = max(settlement.at for settlement in ended)
+    await hold_keys(transaction, [one.held for one in ended if one.held is not None])
+    await announce_ends(transaction, [one.job for one in ended], wanted, at)
+    await drop_payloads(transaction, [one.job for one in ended])
+    await cascade(transaction, {one.id: one.job.state for one in ended}, at)
 
 
 async def requeue(transaction: Transaction, settlements: Sequence[PreparedSettlement]) -> None:
@@ -237,7 +272,7 @@ async def requeue(transaction: Transaction, settlements: Sequence[PreparedSettle
               reason = ended.reason, due_at = ended.due_at,
               attempt = ended.attempt, lost = ended.lost, released = ended.released,
               started_at = ended.started_at, result = ended.result, error = ended.error,
-              progress = ended.progress, start_by = ended.start_by,
+              fault = ended.fault, progress = ended.progress, start_by = ended.start_by,
               suspicion = ended.suspicion
           FROM :arrays
           WHERE jobs.id = ended.id
@@ -258,8 +293,11 @@ async def requeue(transaction: Transaction, settlements: Sequence[PreparedSettle
     )
     if back:
         transaction.hints.add(Hint.JOBS)
+    at = max(settlement.at for settlement in settlements)
+    parked = [(one.id, one.awaits) for one in settlements if one.awaits is not None]
+    await wake_ended(transaction, parked, at)
     request = {JobId(str(id)): reason for id, reason in back if reason is not None}
-    await cancel_waiting(transaction, request, max(settlement.at for settlement in settlements))
+    await cancel_waiting(transaction, request, at)
 
 
 async def find_written(

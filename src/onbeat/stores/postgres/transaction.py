@@ -3,8 +3,10 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
+from onbeat.model.ids import JobId
 from onbeat.ports.store import Hint
 from onbeat.stores.postgres.connection import Database
+from onbeat.stores.postgres.dependents import FREE
 from onbeat.stores.postgres.rows import FORMS
 from onbeat.stores.sql.dialect import POSTGRES, Argument, Columns, Dialect, Row, translate
 from onbeat.stores.sql.forms import Forms
@@ -83,3 +85,9 @@ class Transaction:
         if rows:
             sql = translate(POSTGRES, POSTGRES.update_each(table, key, columns))
             await self.run(sql, *zip(*rows, strict=True))
+
+    async def free_dependents(
+        self, ended: Sequence[JobId], met: Sequence[int], limit: int
+    ) -> int | None:
+        ((waiting, freed),) = await self.rows(FREE, list(ended), list(met), limit + 1)
+        return int(waiting) if freed == waiting <= limit else None

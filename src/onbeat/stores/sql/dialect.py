@@ -57,6 +57,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         value = "unhex(value)" if kind == "bytea" else "value"
         return f"{column} IN (SELECT {value} FROM json_each(?))"  # noqa: S608  values are bound
 
+    def remainder(self, number: str, divisor: int) -> str:
+        return f"({number}) % {divisor:d}"
+
     def in_json(self, value: str) -> str:
         """Bytes as a value that `Session.select` can return: JSON has only text."""
         return f"lower(hex({value}))"
@@ -95,6 +98,10 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """The condition that the text in the column contains a value."""
         return f"instr({column}, ?) > 0"
 
+    def contains_folded(self, column: str) -> str:
+        """The same without the case of letters; the value's letters from A to Z are lower."""
+        return self.contains(f"lower({column})")
+
     def rewrite(self, column: str) -> str:
         """An assignment that rewrites a row without changing it."""
         return f"{column} = {column}"
@@ -130,6 +137,10 @@ class MysqlDialect(ServerDialect, frozen=True, kw_only=True, eq=False):
     def in_list(self, column: str, kind: Kind) -> str:
         return f"{column} IN ?"
 
+    def remainder(self, number: str, divisor: int) -> str:
+        """A function: the driver takes a percent sign for a value."""
+        return f"MOD({number}, {divisor:d})"
+
     def insert(self, table: str, columns: Columns, ending: str) -> str:
         marks = ", ".join("?" * len(columns))
         return f"INSERT INTO onbeat.{table} ({', '.join(columns)}) VALUES ({marks}) {ending}"  # noqa: S608  as above
@@ -157,6 +168,10 @@ class MysqlDialect(ServerDialect, frozen=True, kw_only=True, eq=False):
     def rewrite(self, column: str) -> str:
         """Toggles a trailing space: the server skips rows that do not change."""
         return f"{column} = IF(RIGHT({column}, 1) = ' ', RTRIM({column}), CONCAT({column}, ' '))"
+
+    def contains_folded(self, column: str) -> str:
+        """The servers fold all letters, so those of the value too."""
+        return f"instr(lower({column}), lower(?)) > 0"
 
     def unless_there(self, *key: str) -> str:
         return f"ON DUPLICATE KEY UPDATE {key[0]} = {key[0]}"
@@ -243,11 +258,19 @@ SQLITE: Final = Dialect(
     named_indexes=frozenset(
         {
             "dispositions_by_age",
+            "events_by_age",
+            "events_unrouted",
             "finished_by_end",
+            "finished_by_schedule",
+            "finished_of_fault",
             "jobs_due",
+            "jobs_of_fault",
             "jobs_running",
             "jobs_stuck",
+            "queues_watched",
             "schedules_due",
+            "schedules_of_owner",
+            "schedules_on_event",
         }
     ),
 )

@@ -7,10 +7,11 @@ import msgspec
 
 from onbeat.model.attempt import Attempt
 from onbeat.model.dead_letter import DeadLetter
-from onbeat.model.event import Transition
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job, JobState
+from onbeat.model.limits import LANE_DISPOSITIONS_MAX
 from onbeat.model.schedule import Schedule
+from onbeat.model.transition import Transition
 from onbeat.ports.access import TargetChange
 from onbeat.stores.sql.dialect import Columns, Row, Value
 from onbeat.stores.sql.schedules import spec_text
@@ -92,9 +93,11 @@ TRANSITION_COLUMNS: Final = Form(
 class DispositionForm(msgspec.Struct, frozen=True, kw_only=True):
     """The key of dispositions: `end` is the column that orders the runs of a schedule.
 
-    `since` returns the condition, with its values, for runs that end at an instant or later.
+    `since` returns the condition, with its values, for runs that end at an instant or later; one
+    within which more than `LANE_DISPOSITIONS_MAX` others have begun by then is not looked for.
     `nearest` selects the only run that may cover an instant. `within` is the condition for runs
     that may cover an instant from `params.first` to `params.last`; `select_each` has these values.
+    `until` ends that part of the key at the last of them.
     With `may_overlap` a run of skips is stored whole even if others begin within it; otherwise it
     ends before them.
     """
@@ -103,6 +106,7 @@ class DispositionForm(msgspec.Struct, frozen=True, kw_only=True):
     since: Callable[[ScheduleId, int], tuple[str, tuple[Value, ...]]]
     nearest: str
     within: str
+    until: str
     may_overlap: bool
 
     @property
@@ -110,11 +114,13 @@ class DispositionForm(msgspec.Struct, frozen=True, kw_only=True):
         return {"schedule_id": "uuid", self.end: "bigint"}
 
 
-SINCE_BY_FIRST: Final = """
-    first >= coalesce((SELECT first FROM onbeat.dispositions
-                       WHERE schedule_id = ? AND first <= ? AND last >= ?
-                       ORDER BY first DESC LIMIT 1), ?)
-"""
+SINCE_BY_FIRST: Final = f"""
+    first >= coalesce((SELECT max(first)
+                       FROM (SELECT first, last FROM onbeat.dispositions
+                             WHERE schedule_id = ? AND first <= ?
+                             ORDER BY first DESC LIMIT {LANE_DISPOSITIONS_MAX:d}) AS before
+                       WHERE last >= ?), ?)
+"""  # noqa: S608  values are bound
 BY_FIRST: Final = DispositionForm(
     end="first",
     since=lambda owner, first: (SINCE_BY_FIRST, (owner, first, first, first)),
@@ -125,6 +131,7 @@ BY_FIRST: Final = DispositionForm(
                                WHERE schedule_id = params.schedule_id AND first <= params.first
                                ORDER BY first DESC LIMIT 1), params.first)
     """,
+    until="TRUE",
     may_overlap=True,
 )
 BY_LAST: Final = DispositionForm(
@@ -132,6 +139,11 @@ BY_LAST: Final = DispositionForm(
     since=lambda _owner, first: ("last >= ?", (first,)),
     nearest="last >= ? ORDER BY last",
     within="last >= params.first AND first <= params.last",
+    until="""
+        last <= coalesce((SELECT last FROM onbeat.dispositions
+                          WHERE schedule_id = params.schedule_id AND last >= params.last
+                          ORDER BY last LIMIT 1), params.last)
+    """,
     may_overlap=False,
 )
 
@@ -140,20 +152,23 @@ class JobTable(msgspec.Struct, frozen=True, kw_only=True):
     """`view` has `columns`, which `JobForm.read` takes.
 
     `select_first` has places for an index, a condition and an order, and a mark for a number.
+    `schedule_index` has the jobs of a schedule, if possible in the order of ids.
     """
 
     name: str
     view: str
     columns: str
     select_first: str
+    schedule_index: str
 
 
-def plain_table(name: str, columns: str) -> JobTable:
+def plain_table(name: str, columns: str, schedule_index: str) -> JobTable:
     """A table that is read as it is."""
     return JobTable(
         name=name,
         view=name,
         columns=columns,
+        schedule_index=schedule_index,
         select_first=f"""
             SELECT {columns} FROM onbeat.{name} {{index}} WHERE {{where}} ORDER BY {{order}} LIMIT ?
         """,  # noqa: S608  values are bound
@@ -178,7 +193,9 @@ SHARED_COLUMNS: Final[Columns] = {
     "cancel_reason": "text",
     "result": "text",
     "error": "text",
+    "fault": "bigint",
     "progress": "text",
+    "flow": "uuid",
     "spec": "text",
 }
 """What a job that is cancelled keeps; it will not start, so not `start_by`."""
@@ -196,6 +213,7 @@ NEW_COLUMNS: Final[Columns] = {
     "occurrence": "bigint",
     "overlap": "text",
     "grp": "text",
+    "flow": "uuid",
     "spec": "text",
 }
 """The columns of a new job."""
@@ -219,8 +237,21 @@ class JobForm(msgspec.Struct, frozen=True, kw_only=True):
     all_columns: str = "*"
 
 
+GREATEST: Final = 9_223_372_036_854_775_807
+"""A due time after all others."""
+
+
+def in_queue(queue: str) -> tuple[str, tuple[Value, ...]]:
+    return "queue = ?", (queue,)
+
+
 class WaitingList(msgspec.Struct, frozen=True, kw_only=True):
-    """Waiting jobs that one index holds: their condition, and how the index groups them."""
+    """Waiting jobs that one index holds: their condition, and how the index groups them.
+
+    `of_queue` returns the condition, with its values, for jobs of one queue. `order` has the
+    columns by which the index orders ready lists, each with its jobs by due time and id; `behind`
+    is the condition, with the values of these columns, for what comes after a list.
+    """
 
     index: str
     where: str
@@ -228,6 +259,9 @@ class WaitingList(msgspec.Struct, frozen=True, kw_only=True):
     queue: str = "queue"
     lane: str = "lane"
     may_be_blocked: bool = False
+    of_queue: Callable[[str], tuple[str, tuple[Value, ...]]] = in_queue
+    order: tuple[str, ...] = ("queue", "priority", "lane")
+    behind: str = f"(queue, priority, lane, due_at) > (?, ?, ?, {GREATEST})"
 
 
 class Forms(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,6 +270,7 @@ class Forms(msgspec.Struct, frozen=True, kw_only=True):
     `limit_assignments` sets the limits of a queue, with one value for each mark. `wait_columns` are
     those of a live job that change with its waits. `waiting_lists` together have each waiting job
     once. `has_rules` is the condition for paused or limited queues.
+    `dead_letter_reason` selects the reason of a dead letter.
     """
 
     attempts: AttemptForm
@@ -249,4 +284,5 @@ class Forms(msgspec.Struct, frozen=True, kw_only=True):
     limit_assignments: str = "limits = ?"
     with_job_target: Callable[[str, TargetChange], str | None] = with_target
     schedule_key: str = "key"
+    dead_letter_reason: str = "reason"
     schedule_spec: Callable[[Schedule], str] = spec_text

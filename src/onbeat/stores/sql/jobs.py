@@ -16,15 +16,15 @@ SUSPICION: Final = msgspec.json.Decoder(Suspicion)
 
 IN_COLUMNS: Final = (
     *("id", "queue", "priority", "due_at", "start_by", "unique", "schedule_id", "occurrence"),
-    "overlap",
+    *("overlap", "flow"),
 )
 """The fields of `JobSpec` that have columns."""
 
 DEFINITION: Final = (
-    "queue, priority, due_at, start_by, unique_key, schedule_id, occurrence, overlap"
+    "queue, priority, due_at, start_by, unique_key, schedule_id, occurrence, overlap, flow"
 )
-HISTORY_AT: Final = 9
-HISTORY_END: Final = 19
+HISTORY_AT: Final = 10
+HISTORY_END: Final = 21
 """Where the columns of `add_history` begin and end in a row."""
 
 Fields = dict[str, Any]
@@ -43,7 +43,7 @@ def build_job(fields: Fields, row: Sequence[Any], run: Sequence[Any]) -> Job:
 
 
 def add_definition(fields: Fields, columns: Sequence[Any]) -> None:
-    id, queue, priority, due_at, start_by, unique, schedule_id, occurrence, overlap = columns
+    id, queue, priority, due_at, start_by, unique, schedule_id, occurrence, overlap, flow = columns
     fields["id"] = str(id)
     fields["queue"] = queue
     fields["priority"] = priority
@@ -58,12 +58,24 @@ def add_definition(fields: Fields, columns: Sequence[Any]) -> None:
         fields["occurrence"] = instant(occurrence)
     if overlap is not None:
         fields["overlap"] = OVERLAPS[overlap]
+    if flow is not None:
+        fields["flow"] = str(flow)
 
 
 def add_history(fields: Fields, columns: Sequence[Any]) -> None:
-    token, attempt, lost, released, reason, cancel_reason, result, error, cursor, suspicion = (
-        columns
-    )
+    (
+        token,
+        attempt,
+        lost,
+        released,
+        reason,
+        cancel_reason,
+        result,
+        error,
+        fault,
+        cursor,
+        suspicion,
+    ) = columns
     fields["token"] = token
     fields["attempt"] = attempt
     fields["lost"] = lost
@@ -76,6 +88,8 @@ def add_history(fields: Fields, columns: Sequence[Any]) -> None:
         fields["result"] = msgspec.Raw(result.encode())
     if error is not None:
         fields["error"] = error
+    if fault is not None:
+        fields["fault"] = fault
     if cursor is not None:
         fields["cursor"] = msgspec.Raw(cursor.encode())
     if suspicion is not None:
@@ -83,7 +97,7 @@ def add_history(fields: Fields, columns: Sequence[Any]) -> None:
 
 
 def add_run(fields: Fields, columns: Sequence[Any]) -> None:
-    state, blocked_by, worker, lease_until, started_at, finished_at, progress = columns
+    state, blocked_by, worker, lease_until, started_at, finished_at, progress, cause_id = columns
     fields["state"] = STATES[state]
     fields["blocked_by"] = blocked_by
     if worker is not None:
@@ -96,3 +110,5 @@ def add_run(fields: Fields, columns: Sequence[Any]) -> None:
         fields["finished_at"] = instant(finished_at)
     if progress is not None:
         fields["progress"] = PROGRESS.decode(progress)
+    if cause_id is not None:
+        fields["cause_id"] = str(cause_id)

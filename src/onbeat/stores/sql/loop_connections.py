@@ -10,6 +10,7 @@ from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Progress
 from onbeat.ports.store import Enqueued
 from onbeat.stores.sql.batcher import BATCH_MAX, FLIGHTS_MAX, Batcher
+from onbeat.stores.sql.dialect import Row
 from onbeat.stores.sql.pool import Connection, Driver, Pool
 from onbeat.stores.sql.session import Answer, P, Session, Verb, Work, bind_verb
 from onbeat.stores.sql.verbs.idempotency import (
@@ -40,6 +41,7 @@ class LoopConnections(ABC, Generic[Connection, T]):
     begin_snapshot: ClassVar[Sequence[str]]
 
     note_progress: Batcher[tuple[JobId, Token, Progress], bool]
+    publish: Batcher[Row, bool]
 
     def __init__(self, driver: Driver[Connection], pool_max: int) -> None:
         self._driver = driver

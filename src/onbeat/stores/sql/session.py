@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from onbeat.model.ids import JobId
 from onbeat.ports.store import Hint
 from onbeat.stores.sql.dialect import Argument, Columns, Dialect, Row
 from onbeat.stores.sql.forms import Forms
@@ -57,6 +58,17 @@ class Session(Protocol):
         self, table: str, key: Columns, columns: Columns, rows: Sequence[Sequence[Any]]
     ) -> None:
         """Update rows by key; each of `rows` has the key, then the new values of `columns`."""
+        ...
+
+    async def free_dependents(
+        self, ended: Sequence[JobId], met: Sequence[int], limit: int, /
+    ) -> int | None:
+        """Unblock all dependents of ended jobs, which are locked, in a few statements.
+
+        Returns how many waits were met and deleted. None, with nothing changed, if there are more
+        than `limit`, if some want another end than those in `met`, which are values of the column
+        `wanted`, or if the database has no fast way to do this.
+        """
         ...
 
 

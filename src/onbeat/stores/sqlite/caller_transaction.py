@@ -1,20 +1,24 @@
-"""Enqueues and settles jobs on the caller's connection, in the caller's transaction."""
+"""Enqueues and settles jobs, and publishes events, in the transaction of the caller."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import apsw
 
 from onbeat.model.errors import Invalid, LeaseLost, Misconfigured
+from onbeat.model.event import Event
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Settlement
 from onbeat.stores.sql.dialect import Value
+from onbeat.stores.sql.verbs import events as event_verbs
+from onbeat.stores.sql.verbs.events import new_row
 from onbeat.stores.sqlite import enqueue as new_jobs
 from onbeat.stores.sqlite import settle as ended_jobs
 from onbeat.stores.sqlite.migrate import migrations, recognise
-from onbeat.stores.sqlite.transaction import Bindings, Transaction
+from onbeat.stores.sqlite.transaction import Bindings, Transaction, finish
 
 SCHEME: Final = "sqlite:///"
 OPEN: Final[dict[object, str]] = {}
@@ -79,6 +83,18 @@ def enqueue(connection: CallerConnection, url: str, jobs: Sequence[Job]) -> Sequ
     """
     with caller_transaction(connection, url) as transaction:
         return new_jobs.enqueue(transaction, list(map(new_jobs.new_job, jobs)))
+
+
+def publish(
+    connection: CallerConnection, url: str, events: Sequence[Event], now: datetime
+) -> Sequence[bool]:
+    """Like the method of the store, but neither begins nor commits.
+
+    Raises `Invalid` for another file.
+    """
+    rows = [new_row(event, now) for event in events]
+    with caller_transaction(connection, url) as transaction:
+        return finish(event_verbs.publish(transaction, rows))
 
 
 def settle(connection: CallerConnection, url: str, settlement: Settlement) -> None:

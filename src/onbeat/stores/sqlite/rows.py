@@ -3,14 +3,15 @@
 import msgspec
 
 from onbeat.model.dead_letter import DeadLetter
-from onbeat.model.event import Transition
 from onbeat.model.job import Job, JobSpec, JobState
 from onbeat.model.schedule import Schedule, ScheduleSpec
 from onbeat.model.target import lane_of
+from onbeat.model.transition import Transition
 from onbeat.stores.sql.dialect import Row
 from onbeat.stores.sql.forms import (
     ATTEMPT_RECORDS,
     BY_FIRST,
+    GREATEST,
     NEW_COLUMNS,
     SHARED_COLUMNS,
     Form,
@@ -58,8 +59,15 @@ def job_row(job: Job) -> Row:
         micros_or_none(job.occurrence),
         job.overlap.value,
         job.group,
+        job.flow,
         spec_of(job),
     )
+
+
+def plain_row(job: Job) -> Row:
+    """The row of a new job without values that are rare, for `enqueue.insert_plain`."""
+    lane = lane_of(job.target)
+    return job.id, job.queue, job.priority, lane, micros(job.due_at), spec_of(job), 0
 
 
 def read_jobs(text: str | None) -> list[Job]:
@@ -109,12 +117,13 @@ def schedule_spec(schedule: Schedule) -> str:
     return to_json(SCHEDULE_SPEC.pack(schedule))
 
 
-def job_table(name: str, view: str) -> JobTable:
+def job_table(name: str, view: str, schedule_index: str) -> JobTable:
     """Only what was chosen is put together as records."""
     return JobTable(
         name=name,
         view=view,
         columns="record",
+        schedule_index=schedule_index,
         select_first=f"""
             SELECT record
             FROM onbeat.{view}
@@ -127,7 +136,12 @@ def job_table(name: str, view: str) -> JobTable:
 FORMS = Forms(
     wait_columns={"blocked_by": "integer"},
     waiting_lists=(
-        WaitingList(index="jobs_due", where="ready"),
+        WaitingList(
+            index="jobs_due",
+            where="ready",
+            order=("queue", "priority", "lane", "grouped"),
+            behind=f"(queue, priority, lane, grouped, due_at) > (?, ?, ?, ?, {GREATEST})",
+        ),
         WaitingList(
             index="jobs_stuck",
             where="state = 'waiting' AND NOT ready",
@@ -136,11 +150,12 @@ FORMS = Forms(
         ),
     ),
     schedule_spec=schedule_spec,
+    dead_letter_reason="record ->> '$.reason'",
     attempts=ATTEMPT_RECORDS,
     dispositions=BY_FIRST,
     jobs=JobForm(
-        live=job_table("jobs", "live_jobs"),
-        ended=job_table("finished", "ended_jobs"),
+        live=job_table("jobs", "live_jobs", "jobs_of_schedule"),
+        ended=job_table("finished", "ended_jobs", "finished_by_schedule"),
         states={
             # Written out, since SQLite takes a partial index only when it sees the value.
             JobState.WAITING: "state = 'waiting'",

@@ -5,27 +5,75 @@ from datetime import datetime
 
 import msgspec
 
+from onbeat.model.attempt import Attempt
+from onbeat.model.held_key import HeldKey
 from onbeat.model.ids import JobId, Token
-from onbeat.model.job import Progress
+from onbeat.model.job import Job, JobState, Progress
 from onbeat.ports.store import Hint, Settlement
 from onbeat.stores.sql.values import micros, micros_or_none, text_or_none, to_json
 from onbeat.stores.sql.verbs.dependents import cancel_waiting, cascade
+from onbeat.stores.sql.verbs.event_waits import wake_ended
+from onbeat.stores.sql.verbs.held_keys import held_by, hold_keys
+from onbeat.stores.sql.verbs.own_events import announce_ends
+from onbeat.stores.sql.verbs.payloads import drop_payloads
 from onbeat.stores.sqlite.transaction import Row, Transaction, finish, json_array
+
+WANTED = "SELECT json_group_array(type) FROM onbeat_own_event_types"
 
 
 class PreparedSettlement(msgspec.Struct, frozen=True, gc=False):
-    """A settlement prepared outside the transaction, to keep that short."""
+    """A settlement prepared outside the transaction, to keep that short.
+
+    `is_plain`: the job succeeded, and all else that its row needs is in the row of the live job.
+    The last value of `row` is the record of the attempt.
+    """
 
     id: JobId
     token: Token
     ends: bool
     at: datetime
+    is_plain: bool
     row: Row
+    held: HeldKey | None
+    job: Job
+    awaits: str | None
 
 
 def prepare_settlement(settlement: Settlement) -> PreparedSettlement:
     job, attempt = settlement.job, settlement.attempt
-    row = (
+    is_plain = is_unchanged(job, attempt)
+    row = plain_row(job, attempt) if is_plain else row_of(job, attempt)
+    held = None if job.unique_for is None else held_by(settlement)
+    at = attempt.finished_at
+    return PreparedSettlement(
+        job.id, attempt.token, job.is_final, at, is_plain, row, held, job, settlement.awaits
+    )
+
+
+def is_unchanged(job: Job, attempt: Attempt) -> bool:
+    """Whether the job succeeded and nothing else has changed since it was claimed."""
+    return (
+        job.state is JobState.SUCCEEDED
+        and job.reason is None
+        and job.error is None
+        and attempt.number == job.attempt
+        and attempt.started_at == job.started_at
+    )
+
+
+def plain_row(job: Job, attempt: Attempt) -> Row:
+    return (
+        attempt.job_id,
+        attempt.token,
+        attempt.worker,
+        micros_or_none(job.finished_at),
+        text_or_none(job.result),
+        to_json(attempt),
+    )
+
+
+def row_of(job: Job, attempt: Attempt) -> Row:
+    return (
         attempt.job_id,
         attempt.token,
         attempt.worker,
@@ -42,9 +90,9 @@ def prepare_settlement(settlement: Settlement) -> PreparedSettlement:
         None if job.progress is None else to_json(job.progress),
         micros_or_none(job.start_by),
         None if job.suspicion is None else to_json(job.suspicion),
+        job.fault,
         to_json(attempt),
     )
-    return PreparedSettlement(job.id, attempt.token, job.is_final, attempt.finished_at, row)
 
 
 def settle(transaction: Transaction, settlements: Sequence[PreparedSettlement]) -> Sequence[bool]:
@@ -63,22 +111,9 @@ def settle(transaction: Transaction, settlements: Sequence[PreparedSettlement]) 
 
 def end(transaction: Transaction, settlements: Sequence[PreparedSettlement]) -> int:
     """Move the jobs whose lease is valid to `onbeat_finished`; returns how many."""
-    moved = transaction.run_rows(
-        """
-        INSERT OR IGNORE INTO onbeat_finished (
-          id, state, queue, priority, lane, due_at, start_by, unique_key, schedule_id, occurrence,
-          overlap, token, attempt, lost, released, started_at, finished_at, reason, cancel_reason,
-          result, error, progress, last_attempt, spec)
-        SELECT
-          id, column4, queue, priority, lane, column6, column15, unique_key, schedule_id,
-          occurrence, overlap, token, column7, column8, column9, column10, column11, column5,
-          cancel_reason, column12, column13, progress, column17, spec
-        FROM :rows
-        CROSS JOIN onbeat_jobs
-          ON id = column1 AND token = column2 AND worker = column3 AND state = 'running'
-        """,
-        [settlement.row for settlement in settlements],
-    )
+    plain = [settlement.row for settlement in settlements if settlement.is_plain]
+    others = [settlement.row for settlement in settlements if not settlement.is_plain]
+    moved = move_plain(transaction, plain) + move(transaction, others)
     if moved:
         transaction.hints.add(Hint.ENDED)
         ids = [settlement.id for settlement in settlements]
@@ -90,8 +125,60 @@ def end(transaction: Transaction, settlements: Sequence[PreparedSettlement]) -> 
             """,
             (json_array(ids),),
         )
+        finish_ends(transaction, settlements)
         free_and_cancel(transaction, ids, latest(settlements))
     return moved
+
+
+def move_plain(transaction: Transaction, rows: Sequence[Row]) -> int:
+    """The fence implies an unchanged row since the claim, so only new values are bound."""
+    return transaction.run_rows(
+        """
+        INSERT OR IGNORE INTO onbeat_finished (
+          id, state, queue, priority, lane, due_at, start_by, unique_key, schedule_id, occurrence,
+          overlap, token, attempt, lost, released, started_at, finished_at, cancel_reason,
+          result, progress, last_attempt, flow, spec)
+        SELECT
+          id, 'succeeded', queue, priority, lane, due_at, start_by, unique_key, schedule_id,
+          occurrence, overlap, token, attempt, lost, released, started_at, column4, cancel_reason,
+          column5, progress, column6, flow, spec
+        FROM :rows
+        CROSS JOIN onbeat_jobs
+          ON id = column1 AND token = column2 AND worker = column3 AND state = 'running'
+        """,
+        rows,
+    )
+
+
+def move(transaction: Transaction, rows: Sequence[Row]) -> int:
+    return transaction.run_rows(
+        """
+        INSERT OR IGNORE INTO onbeat_finished (
+          id, state, queue, priority, lane, due_at, start_by, unique_key, schedule_id, occurrence,
+          overlap, token, attempt, lost, released, started_at, finished_at, reason, cancel_reason,
+          result, error, fault, progress, last_attempt, flow, spec)
+        SELECT
+          id, column4, queue, priority, lane, column6, column15, unique_key, schedule_id,
+          occurrence, overlap, token, column7, column8, column9, column10, column11, column5,
+          cancel_reason, column12, column13, column17, progress, column18, flow, spec
+        FROM :rows
+        CROSS JOIN onbeat_jobs
+          ON id = column1 AND token = column2 AND worker = column3 AND state = 'running'
+        """,
+        rows,
+    )
+
+
+def finish_ends(transaction: Transaction, settlements: Sequence[PreparedSettlement]) -> None:
+    """Hold the keys of the jobs that these settlements ended, tell of them, drop payloads."""
+    wanted = frozenset(transaction.values(WANTED))
+    if not wanted and all(one.held is None and not one.job.sensitive for one in settlements):
+        return
+    written = find_written(transaction, settlements)
+    ended = [one for one, is_ours in zip(settlements, written, strict=True) if is_ours]
+    finish(hold_keys(transaction, [one.held for one in ended if one.held is not None]))
+    finish(announce_ends(transaction, [one.job for one in ended], wanted, latest(settlements)))
+    finish(drop_payloads(transaction, [one.job for one in ended]))
 
 
 def free_and_cancel(transaction: Transaction, ended: Sequence[JobId], now: int) -> None:
@@ -128,7 +215,7 @@ def requeue(transaction: Transaction, settlements: Sequence[PreparedSettlement])
     transaction.run_rows(
         """
         INSERT OR IGNORE INTO onbeat_attempts (job_id, token, record)
-        SELECT column1, column2, column17
+        SELECT column1, column2, column18
         FROM :rows
         CROSS JOIN onbeat_jobs
           ON id = column1 AND token = column2 AND worker = column3 AND state = 'running'
@@ -141,7 +228,7 @@ def requeue(transaction: Transaction, settlements: Sequence[PreparedSettlement])
         SET state = column4, worker = NULL, lease_until = NULL, reason = column5, due_at = column6,
             attempt = column7, lost = column8, released = column9, started_at = column10,
             result = column12, error = column13, progress = column14, start_by = column15,
-            suspicion = column16
+            suspicion = column16, fault = column17
         FROM :rows
         WHERE id = column1 AND token = column2 AND worker = column3 AND state = 'running'
         """,
@@ -149,6 +236,8 @@ def requeue(transaction: Transaction, settlements: Sequence[PreparedSettlement])
     )
     if moved:
         transaction.hints.add(Hint.JOBS)
+        parked = [(one.id, one.awaits) for one in settlements if one.awaits is not None]
+        finish(wake_ended(transaction, parked, latest(settlements)))
         apply_cancel_requests(transaction, settlements)
     return moved
 

@@ -23,18 +23,27 @@ from onbeat.ports.store import (
     SentJobs,
     Settlement,
 )
+from onbeat.stores.sql.dialect import Row
 from onbeat.stores.sql.session import Answer, P, Verb
 from onbeat.stores.sql.store import SqlStore
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs import (
     access,
+    bulks,
     cancel_and_retry,
+    cascades,
     dead_letters,
-    dependents,
     dispositions,
     edit_schedules,
+    event_copies,
+    event_waits,
+    events,
+    flows,
     imports,
+    job_logs,
     prune,
+    prune_events,
+    pulses,
     queues,
     workers,
 )
@@ -59,19 +68,29 @@ from onbeat.stores.sqlite.writer import Writer
 
 CHECKED_BYTES_MAX = 268_435_456
 
+
+def publish(transaction: Transaction, rows: Sequence[Row]) -> Sequence[bool]:
+    return finish(events.publish(transaction, rows))
+
+
 # Operations that delete or finish running work. All of them write little.
 SPARED = frozenset[Callable[..., object]](
     {
         access.prune_audit,
         access.put_audit,
         access.remove_key,
+        bulks.prune_bulks,
+        bulks.stop_bulk,
         dead_letters.delete_dead_letters,
-        dependents.continue_cascades,
+        cascades.continue_cascades,
+        flows.close_flows,
         cancel_and_retry.cancel,
         forget_requests,
         lease_verbs.renew,
         cancel_and_retry.cancel_overdue,
         prune.prune,
+        prune_events.prune_events,
+        pulses.fold_history,
         queues.pause_queue,
         edit_schedules.delete_schedule,
         settle.note_progress,
@@ -84,15 +103,23 @@ SPARED = frozenset[Callable[..., object]](
 # Operations that may be refused, as they accept new work. All others keep earlier promises.
 ADDING = frozenset[Callable[..., object]](
     {
+        bulks.add_bulk,
         dead_letters.add_dead_letters,
         dispositions.import_dispositions,
         imports.import_jobs,
         imports.import_schedules,
+        job_logs.add_log_lines,
         enqueue.enqueue,
         run_keyed,
         plan_verbs.backfill,
         edit_schedules.add_schedule,
         enqueue.enqueue_from,
+        publish,
+        event_copies.import_events,
+        event_copies.import_event_keys,
+        event_waits.import_event_waits,
+        pulses.put_pulses,
+        pulses.put_samples,
     }
 )
 
@@ -172,6 +199,9 @@ class SqliteStore(SqlStore[Transaction]):
 
     async def apply_plans(self, plans: Sequence[Plan]) -> Sequence[bool]:
         return await self._writer.run_batched(apply_plans, plans)
+
+    async def _publish(self, rows: Sequence[Row]) -> Sequence[bool]:
+        return await self._writer.run_batched(publish, rows)
 
     async def claim(self, request: ClaimRequest) -> Claimed:
         return await self._writer.run(claim.claim, request)

@@ -8,10 +8,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import apsw
 import msgspec
 
+from onbeat.model.ids import JobId
 from onbeat.ports.store import Hint
 from onbeat.stores.sql.dialect import SQLITE, Argument, Columns, Dialect, Value, translate
 from onbeat.stores.sql.dialect import Row as AnyRow
 from onbeat.stores.sql.forms import Forms
+from onbeat.stores.sqlite.dependents import COUNT_WAITS, FORGET_WAITS, UNBLOCK
 from onbeat.stores.sqlite.rows import FORMS
 
 P = ParamSpec("P")
@@ -111,6 +113,18 @@ class Transaction:
     ) -> None:
         sql = translate(SQLITE, SQLITE.update_each(table, key, columns))
         self.run_rows(sql, list(map(tuple, rows)))
+
+    async def free_dependents(
+        self, ended: Sequence[JobId], met: Sequence[int], limit: int
+    ) -> int | None:
+        ids = json_array(ended)
+        waiting, freed = self.values(COUNT_WAITS, (json_array(met), ids, limit + 1))
+        if waiting > limit or freed < waiting:
+            return None
+        if waiting:
+            self.run(UNBLOCK, (ids,))
+            self.run(FORGET_WAITS, (ids,))
+        return int(waiting)
 
 
 def bound(value: Argument) -> Value:

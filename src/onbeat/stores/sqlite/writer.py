@@ -17,7 +17,7 @@ import apsw
 
 from onbeat.ports.store import Hint
 from onbeat.stores.sql.hints import Listeners
-from onbeat.stores.sqlite.ballast import Ballast, Hold, Space, space
+from onbeat.stores.sqlite.ballast import Ballast, Hold, Space, size_of, space
 from onbeat.stores.sqlite.connection import LockWait
 from onbeat.stores.sqlite.errors import (
     BUSY_AGAIN_SECONDS,
@@ -120,6 +120,8 @@ class Writer:
             self._thread = None
 
     def _work(self) -> None:
+        # The log of a migration, or of a process that was killed, is copied while there is room.
+        self._checkpoint()
         ended = False
         while not ended:
             timeout = LOOK_SECONDS if self._listeners else None
@@ -201,7 +203,17 @@ class Writer:
     def _make_room(
         self, requests: list[WriteRequest], error: apsw.FullError
     ) -> tuple[list[Answer], set[Hint]]:
-        """Truncate the WAL, with its failed writes, and run the spared requests in its space."""
+        """Truncate the WAL, with its failed writes, and run the requests again in its space.
+
+        Where that is not enough, only the spared ones, in the space of the ballast.
+        """
+        if self._truncate_log():
+            try:
+                return self._commit(requests)
+            except apsw.FullError as again:
+                error = again
+            except Exception as again:  # noqa: BLE001  no fault may end the thread
+                return self._refuse_all(requests, again), set()
         dropped = self._ballast.drop()
         self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
         spared = [request for request in requests if request.verb in self._always_allowed]
@@ -277,6 +289,12 @@ class Writer:
         self._bounded_at = 0.0
         self._page_size = Transaction(db).value("PRAGMA page_size")
         db.set_wal_hook(self._measure_log)
+
+    def _truncate_log(self) -> bool:
+        """Whether that gave space back to the disk."""
+        before = size_of(str(self._log))
+        self._checkpoint(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        return size_of(str(self._log)) < before
 
     def _measure_log(self, _db: apsw.Connection, _schema: str, pages: int) -> int:
         self._log_bytes = pages * self._page_size

@@ -20,9 +20,12 @@ from typing import Final
 import msgspec
 
 from onbeat.model.outcome import Cancelled, Evidence, Failed, Lost, Outcome, Snoozed, Succeeded
+from onbeat.ports.job_log import ATTEMPT_LOG
 from onbeat.ports.target import Run
 from onbeat.rules.shortage import Shortage
+from onbeat.targets.app_context import AppContext
 from onbeat.targets.leased_start import LeaseUnsure, begin
+from onbeat.targets.predecessors import PriorJob
 from onbeat.targets.process_reaper import ProcessReaper
 from onbeat.targets.process_tree import (
     Identity,
@@ -32,7 +35,7 @@ from onbeat.targets.process_tree import (
     send,
     signal_session,
 )
-from onbeat.targets.subprocess.messages import RunCommand, RunResult
+from onbeat.targets.subprocess.messages import RunCommand, RunResult, run_command, stamped
 
 # Never fork: the copy of a process with threads may hold locks that are never released.
 SPAWN: Final = multiprocessing.get_context("spawn")
@@ -66,20 +69,22 @@ class ChildProcess:
         self.reaper = keeper
         keeper.add(self.leader)
 
-    def run(self, order: RunCommand, progress: Callable[[RunResult], None]) -> RunResult | None:
+    def run(self, order: RunCommand, note: Callable[[RunResult], None]) -> RunResult | None:
         """Blocks until the attempt has ended; None when the child died first."""
         try:
             self.pipe.send_bytes(msgspec.json.encode(order))
             while True:
                 report = msgspec.json.decode(self.pipe.recv_bytes(), type=RunResult)
-                if report.kind != "progress":
+                if report.is_outcome:
                     return report
-                progress(report)
+                note(report)
         except (EOFError, OSError):
             return None
 
-    def run_order(self, order: RunCommand, run: Run) -> Callable[[], RunResult | None]:
-        return lambda: self.run(order, lambda report: note(run, report))
+    def run_order(
+        self, order: RunCommand, run: Run, program: AppContext | None
+    ) -> Callable[[], RunResult | None]:
+        return lambda: self.run(stamped(order, program), lambda report: note(run, report))
 
     def kill(self) -> None:
         """End the process and its descendants, first with SIGTERM. Blocks until it has ended.
@@ -121,18 +126,26 @@ class ChildProcess:
 class ChildProcesses:
     """Idle children by memory limit, and one busy child for each attempt."""
 
-    def __init__(self, serve: Serve, children_max: int | None = None) -> None:
+    def __init__(
+        self,
+        serve: Serve,
+        children_max: int | None = None,
+        program: AppContext | None = None,
+    ) -> None:
         self.serve = serve
+        self.app = program
         self.idle: dict[int | None, list[ChildProcess]] = {}
         self.lock = threading.Lock()
         self.reaper = ProcessReaper()
         self.free = asyncio.Semaphore(children_max or os.cpu_count() or 1)
 
-    async def run(self, run: Run, module: str, memory_bytes: int | None) -> Outcome:
+    async def run(
+        self, run: Run, module: str, memory_bytes: int | None, earlier: Sequence[PriorJob] = ()
+    ) -> Outcome:
         """Run one attempt in a child. Cancelling this task kills the child."""
         async with self.free:
             child = await asyncio.to_thread(self.take_child, memory_bytes)
-            order = RunCommand(module, msgspec.structs.replace(run.job, result=None))
+            order = run_command(module, run.job, run.events, earlier)
             report = await self.report_of(child, order, run)
             if report is None:
                 reason = await asyncio.to_thread(child.how_it_died)
@@ -142,8 +155,9 @@ class ChildProcesses:
 
     async def report_of(self, child: ChildProcess, order: RunCommand, run: Run) -> RunResult | None:
         """The result of the attempt, which begins while the lease is certainly held."""
+        start = child.run_order(order, run, self.app)
         while True:
-            work = asyncio.ensure_future(asyncio.to_thread(begin, run, child.run_order(order, run)))
+            work = asyncio.ensure_future(asyncio.to_thread(begin, run, start))
             try:
                 return await asyncio.shield(work)
             except LeaseUnsure:
@@ -182,6 +196,9 @@ class ChildProcesses:
 def note(run: Run, report: RunResult) -> None:
     if report.progress is not None:
         run.note_progress(report.progress)
+    log = ATTEMPT_LOG.get()
+    if report.entry is not None and log is not None:
+        log.add_entry(report.entry)
 
 
 def outcome_of(report: RunResult) -> Outcome:

@@ -48,17 +48,18 @@ async def drain(broker: Broker, queue: str, count: int, traits: Traits) -> list[
 
 
 async def find_missing(
-    broker: Broker, queue: str, sent: Sequence[Envelope], traits: Traits
+    broker: Broker, queue: str, sent: Sequence[Envelope] | Sequence[Delivery], traits: Traits
 ) -> set[bytes]:
     """The bodies that never arrive. Some may arrive twice: delivery is at least once."""
-    left = {envelope.body for envelope in sent}
+    left = {*bodies(sent)}
     async with broker.consumer(queue, prefetch=100) as consumer:
         try:
             async with asyncio.timeout(traits.patience):
                 while left:
-                    got = await consumer.receive(len(left), SLICE)
-                    await consumer.acknowledge(got)
-                    left -= {delivery.body for delivery in got}
+                    with suppress(Unavailable):  # an outage ended only just now
+                        got = await consumer.receive(len(left), SLICE)
+                        await consumer.acknowledge(got)
+                        left -= {*bodies(got)}
         except TimeoutError:
             return left
     return left

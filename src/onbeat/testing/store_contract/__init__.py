@@ -19,10 +19,13 @@ import pytest
 
 from onbeat.ports.store import Store
 from onbeat.testing.store_contract.access import AuditContract, KeyContract, SecretContract
+from onbeat.testing.store_contract.alerts import AlertContract
+from onbeat.testing.store_contract.bulks import BulkContract
 from onbeat.testing.store_contract.cancel_and_retry import CancelContract, RetryContract
 from onbeat.testing.store_contract.cascades import CascadeContract
 from onbeat.testing.store_contract.claims import ClaimContract
 from onbeat.testing.store_contract.clocks import ClockContract
+from onbeat.testing.store_contract.copy.events import CopiedEventContract
 from onbeat.testing.store_contract.copy.jobs import CopiedJobContract, CopyContract
 from onbeat.testing.store_contract.copy.repeated import CopiedAgainContract
 from onbeat.testing.store_contract.copy.schedules import (
@@ -30,15 +33,34 @@ from onbeat.testing.store_contract.copy.schedules import (
     CopiedScheduleContract,
 )
 from onbeat.testing.store_contract.dead_letters import DeadLetterContract
+from onbeat.testing.store_contract.edges import EdgeContract, RetriedFlowContract
 from onbeat.testing.store_contract.enqueue import AfterContract, EnqueueContract, UniqueContract
+from onbeat.testing.store_contract.event_histories import EventHistoryContract
+from onbeat.testing.store_contract.event_waits import CopiedWaitContract, EventWaitContract
+from onbeat.testing.store_contract.events import (
+    EventKeyContract,
+    EventListingContract,
+    EventPruneContract,
+    EventScheduleContract,
+    PublishContract,
+    ReplayContract,
+    RouteContract,
+)
 from onbeat.testing.store_contract.fan_out import SendContract
+from onbeat.testing.store_contract.faults import FaultContract, JobFaultContract
+from onbeat.testing.store_contract.flows import FlowContract
 from onbeat.testing.store_contract.heartbeats import HeartbeatContract, RescueContract
+from onbeat.testing.store_contract.held_keys import HeldKeyContract
 from onbeat.testing.store_contract.hints import HintContract, OpeningContract
+from onbeat.testing.store_contract.history import PulseContract
 from onbeat.testing.store_contract.idempotency import (
     RequestContract,
     RequestKeepingContract,
     RequestRaceContract,
 )
+from onbeat.testing.store_contract.job_logs import JobLogContract
+from onbeat.testing.store_contract.job_search import JobSearchContract
+from onbeat.testing.store_contract.lateness import LatenessContract
 from onbeat.testing.store_contract.leases import StartContract, TimedLeaseContract
 from onbeat.testing.store_contract.limits.fairness import TurnContract
 from onbeat.testing.store_contract.limits.groups import GroupContract
@@ -51,11 +73,14 @@ from onbeat.testing.store_contract.listings import (
     OccurrenceListingContract,
     ScheduleListingContract,
 )
+from onbeat.testing.store_contract.live import LiveContract
 from onbeat.testing.store_contract.model_based import HistoryContract
 from onbeat.testing.store_contract.overlaps import OverlapContract
+from onbeat.testing.store_contract.own_events import OwnEventContract
 from onbeat.testing.store_contract.plans import OverdueContract, PlanContract
 from onbeat.testing.store_contract.prune import PruneContract
 from onbeat.testing.store_contract.races import RaceContract
+from onbeat.testing.store_contract.reschedule import RescheduleContract
 from onbeat.testing.store_contract.schedules import (
     BackfillContract,
     DeleteContract,
@@ -64,9 +89,12 @@ from onbeat.testing.store_contract.schedules import (
     NewRuleContract,
     ScheduleContract,
 )
+from onbeat.testing.store_contract.sensitive import SensitiveContract
 from onbeat.testing.store_contract.settlements import ProgressContract, SettlementContract
+from onbeat.testing.store_contract.start_conditions import StartConditionContract
 from onbeat.testing.store_contract.stats import QueueNameContract, QueueStatsContract, StatsContract
 from onbeat.testing.store_contract.targets import TargetContract
+from onbeat.testing.store_contract.timeline import TimelineContract
 
 
 @pytest.mark.asyncio
@@ -75,8 +103,14 @@ class StoreContract(
     ClockContract,
     EnqueueContract,
     UniqueContract,
+    HeldKeyContract,
+    OwnEventContract,
+    SensitiveContract,
     AfterContract,
     CascadeContract,
+    EdgeContract,
+    RetriedFlowContract,
+    FlowContract,
     ClaimContract,
     OverlapContract,
     ConcurrencyContract,
@@ -95,6 +129,8 @@ class StoreContract(
     SendContract,
     CancelContract,
     RetryContract,
+    RescheduleContract,
+    BulkContract,
     ScheduleContract,
     PlanContract,
     OverdueContract,
@@ -104,8 +140,17 @@ class StoreContract(
     BackfillContract,
     DispositionContract,
     JobListingContract,
+    JobSearchContract,
     ScheduleListingContract,
     OccurrenceListingContract,
+    LatenessContract,
+    AlertContract,
+    PulseContract,
+    TimelineContract,
+    JobFaultContract,
+    FaultContract,
+    LiveContract,
+    JobLogContract,
     QueueStatsContract,
     QueueNameContract,
     StatsContract,
@@ -114,16 +159,28 @@ class StoreContract(
     RequestKeepingContract,
     RequestRaceContract,
     DeadLetterContract,
+    PublishContract,
+    EventListingContract,
+    EventScheduleContract,
+    RouteContract,
+    EventKeyContract,
+    ReplayContract,
+    EventPruneContract,
+    EventHistoryContract,
+    EventWaitContract,
+    CopiedWaitContract,
     HintContract,
     RaceContract,
     HistoryContract,
     CopyContract,
     CopiedScheduleContract,
     CopiedJobContract,
+    CopiedEventContract,
     CopiedAgainContract,
     CopiedEditContract,
     SecretContract,
     TargetContract,
+    StartConditionContract,
     KeyContract,
     AuditContract,
 ):

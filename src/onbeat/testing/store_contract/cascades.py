@@ -127,7 +127,7 @@ class CascadeContract:
     ) -> None:
         head = await a_star(store)
         await end(store, head, FAILURE)
-        await store.retry([head.id], NOW)
+        await store.retry([head.id], NOW, dependents=False)
         assert await settle_cascades(store)
         assert await blocked(store) == 1
         (again,) = await claim_jobs(store)

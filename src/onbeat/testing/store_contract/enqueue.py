@@ -60,6 +60,7 @@ def a_full_job(job: Job) -> Job:
         queue="queue",
         priority=-7,
         unique="key",
+        unique_for=31 * DAY,
         retry=RetryPolicy(
             attempts_max=9,
             backoff=Backoff.LINEAR,
@@ -75,6 +76,8 @@ def a_full_job(job: Job) -> Job:
         occurrence=NOW - TICK,
         group="group",
         overlap=Overlap.WAIT,
+        traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        tracestate="vendor=a:1;b:2,other@shop=x y",
     )
 
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from onbeat.model.job import JobState
-from onbeat.model.queue import NO_LIMITS, Limits, Queue, Rate
+from onbeat.model.queue import NO_LIMITS, Limits, Pause, Queue, Rate
 from onbeat.model.schedule import ScheduleStatus
 from onbeat.ports.store import Store
 from onbeat.testing.build import HOUR, MINUTE, NOW, SECOND, a_job, a_schedule, a_worker
@@ -57,6 +57,20 @@ class QueueStatsContract:
         await store.pause_queue("slow", paused=True)
         await store.pause_queue("slow", paused=False)
         assert list(await store.queues(NOW)) == []
+
+    async def test_a_pause_says_who_when_and_why_until_the_queue_is_resumed(
+        self, store: Store
+    ) -> None:
+        pauses = [
+            Pause(by="ops", at=NOW),
+            Pause(by="boss", at=NOW + MINUTE, note="the bank is shut"),
+        ]
+        for pause in pauses:
+            await store.pause_queue("slow", paused=True, pause=pause)
+            assert list(await store.queues(NOW)) == [Queue(name="slow", paused=True, pause=pause)]
+        await store.pause_queue("slow", paused=False)
+        await store.pause_queue("slow", paused=True)
+        assert list(await store.queues(NOW)) == [Queue(name="slow", paused=True)]
 
     async def test_a_queue_whose_jobs_have_ended_is_not_told(self, store: Store) -> None:
         await run_and_end(store, a_job())

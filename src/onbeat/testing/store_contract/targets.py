@@ -5,7 +5,7 @@ import pytest
 
 from onbeat.model.job import Job
 from onbeat.model.schedule import Schedule
-from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, Target
+from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, NotifyTarget, Target
 from onbeat.ports.access import TargetChange
 from onbeat.ports.store import Store
 from onbeat.testing.build import a_job, a_schedule, an_id, an_occurrence
@@ -24,6 +24,12 @@ KINDS: tuple[tuple[Target, Target], ...] = (
         MessageTarget("bus", "q", msgspec.Raw(b"1"), {"token": "a"}),
         MessageTarget("bus", "q", msgspec.Raw(b"1"), {"token": "größe"}),
     ),
+    (
+        NotifyTarget(
+            "mail", "a@example.org", "Größe", "{{ data.a }}", data=msgspec.Raw(b'{"a":1}')
+        ),
+        NotifyTarget("mail", "a@example.org", template="size"),
+    ),
 )
 
 
@@ -32,7 +38,7 @@ def change(of: Job | Schedule, after: Target) -> TargetChange:
 
 
 class TargetContract:
-    @pytest.mark.parametrize(("before", "after"), KINDS, ids=["task", "http", "message"])
+    @pytest.mark.parametrize(("before", "after"), KINDS, ids=["task", "http", "message", "notify"])
     async def test_the_target_of_a_job_is_replaced_and_nothing_else(
         self, store: Store, before: Target, after: Target
     ) -> None:

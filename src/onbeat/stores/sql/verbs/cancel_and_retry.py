@@ -1,28 +1,39 @@
 """What a caller does to jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import JobId
-from onbeat.model.job import Job
+from onbeat.model.job import Job, JobState
+from onbeat.model.limits import DEPENDENTS_MAX
 from onbeat.ports.store import Hint
+from onbeat.rules.dependents import LEVEL_COST, Doom, is_lost, stay_cancelled
 from onbeat.stores.sql.dialect import Columns, Row
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.values import instant, micros_or_none, to_json
 from onbeat.stores.sql.verbs.dependents import (
+    add_cascades,
     add_dependencies,
     cancel_waiting,
     lock_jobs,
+    states_of_ended,
 )
+from onbeat.stores.sql.verbs.flows import wait_again_for_flows
+from onbeat.stores.sql.verbs.held_keys import holders
 from onbeat.stores.sql.verbs.history import add_attempts, attempts_of, note
 from onbeat.stores.sql.verbs.jobs import delete_ended, jobs_by_id
 from onbeat.stores.sql.verbs.overlap import ask_to_stop
 from onbeat.stores.sql.verbs.schedules import hold_schedules
 
-AGAIN_COLUMNS: Final[Columns] = {"token": "integer", "started_at": "bigint", "held": "boolean"}
+AGAIN_COLUMNS: Final[Columns] = {
+    "token": "integer",
+    "started_at": "bigint",
+    "fault": "bigint",
+    "held": "boolean",
+}
 
 
 async def cancel(session: Session, ids: Sequence[JobId], reason: str, now: int) -> list[Job | None]:
@@ -39,16 +50,88 @@ async def cancel_overdue(session: Session, ids: Sequence[JobId], reason: str, no
     return len(await cancel_waiting(session, reasons, now, started_too=False))
 
 
-async def retry(session: Session, ids: Sequence[JobId], now: int) -> list[Job | None]:
+async def retry(
+    session: Session, ids: Sequence[JobId], now: int, *, dependents: bool = True
+) -> list[Job | None]:
     chosen = await lock_unsuccessful(session, ids)
     if chosen:
-        notes = [(one.id, "by hand", one.attempt, None) for one in chosen]
-        await note(session, "retried", now, notes)
-        await move_back(session, chosen, now)
-        await add_dependencies(session, [(one.id, other) for one in chosen for other in one.after])
-        session.hints.add(Hint.JOBS)
+        again = await cancelled_with(session, chosen) if dependents else []
+        await try_again(session, chosen, again, now)
     jobs = await jobs_by_id(session, ids)
     return [jobs.get(id) for id in ids]
+
+
+async def refuse_held(session: Session, chosen: Sequence[Job], now: int) -> None:
+    held = await holders(session, {job.unique for job in chosen if job.unique is not None}, now)
+    for job in chosen:
+        holder = held.get(job.unique or "", job.id)
+        if holder != job.id:
+            raise Conflict(f"job {holder} has ended and holds the unique key of {job.id}")
+
+
+async def try_again(
+    session: Session, chosen: Sequence[Job], dependents: Sequence[Job], now: int
+) -> None:
+    """Let these jobs wait again, and with them the dependents that were cancelled with them."""
+    again = [*chosen, *dependents]
+    await refuse_held(session, again, now)
+    notes = [(one.id, "by hand", one.attempt, None) for one in chosen]
+    notes += [(one.id, f"with job {one.cause_id}", one.attempt, None) for one in dependents]
+    await note(session, "retried", now, notes)
+    await move_back(session, again, now)
+    await add_dependencies(session, again)
+    await wait_again_for_flows(session, again)
+    session.hints.add(Hint.JOBS)
+
+
+async def cancelled_with(session: Session, causes: Sequence[Job]) -> list[Job]:
+    """The jobs that were cancelled because of these, and because of those, locked.
+
+    Left out are sensitive ones, whose payload is gone, and those that another ended job keeps from
+    running: that one becomes their cause. Where there are very many, the rest comes later.
+    """
+    found: dict[JobId, Job] = {one.id: one for one in causes}
+    level, room = [one.id for one in causes], DEPENDENTS_MAX
+    while level and room > 0:
+        ids = await caused_by(session, level, room)
+        room -= max(len(ids), LEVEL_COST)
+        if room <= 0:
+            await add_cascades(session, dict.fromkeys((*level, *ids), JobState.WAITING))
+        locked = await lock_unsuccessful(session, ids)
+        new = [one for one in locked if one.id not in found and not one.sensitive]
+        found |= {one.id: one for one in new}
+        level = [one.id for one in new]
+    candidates = list(found.values())[len(causes) :]
+    others = {other for one in candidates for other in one.after} - found.keys()
+    stay = stay_cancelled(candidates, await states_of_ended(session, others))
+    await change_causes(session, stay)
+    return [one for one in candidates if one.id not in stay]
+
+
+async def caused_by(session: Session, causes: Sequence[JobId], limit: int) -> list[JobId]:
+    dialect = session.dialect
+    rest = f"""
+        FROM onbeat.finished {dialect.use_index("finished_by_cause")}
+        WHERE {dialect.in_list("cause_id", "uuid")}
+        LIMIT ?
+    """
+    return [JobId(str(id)) for (id,) in await session.select("id", rest, tuple(causes), limit)]
+
+
+async def change_causes(session: Session, dooms: Mapping[JobId, Doom]) -> None:
+    rows = [(id, doom.reason, doom.cause_id) for id, doom in sorted(dooms.items())]
+    columns: Columns = {"reason": "text", "cause_id": "uuid"}
+    await session.update_rows("finished", {"id": "uuid"}, columns, rows)
+
+
+async def continue_retries(session: Session, causes: Sequence[JobId], now: int) -> None:
+    """Bring back more of what was cancelled because of these jobs, which were tried again.
+
+    One that has failed again meanwhile keeps its dependents cancelled.
+    """
+    jobs = (await jobs_by_id(session, causes)).values()
+    if dependents := await cancelled_with(session, [one for one in jobs if not is_lost(one.state)]):
+        await try_again(session, [], dependents, now)
 
 
 async def lock_unsuccessful(session: Session, ids: Sequence[JobId]) -> list[Job]:
@@ -63,7 +146,7 @@ async def lock_unsuccessful(session: Session, ids: Sequence[JobId]) -> list[Job]
 
 
 async def move_back(session: Session, chosen: Sequence[Job], now: int) -> None:
-    """Make ended jobs live again, as new but for `started_at` and the token, which never falls."""
+    """Make ended jobs live again, as new but for the start, the fault and the rising token."""
     ids = [one.id for one in chosen]
     last = [attempts[-1] for attempts in (await attempts_of(session, ids)).values()]
     await add_attempts(session, [(one.job_id, one.token, to_json(one)) for one in last])
@@ -86,6 +169,7 @@ def row_again(session: Session, job: Job, now: int, *, held: bool) -> Row:
         *row,
         job.token,
         micros_or_none(job.started_at),
+        job.fault,
         held,
         *(waits[name] for name in session.forms.wait_columns),
     )

@@ -4,6 +4,7 @@ A row of `waits` is written only while both its jobs are locked, and deleted onl
 job is locked. So `blocked_by`, read under that lock, changes by the rows written or deleted.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
@@ -12,25 +13,39 @@ import msgspec
 
 from onbeat.model.errors import Unavailable
 from onbeat.model.ids import JobId
-from onbeat.model.job import JobState
+from onbeat.model.job import Edge, JobState
 from onbeat.model.limits import DEPENDENTS_MAX
 from onbeat.ports.store import Hint
 from onbeat.rules.dependents import (
     AddedJob,
     Cascade,
+    Doom,
     Wait,
     cancelled_on_arrival,
+    freed,
     refuse_unknown,
 )
 from onbeat.stores.sql.dialect import Columns, Row
 from onbeat.stores.sql.session import Session
+from onbeat.stores.sql.verbs.enqueue import NewJob
+from onbeat.stores.sql.verbs.held_keys import asks_to_hold, held_of_row, hold_keys
 from onbeat.stores.sql.verbs.history import note
-from onbeat.stores.sql.verbs.jobs import delete_live
+from onbeat.stores.sql.verbs.jobs import delete_live, jobs_by_id
+from onbeat.stores.sql.verbs.own_events import announce_ends, wanted_ends
+from onbeat.stores.sql.verbs.payloads import asks_to_drop, drop_payloads
 
 WAIT_KEY: Final[Columns] = {"awaits": "uuid", "job_id": "uuid"}
-WAIT_COLUMNS: Final[Columns] = {**WAIT_KEY, "any_end": "boolean"}
+WAIT_COLUMNS: Final[Columns] = {**WAIT_KEY, "wanted": "smallint"}
+WANTED: Final[tuple[Edge, ...]] = (Edge.SUCCESS, Edge.END, Edge.FAILURE)
+"""The meanings of the numbers in the column `wanted`."""
+FLOW_WAIT_COLUMNS: Final[Columns] = {"flow": "uuid", "job_id": "uuid", "wanted": "smallint"}
 CASCADE_COLUMNS: Final[Columns] = {"job_id": "uuid", "state": "text"}
-ENDED_COLUMNS: Final[Columns] = {"state": "text", "finished_at": "bigint", "reason": "text"}
+ENDED_COLUMNS: Final[Columns] = {
+    "state": "text",
+    "finished_at": "bigint",
+    "reason": "text",
+    "cause_id": "uuid",
+}
 
 
 class LockedJob(msgspec.Struct):
@@ -69,6 +84,20 @@ async def rewrite_waits(session: Session, jobs: Iterable[LockedJob]) -> None:
     await session.update_rows("jobs", {"id": "uuid"}, columns, rows)
 
 
+def standing(session: Session, live: Mapping[JobId, LockedJob]) -> dict[JobId, object]:
+    """What the database keeps of the jobs and their waits."""
+    kept = attrgetter(*session.forms.wait_columns)
+    return {id: kept(job) for id, job in live.items()}
+
+
+async def rewrite_changed(
+    session: Session, live: Mapping[JobId, LockedJob], before: Mapping[JobId, object]
+) -> None:
+    """Rewrite the jobs whose `standing` has changed."""
+    after = standing(session, live)
+    await rewrite_waits(session, [live[id] for id in live if after[id] != before[id]])
+
+
 # Jobs that are cancelled
 
 
@@ -80,28 +109,64 @@ async def cancel_waiting(
     Without `started_too` only jobs that never started, including released ones that still have
     `start_by`.
     """
-    ids = await move_cancelled(session, reasons, now, started_too=started_too)
+    dooms = {id: Doom(reason) for id, reason in reasons.items()}
+    return await cancel_doomed(session, dooms, now, started_too=started_too)
+
+
+async def cancel_doomed(
+    session: Session, dooms: Mapping[JobId, Doom], now: int, *, started_too: bool = True
+) -> list[JobId]:
+    ids = await move_cancelled(session, dooms, now, started_too=started_too)
     await cascade(session, dict.fromkeys(ids, JobState.CANCELLED), now)
     return ids
 
 
 async def move_cancelled(
-    session: Session, reasons: Mapping[JobId, str], now: int, *, started_too: bool = True
+    session: Session, dooms: Mapping[JobId, Doom], now: int, *, started_too: bool = True
 ) -> list[JobId]:
     """Move the waiting ones among the jobs to `finished`; returns their ids."""
-    rows = await lock_waiting(session, reasons, started_too=started_too) if reasons else ()
+    rows = await lock_waiting(session, dooms, started_too=started_too) if dooms else ()
     if not rows:
         return []
     attempts: dict[JobId, int] = {JobId(str(id)): attempt for id, attempt, *_ in rows}
     columns: Columns = {**session.forms.jobs.shared, **ENDED_COLUMNS}
-    ended = [(*row, "cancelled", now, reasons[id]) for id, row in zip(attempts, rows, strict=True)]
+    ended = [
+        (*row, "cancelled", now, dooms[id].reason, dooms[id].cause_id)
+        for id, row in zip(attempts, rows, strict=True)
+    ]
     await session.insert_rows("finished", columns, ended)
+    await hold_cancelled(session, rows, now)
     await delete_live(session, attempts)
     await delete_waits(session, attempts)
-    notes = [(id, reasons[id], attempt, None) for id, attempt in attempts.items()]
+    await announce_cancelled(session, attempts, now)
+    await drop_cancelled(session, rows)
+    notes = [(id, dooms[id].reason, attempt, None) for id, attempt in attempts.items()]
     await note(session, "cancelled", now, notes)
     session.hints.add(Hint.ENDED)
     return list(attempts)
+
+
+async def hold_cancelled(session: Session, rows: Sequence[Sequence[Any]], now: int) -> None:
+    """Hold the keys of cancelled jobs that had started; `rows` are those of `lock_waiting`."""
+    names = list(session.forms.jobs.shared)
+    spec_at = names.index("spec")
+    asking = [dict(zip(names, row, strict=True)) for row in rows if asks_to_hold(row[spec_at])]
+    held = (held_of_row(row, JobState.CANCELLED, now) for row in asking)
+    await hold_keys(session, [key for key in held if key is not None])
+
+
+async def announce_cancelled(session: Session, ids: Collection[JobId], now: int) -> None:
+    if wanted := await wanted_ends(session, [JobState.CANCELLED]):
+        ended = await jobs_by_id(session, ids)
+        await announce_ends(session, [ended[id] for id in ids if id in ended], wanted, now)
+
+
+async def drop_cancelled(session: Session, rows: Sequence[Sequence[Any]]) -> None:
+    """Drop the payloads of sensitive jobs; `rows` are those of `lock_waiting`."""
+    spec_at = [*session.forms.jobs.shared].index("spec")
+    ids = [JobId(str(row[0])) for row in rows if asks_to_drop(row[spec_at])]
+    if ids:
+        await drop_payloads(session, (await jobs_by_id(session, ids)).values())
 
 
 async def delete_waits(session: Session, ids: Collection[JobId]) -> None:
@@ -137,7 +202,7 @@ async def cascade(session: Session, ended: Mapping[JobId, str], now: int) -> Non
     The ended jobs are locked, so that no new job waits for them. Dependents are locked before their
     own dependents are read.
     """
-    cascade_state = Cascade(ended)
+    cascade_state = Cascade(await free_together(session, ended))
     blocked: dict[JobId, LockedJob] = {}
     while cascade_state.level:
         waits = await waits_for(session, cascade_state.level, cascade_state.room)
@@ -146,12 +211,30 @@ async def cascade(session: Session, ended: Mapping[JobId, str], now: int) -> Non
         cascade_state.take((wait for wait in waits if wait.job_id in blocked), len(waits))
     await free(session, cascade_state.freed_waits(), blocked)
     await move_cancelled(session, cascade_state.cancelled, now)
-    await session.insert_rows(
-        "cascades",
-        CASCADE_COLUMNS,
-        list(cascade_state.unfinished.items()),
-        session.dialect.or_change("job_id", ["state"]),
-    )
+    await add_cascades(session, cascade_state.unfinished)
+
+
+async def free_together(session: Session, ended: Mapping[JobId, str]) -> dict[JobId, str]:
+    """Free the dependents of ended jobs if their ends cancel none; returns the other ended jobs."""
+    others: dict[JobId, str] = {}
+    for state in sorted({*ended.values()}):
+        ids = [id for id, its_state in ended.items() if its_state == state]
+        met = [number for number, wanted in enumerate(WANTED) if freed(wanted, state)]
+        count = await session.free_dependents(ids, met, DEPENDENTS_MAX)
+        if count is None:
+            others |= dict.fromkeys(ids, state)
+        elif count:
+            session.hints.add(Hint.JOBS)
+    return others
+
+
+async def add_cascades(session: Session, states: Mapping[JobId, str]) -> None:
+    """Note jobs that have more dependents than this transaction changes, and their states.
+
+    An ended job frees or cancels them; a waiting one, which is tried again, brings them back.
+    """
+    ending = session.dialect.or_change("job_id", ["state"])
+    await session.insert_rows("cascades", CASCADE_COLUMNS, list(states.items()), ending)
 
 
 async def waits_for(session: Session, ended: Collection[JobId], limit: int) -> list[Wait]:
@@ -161,8 +244,10 @@ async def waits_for(session: Session, ended: Collection[JobId], limit: int) -> l
         WHERE {dialect.in_list("awaits", "uuid")}
         LIMIT ?
     """
-    rows = await session.select("job_id, awaits, any_end", rest, tuple(ended), limit)
-    return [Wait(JobId(str(id)), JobId(str(awaits)), bool(any_end)) for id, awaits, any_end in rows]
+    rows = await session.select("job_id, awaits, wanted", rest, tuple(ended), limit)
+    return [
+        Wait(JobId(str(id)), JobId(str(other)), WANTED[int(wanted)]) for id, other, wanted in rows
+    ]
 
 
 async def free(session: Session, waits: Sequence[Wait], blocked: Mapping[JobId, LockedJob]) -> None:
@@ -181,56 +266,62 @@ async def free(session: Session, waits: Sequence[Wait], blocked: Mapping[JobId, 
     session.hints.add(Hint.JOBS)
 
 
-async def has_cascades(session: Session) -> bool:
-    return bool(await session.select("job_id", "FROM onbeat.cascades LIMIT 1"))
-
-
-async def continue_cascades(session: Session, now: int) -> int:
-    """A job that was retried meanwhile is skipped: its dependents wait for it again."""
-    begun = await take_cascades(session)
-    if begun:
-        live = await lock_ended(session, begun)
-        ended = {id: state for id, state in begun.items() if id not in live}
-        await cascade(session, ended, now)
-    return len(begun)
-
-
-async def take_cascades(session: Session) -> dict[JobId, str]:
-    """Some jobs with more dependents, with their state; other processes take others."""
-    dialect = session.dialect
-    rest = f"FROM onbeat.cascades LIMIT ? {dialect.skip_locked}"
-    rows = await session.select("job_id, state", rest, DEPENDENTS_MAX)
-    begun: dict[JobId, str] = {JobId(str(id)): state for id, state in rows}
-    if begun:
-        of_job = dialect.in_list("job_id", "uuid")
-        await session.execute(f"DELETE FROM onbeat.cascades WHERE {of_job}", tuple(begun))  # noqa: S608  values are bound
-    return begun
-
-
-async def lock_ended(session: Session, ids: Collection[JobId]) -> set[JobId]:
-    """Lock the ended jobs against a retry, which then comes after this; returns the live ones."""
-    dialect = session.dialect
-    chosen = f"{dialect.use_index('PRIMARY')} WHERE {dialect.in_list('id', 'uuid')}"
-    ended = f"FROM onbeat.finished {chosen} ORDER BY id {dialect.for_update}"
-    await session.select("id", ended, tuple(ids))
-    live = await session.select("id", f"FROM onbeat.jobs {chosen}", tuple(ids))
-    return {JobId(str(id)) for (id,) in live}
-
-
 # Jobs that wait for others
 
 
 async def wait_for_others(
-    session: Session, jobs: Sequence[AddedJob[int]], created: Collection[JobId]
+    session: Session, jobs: Sequence[NewJob], created: Collection[JobId], *, all_new: bool
 ) -> None:
-    """A new job may wait for stored jobs, and for earlier jobs of the same call."""
-    pairs = [(job.id, other) for job in jobs for other in job.after]
-    live = await lock_jobs(session, {id for pair in pairs for id in pair})
-    states = await states_of_ended(session, {other for _, other in pairs} - live.keys())
+    """A new job may wait for stored jobs, and for earlier jobs of the same call.
+
+    With `all_new` this transaction has added all that are `created`. Else calls whose answers were
+    lost may have added some, which may wait for fewer by now.
+    """
+    added = [job for job in jobs if job.id in created]
+    waits = waits_of(jobs)
+    ids = {id for wait in waits for id in (wait.job_id, wait.awaits)} | ids_of(added)
+    live = {job.id: LockedJob(job.id, None, job.blockers) for job in added} if all_new else {}
+    live |= await lock_jobs(session, ids - live.keys())
+    states = await states_of_ended(session, {wait.awaits for wait in waits} - live.keys())
     refuse_unknown(jobs, live.keys() | states.keys())
-    await add_waits(session, [pair for pair in pairs if pair[0] in created], live)
-    for at, reasons in sorted(cancelled_on_arrival(jobs, created, states).items()):
-        await cancel_waiting(session, reasons, at)
+    before = standing(session, live)
+    known = NO_WAITS if all_new else await known_waits(session, added)
+    counts = known.counts()
+    for id in ids_of(added) & live.keys():
+        live[id].blocked_by = counts[id]
+    await insert_waits(session, waits_of(added), live, known.pairs)
+    await insert_flow_waits(session, added, live, known.last)
+    await rewrite_changed(session, live, before)
+    for at, dooms in sorted(cancelled_on_arrival(jobs, created, states).items()):
+        await cancel_doomed(session, dooms, at)
+
+
+def ids_of(jobs: Iterable[NewJob]) -> set[JobId]:
+    return {job.id for job in jobs if job.waits}
+
+
+class KnownWaits(msgspec.Struct, frozen=True):
+    """The stored waits of jobs: `pairs` of a job and one that it awaits; `last` await flows."""
+
+    pairs: Collection[tuple[JobId, JobId]] = ()
+    last: Collection[JobId] = ()
+
+    def counts(self) -> Counter[JobId]:
+        return Counter(job for job, _ in self.pairs) + Counter(self.last)
+
+
+NO_WAITS: Final = KnownWaits()
+
+
+async def known_waits(session: Session, jobs: Collection[NewJob]) -> KnownWaits:
+    ids = ids_of(jobs)
+    last = await stored_flow_waits(session, [job for job in jobs if job.awaits_flow is not None])
+    return KnownWaits(await stored_waits(session, ids), last & ids)
+
+
+def waits_of(jobs: Iterable[AddedJob[Any]]) -> list[Wait]:
+    """What the jobs wait for, by their definition."""
+    return [Wait(job.id, other, job.edge_to(other)) for job in jobs for other in job.after]
 
 
 async def states_of_ended(session: Session, ids: Collection[JobId]) -> dict[JobId, str]:
@@ -243,36 +334,85 @@ async def states_of_ended(session: Session, ids: Collection[JobId]) -> dict[JobI
     return {JobId(str(id)): state for id, state in rows}
 
 
-async def add_dependencies(session: Session, pairs: Sequence[tuple[JobId, JobId]]) -> None:
-    """Let the first of each pair wait for the success of the second, if that has not ended."""
-    await add_waits(session, pairs, await lock_jobs(session, {id for pair in pairs for id in pair}))
+async def add_dependencies(session: Session, jobs: Sequence[AddedJob[Any]]) -> None:
+    """Let the jobs wait for those that they come after and that have not ended."""
+    waits = waits_of(jobs)
+    ids = {id for wait in waits for id in (wait.job_id, wait.awaits)}
+    await add_waits(session, waits, await lock_jobs(session, ids))
 
 
 async def add_waits(
-    session: Session,
-    pairs: Sequence[tuple[JobId, JobId]],
-    live: Mapping[JobId, LockedJob],
-    *,
-    any_end: bool = False,
+    session: Session, waits: Sequence[Wait], live: Mapping[JobId, LockedJob]
 ) -> None:
-    """Let the first of each pair wait for the second, if it waits and the second is live."""
-    possible = [
-        (job, other)
-        for job, other in dict.fromkeys(pairs)
-        if job in live and live[job].is_waiting and other in live
-    ]
-    known = await stored_waits(session, {job for job, _ in possible if live[job].blocked_by})
-    new = [pair for pair in possible if pair not in known] if known else possible
-    await session.insert_rows("waits", WAIT_COLUMNS, [(other, job, any_end) for job, other in new])
-    marks_awaited = "awaited" in session.forms.wait_columns
-    changed: dict[JobId, LockedJob] = {}
+    """Store the waits of waiting jobs for live ones; of several for one job the first counts."""
+    before = standing(session, live)
+    blocked = {wait.job_id for wait in waits if wait.job_id in live}
+    known = await stored_waits(session, {id for id in blocked if live[id].blocked_by})
+    await insert_waits(session, waits, live, known)
+    await rewrite_changed(session, live, before)
+
+
+async def insert_waits(
+    session: Session,
+    waits: Sequence[Wait],
+    live: Mapping[JobId, LockedJob],
+    known: Collection[tuple[JobId, JobId]],
+) -> None:
+    """As `add_waits`; the caller stores what changes of the live jobs."""
+    possible = {
+        (wait.job_id, wait.awaits): wait
+        for wait in reversed(waits)
+        if is_waiting(live, wait.job_id) and wait.awaits in live
+    }
+    new = [pair for pair in reversed(possible) if pair not in known]
+    rows = [(other, job, WANTED.index(possible[job, other].wanted)) for job, other in new]
+    await session.insert_rows("waits", WAIT_COLUMNS, rows)
     for job, other in new:
         live[job].blocked_by += 1
-        changed[job] = live[job]
-        if marks_awaited:
-            live[other].awaited = True
-            changed[other] = live[other]
-    await rewrite_waits(session, changed.values())
+        live[other].awaited = True
+
+
+async def add_flow_waits(
+    session: Session, jobs: Sequence[AddedJob[Any]], live: Mapping[JobId, LockedJob]
+) -> None:
+    """Let the waiting ones among the jobs wait for their flows."""
+    before = standing(session, live)
+    await insert_flow_waits(session, jobs, live, await stored_flow_waits(session, jobs))
+    await rewrite_changed(session, live, before)
+
+
+async def insert_flow_waits(
+    session: Session,
+    jobs: Sequence[AddedJob[Any]],
+    live: Mapping[JobId, LockedJob],
+    known: Collection[JobId],
+) -> None:
+    """As `add_flow_waits`; the caller stores what changes of the live jobs."""
+    rows: list[Row] = []
+    for job in jobs:
+        flow = job.awaits_flow
+        if flow is not None and job.id not in known and is_waiting(live, job.id):
+            rows.append((flow, job.id, WANTED.index(job.edge_to(flow))))
+            live[job.id].blocked_by += 1
+    await session.insert_rows("flow_waits", FLOW_WAIT_COLUMNS, rows)
+
+
+def is_waiting(live: Mapping[JobId, LockedJob], id: JobId) -> bool:
+    return id in live and live[id].is_waiting
+
+
+async def stored_flow_waits(session: Session, jobs: Sequence[AddedJob[Any]]) -> set[JobId]:
+    """Which of the jobs wait already: those that are added once more after a lost answer."""
+    if not jobs:
+        return set()
+    dialect = session.dialect
+    rest = f"""
+        FROM onbeat.flow_waits {dialect.use_index("PRIMARY")}
+        WHERE {dialect.in_list("flow", "uuid")}
+    """
+    flows = tuple({job.awaits_flow for job in jobs})
+    rows = await session.select("job_id", rest, flows)
+    return {JobId(str(id)) for (id,) in rows}
 
 
 async def stored_waits(session: Session, ids: Collection[JobId]) -> set[tuple[JobId, JobId]]:

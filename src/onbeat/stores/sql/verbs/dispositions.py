@@ -113,6 +113,20 @@ async def dispositions(
     return [row.disposition for row in rows]
 
 
+async def latest_dispositions(
+    session: Session, id: ScheduleId, before: int, limit: int
+) -> Sequence[Disposition]:
+    end = session.forms.dispositions.end
+    rest = f"""
+        FROM onbeat.dispositions {session.dialect.use_index("PRIMARY")}
+        WHERE schedule_id = ? AND {end} < ? AND last < ?
+        ORDER BY {end} DESC
+        LIMIT ?
+    """
+    rows = await select_dispositions(session, rest, id, before, before, limit)
+    return [row.disposition for row in rows]
+
+
 async def export_dispositions(
     session: Session, after: tuple[ScheduleId, datetime] | None, limit: int
 ) -> Sequence[DispositionExport]:

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import Final
 
+from onbeat.model.event import Event
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.plan import Plan
 from onbeat.model.schedule import Schedule, ScheduleStatus
@@ -13,8 +14,10 @@ from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.verbs.dependents import cancel_waiting
 from onbeat.stores.sql.verbs.dispositions import forget_dispositions_after
 from onbeat.stores.sql.verbs.overlap import ask_to_stop
+from onbeat.stores.sql.verbs.own_events import announce
 from onbeat.stores.sql.verbs.plans import store_plan
 from onbeat.stores.sql.verbs.schedules import (
+    delete_own_types,
     insert_schedules,
     lock_schedules,
     refuse_taken_key,
@@ -36,7 +39,9 @@ async def add_schedule(session: Session, new: Schedule, plan: Plan) -> None:
     session.hints.add(Hint.SCHEDULES)
 
 
-async def update_schedule(session: Session, edited: Schedule, plan: Plan | None, now: int) -> bool:
+async def update_schedule(
+    session: Session, edited: Schedule, plan: Plan | None, now: int, event: Event | None = None
+) -> bool:
     stored = (await lock_schedules(session, {edited.id})).get(edited.id)
     if stored is None:
         return False
@@ -50,6 +55,7 @@ async def update_schedule(session: Session, edited: Schedule, plan: Plan | None,
         await forget_after(session, edited.id, now)
         await store_plan(session, plan)
     await follow(session, edited)
+    await announce(session, () if event is None else (event,))
     session.hints.update((Hint.SCHEDULES, Hint.JOBS))
     return True
 
@@ -117,6 +123,7 @@ async def delete_schedule(session: Session, id: ScheduleId, now: int) -> bool:
     await ask_to_stop(session, live, DELETED, now)
     await cancel_waiting(session, dict.fromkeys(live, DELETED), now)
     await session.execute("DELETE FROM onbeat.schedules WHERE id = ?", id)
+    await delete_own_types(session, [id])
     session.hints.add(Hint.SCHEDULES)
     return True
 

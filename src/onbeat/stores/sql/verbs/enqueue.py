@@ -1,32 +1,68 @@
 """New jobs, also those that running jobs send: fan-out, fenced by the sender's lease."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Self
 
 import msgspec
 
 from onbeat.model.errors import Unavailable
+from onbeat.model.event_wait import EventWait
 from onbeat.model.ids import JobId, ScheduleId, Token
-from onbeat.model.job import Job
+from onbeat.model.job import Edge, Job
 from onbeat.ports.store import Enqueued, SentJobs
 from onbeat.stores.sql.dialect import Columns, Row
 from onbeat.stores.sql.session import Session
-from onbeat.stores.sql.values import text_or_none, to_json
+from onbeat.stores.sql.values import micros, text_or_none, to_json
 
 
 class NewJob(msgspec.Struct, frozen=True, gc=False):
-    """A job prepared outside the transaction, to keep that short."""
+    """A job prepared outside the transaction, to keep that short.
+
+    It is stored with `blockers` as its `blocked_by`, as if all that it comes after were live.
+    """
 
     id: JobId
     row: Row
-    unique: str | None
-    after: tuple[JobId, ...]
-    schedule_id: ScheduleId | None
     created_at: int
+    unique: str | None = None
+    after: tuple[JobId, ...] = ()
+    edges: dict[JobId, Edge] | None = None
+    awaits_flow: JobId | None = None
+    schedule_id: ScheduleId | None = None
+    blockers: int = 0
+
+    @classmethod
+    def of(cls, job: Job, row: Row) -> Self:
+        """`row` ends in the number of blockers."""
+        return cls(
+            job.id,
+            row,
+            micros(job.created_at),
+            job.unique,
+            job.after,
+            job.edges,
+            job.awaits_flow,
+            job.schedule_id,
+            row[-1],
+        )
 
     @property
     def needs_locks(self) -> bool:
         """Whether other rows must not change while this one is added."""
-        return bool(self.after) or self.schedule_id is not None
+        return self.waits or self.schedule_id is not None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it comes after others."""
+        return self.blockers > 0
+
+    def edge_to(self, other: JobId) -> Edge:
+        return (self.edges or {}).get(other, Edge.SUCCESS)
+
+
+def blockers_of(job: Job) -> int:
+    """How many other jobs and flows it comes after."""
+    return len({*job.after}) + (job.awaits_flow is not None)
 
 
 def in_key_order(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
@@ -64,6 +100,7 @@ class FanOutBatch(msgspec.Struct, frozen=True, gc=False):
     lease: Lease
     jobs: Sequence[NewJob]
     place: Place
+    wait: EventWait | None
 
 
 def prepare_batch(sent: SentJobs, new_job: Callable[[Job], NewJob]) -> FanOutBatch:
@@ -72,7 +109,13 @@ def prepare_batch(sent: SentJobs, new_job: Callable[[Job], NewJob]) -> FanOutBat
         lease=(sent.sender, sent.token),
         jobs=list(map(new_job, sent.jobs)),
         place=(text_or_none(sent.cursor), progress),
+        wait=sent.wait,
     )
+
+
+def waits_of(sendings: Sequence[FanOutBatch], valid: Collection[Lease]) -> list[EventWait]:
+    """The new waits of holders of these leases."""
+    return [one.wait for one in sendings if one.wait is not None and one.lease in valid]
 
 
 def jobs_of(sendings: Sequence[FanOutBatch], valid: Collection[Lease]) -> list[NewJob]:

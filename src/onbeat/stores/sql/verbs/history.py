@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final, TypeVar
 
 from onbeat.model.attempt import Attempt
-from onbeat.model.event import Transition
 from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import Job
+from onbeat.model.transition import Transition
 from onbeat.ports.store import JobExport
 from onbeat.stores.sql.dialect import Columns, Row
 from onbeat.stores.sql.session import Session
@@ -15,6 +15,12 @@ from onbeat.stores.sql.values import instant
 Kept = TypeVar("Kept", Attempt, Transition)
 
 ATTEMPT_COLUMNS: Final[Columns] = {"job_id": "uuid", "token": "integer", "record": "text"}
+HISTORIES: Final = (
+    ("attempts", "PRIMARY"),
+    ("transitions", "transitions_of_job"),
+    ("job_logs", "PRIMARY"),
+)
+"""Tables with rows of a job, and the index that finds these."""
 
 
 async def add_attempts(session: Session, rows: Sequence[Row]) -> None:
@@ -43,12 +49,12 @@ async def note(
 
 
 async def delete_histories(session: Session, ids: Collection[JobId]) -> None:
-    """Delete the attempts and transitions of the jobs."""
+    """Delete the attempts, transitions and log lines of the jobs."""
     if not ids:
         return
     dialect = session.dialect
     of_job = dialect.in_list("job_id", "uuid")
-    for table, index in (("attempts", "PRIMARY"), ("transitions", "transitions_of_job")):
+    for table, index in HISTORIES:
         sql = f"{dialect.delete_from(table, index)} WHERE {of_job}"
         await session.execute(sql, tuple(ids))
 

@@ -25,6 +25,7 @@ from onbeat.stores.sql.verbs.dependents import (
     rewrite_waits,
 )
 from onbeat.stores.sql.verbs.edit_schedules import follow, hold_jobs
+from onbeat.stores.sql.verbs.flows import wait_for_flows
 from onbeat.stores.sql.verbs.history import (
     add_attempts,
     add_transitions,
@@ -109,6 +110,7 @@ GAINED: Final[Columns] = {
     "cancel_reason": "text",
     "result": "text",
     "error": "text",
+    "fault": "bigint",
     "progress": "text",
 }
 """What a job has gained since it was new, live or ended."""
@@ -125,6 +127,7 @@ def gained_row(job: Job) -> Row:
         job.cancel_reason,
         text_or_none(job.result),
         job.error,
+        job.fault,
         None if job.progress is None else to_json(job.progress),
     )
 
@@ -221,7 +224,12 @@ async def insert_ended(session: Session, exports: Sequence[JobExport]) -> None:
     """An ended job has no group any more."""
     forms = session.forms
     new: Columns = {name: kind for name, kind in forms.jobs.new.items() if name != "grp"}
-    end: Columns = {"state": "text", "finished_at": "bigint", **forms.attempts.end_columns}
+    end: Columns = {
+        "state": "text",
+        "finished_at": "bigint",
+        "cause_id": "uuid",
+        **forms.attempts.end_columns,
+    }
     rows = [ended_row(forms, export) for export in exports]
     await session.insert_rows("finished", {**new, **GAINED, **end}, rows)
 
@@ -231,7 +239,7 @@ def ended_row(forms: Forms, export: JobExport) -> Row:
     job = export.job
     named = zip(forms.jobs.new, forms.jobs.row(job), strict=True)
     new = (value for name, value in named if name != "grp")
-    end = (job.state.value, micros_or_none(job.finished_at))
+    end = (job.state.value, micros_or_none(job.finished_at), job.cause_id)
     return (*new, *gained_row(job), *end, *forms.attempts.end_row(job, last_attempt(export)))
 
 
@@ -274,7 +282,8 @@ async def connect_dependents(session: Session, jobs: Sequence[Job]) -> None:
     for one in marked.values():
         one.awaited = True
     await rewrite_waits(session, marked.values())
-    await add_dependencies(session, [(job.id, other) for job in waiting for other in job.after])
+    await add_dependencies(session, waiting)
+    await wait_for_flows(session, waiting)
 
 
 async def awaited_among(session: Session, ids: Sequence[JobId]) -> set[JobId]:

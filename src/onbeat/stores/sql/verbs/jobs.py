@@ -9,7 +9,7 @@ from onbeat.model.job import FINAL_STATES, Job, JobState
 from onbeat.model.page import JobFilter, OccurrenceFilter, Page
 from onbeat.ports.store import JobExport
 from onbeat.stores.sql.dialect import Argument
-from onbeat.stores.sql.forms import JobTable
+from onbeat.stores.sql.forms import JobForm, JobTable
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.verbs.history import exports_of
 
@@ -19,6 +19,9 @@ INDEXES: Final = {
     JobState.CANCELLED: "finished_badly",
 }
 """The index for jobs of a state. Other states are most of a table and are read by id."""
+
+
+FINAL: Final = ("succeeded", "failed", "cancelled")
 
 
 async def job(session: Session, id: JobId) -> Job | None:
@@ -55,20 +58,24 @@ async def delete_by_id(session: Session, table: str, ids: Collection[JobId]) -> 
 
 
 async def jobs(session: Session, filter: JobFilter) -> Page[Job]:
-    """The page has no total, as counting all jobs is expensive."""
+    """Those that an index knows. There is no total, as counting all jobs is expensive."""
     form, state = session.forms.jobs, filter.state
-    request: dict[str, str | None] = {
+    request: dict[str, Argument] = {
         "id < ?": filter.before,
-        "queue = ?": filter.queue,
-        "lane = ?": filter.task,
         "schedule_id = ?": filter.schedule_id,
+        "flow = ?": filter.flow,
+        "fault = ?": filter.fault,
     }
     bounds = {text: value for text, value in request.items() if value is not None}
     where = " AND ".join([*bounds, "TRUE" if state is None else form.states[state]])
     tables = [form.live, form.ended]
     if state is not None:
         tables = [form.ended if state in FINAL_STATES else form.live]
-    listed = [(table, listing_index(table, filter), where) for table in tables]
+    listed = [
+        (table, listing_index(table, filter), part)
+        for table in tables
+        for part in listing_parts(form, table, filter, where)
+    ]
     values: tuple[Argument, ...] = (*bounds.values(), filter.limit + 1)
     found = await select_first(session, listed, "id DESC", values)
     found.sort(key=attrgetter("id"), reverse=True)
@@ -77,9 +84,33 @@ async def jobs(session: Session, filter: JobFilter) -> Page[Job]:
     return Page(items=items, cursor=items[-1].id if more else None)
 
 
+def listing_parts(form: JobForm, table: JobTable, filter: JobFilter, where: str) -> list[str]:
+    """The conditions under which the table is read, each in the order of ids by its index.
+
+    The indexes of faults and flows have the state of ended jobs before their ids.
+    """
+    if table.name == form.live.name:
+        return [where]
+    return [f"{where} AND {part}" for part in ended_parts(form, filter)] or [where]
+
+
+def ended_parts(form: JobForm, filter: JobFilter) -> Sequence[str]:
+    """The conditions by which the index of a fault or a flow is read; none for other indexes."""
+    if filter.state is not None:
+        return []
+    if filter.fault is not None:  # a job that succeeded has none
+        return [form.states[state] for state in (JobState.FAILED, JobState.CANCELLED)]
+    # Other conditions of states are written so that an index of states alone is left aside.
+    return [f"state = '{state}'" for state in FINAL] if filter.flow is not None else []
+
+
 def listing_index(table: JobTable, filter: JobFilter) -> str:
+    if filter.fault is not None:
+        return f"{table.name}_of_fault"
+    if filter.flow is not None:
+        return f"{table.name}_of_flow"
     if filter.schedule_id is not None:
-        return f"{table.name}_of_schedule"
+        return table.schedule_index
     return "PRIMARY" if filter.state is None else INDEXES.get(filter.state, "PRIMARY")
 
 

@@ -6,8 +6,9 @@ The caller holds the schedule's lock, so that no other claimant admits its jobs 
 from collections.abc import Collection, Sequence
 
 from onbeat.model.ids import JobId
-from onbeat.model.job import Job
+from onbeat.model.job import Edge, Job
 from onbeat.ports.store import Hint
+from onbeat.rules.dependents import Wait
 from onbeat.rules.overlap import REPLACED, EarlierJob, decide_overlap
 from onbeat.stores.sql.dialect import Argument
 from onbeat.stores.sql.session import Session
@@ -58,7 +59,7 @@ async def find_earlier(session: Session, job: Job, now: int) -> list[EarlierJob]
 async def wait_for(session: Session, id: JobId, others: Sequence[JobId]) -> bool:
     """Block the job until the others end. False if all of them have just ended."""
     live = await lock_jobs(session, [id, *others])
-    await add_waits(session, [(id, other) for other in others], live, any_end=True)
+    await add_waits(session, [Wait(id, other, Edge.END) for other in others], live)
     return any(other in live for other in others)
 
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
-from onbeat.model.event import Transition
+from onbeat.model.event import Event
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.model.plan import Dropped, Plan, Skip
 from onbeat.model.schedule import ScheduleStatus
+from onbeat.model.transition import Transition
 from onbeat.ports.store import Hint
 from onbeat.stores.sql.dialect import Columns
 from onbeat.stores.sql.session import Session
@@ -30,6 +31,7 @@ from onbeat.stores.sql.verbs.dispositions import (
 )
 from onbeat.stores.sql.verbs.history import add_transitions
 from onbeat.stores.sql.verbs.jobs import delete_live
+from onbeat.stores.sql.verbs.own_events import announce
 from onbeat.stores.sql.verbs.schedules import Watermark, lock_watermarks
 
 
@@ -58,7 +60,9 @@ async def write_plans(
     planned = {job_id for _, _, _, job_id, _ in added}
     await insert_jobs(session, [job for job in jobs if job.id in planned], here)
     await raise_watermarks(session, plans, here)
-    await drop_planned(session, [one for plan in plans for one in plan.dropped])
+    events = await drop_planned(session, [one for plan in plans for one in plan.dropped])
+    events += [skip.event for plan in plans for skip in plan.skips if skip.event is not None]
+    await announce(session, events)
     await allow_late(session, [id for plan in plans for id in plan.allowed_late])
 
 
@@ -104,21 +108,25 @@ async def raise_watermarks(
     session.hints.add(Hint.SCHEDULES)
 
 
-async def drop_planned(session: Session, dropped: Sequence[Dropped]) -> None:
-    """Cancel jobs that never started; their occurrences become skips.
+async def drop_planned(session: Session, dropped: Sequence[Dropped]) -> list[Event]:
+    """Cancel jobs that never started; their occurrences become skips. Returns their events.
 
     A plan has no current time. A job's end is the instant from which it could no longer start.
     """
     if not dropped:
-        return
+        return []
+    events: list[Event] = []
     rest = f"FROM onbeat.jobs WHERE {session.dialect.in_list('id', 'uuid')} ORDER BY id"
     columns = "id, schedule_id, occurrence, start_by, due_at"
     rows = await session.select(columns, rest, tuple(one.job_id for one in dropped))
-    reasons = {one.job_id: one.reason for one in dropped}
+    by_job = {one.job_id: one for one in dropped}
     for id, schedule_id, occurrence, start_by, due_at in rows:
         job, ended_at = JobId(str(id)), due_at if start_by is None else start_by
-        if await cancel_waiting(session, {job: reasons[job]}, ended_at, started_too=False):
-            await turn_into_skip(session, schedule_id, occurrence, Dropped(job, reasons[job]))
+        one = by_job[job]
+        if await cancel_waiting(session, {job: one.reason}, ended_at, started_too=False):
+            await turn_into_skip(session, schedule_id, occurrence, one)
+            events += [] if one.event is None else [one.event]
+    return events
 
 
 async def turn_into_skip(

@@ -1,12 +1,12 @@
 """Queues: their names, whether they are paused, and their limits."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
 
-from onbeat.model.queue import NO_LIMITS, Limits
+from onbeat.model.queue import NO_LIMITS, Limits, Pause
 from onbeat.ports.store import Hint
 from onbeat.stores.sql.dialect import Columns
 from onbeat.stores.sql.session import Session
@@ -15,6 +15,7 @@ from onbeat.stores.sql.values import micros, to_json
 QUEUE_COLUMNS: Final[Columns] = {"name": "text", "paused": "boolean"}
 BUCKET_COLUMNS: Final[Columns] = {"queue": "text", "grp": "text", "full_at": "bigint"}
 LIMITS: Final = msgspec.json.Decoder(Limits)
+PAUSE: Final = msgspec.json.Decoder(Pause)
 
 
 async def queue_names(session: Session) -> Sequence[str]:
@@ -35,22 +36,28 @@ async def name_queues(session: Session, names: Sequence[str]) -> None:
     await session.insert_rows("queues", QUEUE_COLUMNS, rows, ending)
 
 
-async def pause_queue(session: Session, name: str, *, paused: bool) -> None:
+async def pause_queue(
+    session: Session, name: str, *, paused: bool, pause: Pause | None = None
+) -> None:
     sql = f"""
-        INSERT INTO onbeat.queues (name, paused) VALUES (?, ?)
-        {session.dialect.or_change("name", ["paused"])}
+        INSERT INTO onbeat.queues (name, paused, pause) VALUES (?, ?, ?)
+        {session.dialect.or_change("name", ["paused", "pause"])}
     """  # noqa: S608  values are bound
-    await session.execute(sql, name, paused)
+    text = None if pause is None or not paused else to_json(pause)
+    await session.execute(sql, name, paused, text)
     session.hints.add(Hint.JOBS)
 
 
 async def limit_queue(session: Session, name: str, limits: Limits) -> None:
     """Buckets of an unchanged rate are kept; a changed rate begins with full buckets."""
     before = await lock_limits(session, name)
-    text = None if limits == NO_LIMITS else to_json(limits)
+    # Claims read the limits of a queue, and its lateness limits none.
+    of_claims = msgspec.structs.replace(limits, late_after=None)
+    text = None if of_claims == NO_LIMITS else to_json(of_claims)
     assignments = session.forms.limit_assignments
     sql = f"UPDATE onbeat.queues SET {assignments} WHERE name = ?"  # noqa: S608  values are bound
     await session.execute(sql, *[text] * assignments.count("?"), name)
+    await watch_queue(session, name, limits.late_after)
     if before.rate != limits.rate:
         await session.execute("DELETE FROM onbeat.meters WHERE queue = ? AND grp = ''", name)
     if before.group_rate != limits.group_rate:
@@ -68,8 +75,22 @@ async def lock_limits(session: Session, name: str) -> Limits:
     return read_limits(text)
 
 
+async def watch_queue(session: Session, name: str, late_after: timedelta | None) -> None:
+    """A queue that is watched no longer is not late."""
+    if late_after is None:
+        sql = "UPDATE onbeat.queues SET late_after = NULL, late_since = NULL WHERE name = ?"
+        await session.execute(sql, name)
+    else:
+        sql = "UPDATE onbeat.queues SET late_after = ? WHERE name = ?"
+        await session.execute(sql, late_after // timedelta(microseconds=1), name)
+
+
 def read_limits(text: str | None) -> Limits:
     return NO_LIMITS if text is None else LIMITS.decode(text)
+
+
+def read_pause(text: str | None) -> Pause | None:
+    return None if text is None else PAUSE.decode(text)
 
 
 async def store_buckets(session: Session, drawn: Sequence[tuple[str, str, datetime]]) -> None:

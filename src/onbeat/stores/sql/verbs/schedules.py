@@ -8,6 +8,7 @@ from onbeat.model.errors import Conflict
 from onbeat.model.ids import ScheduleId
 from onbeat.model.page import Page, ScheduleFilter
 from onbeat.model.schedule import Schedule
+from onbeat.rules.own_events import wanted_types
 from onbeat.stores.sql.dialect import Argument, Columns
 from onbeat.stores.sql.schedules import read_schedule, search_text
 from onbeat.stores.sql.session import Session
@@ -108,6 +109,12 @@ async def schedule_by_key(session: Session, key: str) -> Schedule | None:
     return next(iter(await select_schedules(session, rest, key)), None)
 
 
+async def schedules_of_owner(session: Session, owner: str) -> Sequence[Schedule]:
+    index = session.dialect.use_index("schedules_of_owner")
+    rest = f"FROM onbeat.schedules {index} WHERE owner = ? ORDER BY id"
+    return await select_schedules(session, rest, owner)
+
+
 async def schedules(session: Session, filter: ScheduleFilter) -> Page[Schedule]:
     request = {
         "status = ?": None if filter.status is None else filter.status.value,
@@ -145,6 +152,8 @@ async def insert_schedules(
         "planned_through": "bigint",
         "plan_at": "bigint",
         "version": "integer",
+        "on_event": "boolean",
+        "owner": "text",
         "spec": "text",
     }
     rows = [
@@ -156,17 +165,21 @@ async def insert_schedules(
             micros(one.planned_through),
             micros_or_none(one.plan_at),
             one.version,
+            bool(one.on),
+            one.owner,
             forms.schedule_spec(one),
         )
         for one in schedules
     ]
     await session.insert_rows("schedules", columns, rows, ending)
+    await insert_own_types(session, schedules)
 
 
 async def put_schedules(session: Session, schedules: Collection[Schedule]) -> None:
     """Insert the schedules; existing ones with the same ids are replaced."""
+    await delete_own_types(session, [one.id for one in schedules])
     columns = (session.forms.schedule_key, "search", "status", "planned_through", "plan_at")
-    ending = session.dialect.or_change("id", [*columns, "version", "spec"])
+    ending = session.dialect.or_change("id", [*columns, "version", "on_event", "owner", "spec"])
     await insert_schedules(session, schedules, ending)
 
 
@@ -174,7 +187,8 @@ async def rewrite_schedule(session: Session, edited: Schedule) -> None:
     """Update everything but how far the schedule is planned."""
     sql = f"""
         UPDATE onbeat.schedules
-        SET {session.forms.schedule_key} = ?, search = ?, status = ?, version = ?, spec = ?
+        SET {session.forms.schedule_key} = ?, search = ?, status = ?, version = ?, on_event = ?,
+            owner = ?, spec = ?
         WHERE id = ?
     """  # noqa: S608  values are bound
     await session.execute(
@@ -183,9 +197,26 @@ async def rewrite_schedule(session: Session, edited: Schedule) -> None:
         search_text(edited.name, edited.key or ""),
         edited.status.value,
         edited.version,
+        bool(edited.on),
+        edited.owner,
         session.forms.schedule_spec(edited),
         edited.id,
     )
+    await delete_own_types(session, [edited.id])
+    await insert_own_types(session, [edited])
+
+
+async def insert_own_types(session: Session, schedules: Collection[Schedule]) -> None:
+    """Record which of Onbeat's own events the schedules ask for."""
+    columns: Columns = {"type": "text", "schedule_id": "uuid"}
+    rows = [(type, one.id) for one in schedules for type in sorted(wanted_types(one))]
+    await session.insert_rows("own_event_types", columns, rows)
+
+
+async def delete_own_types(session: Session, ids: Collection[ScheduleId]) -> None:
+    dialect = session.dialect
+    delete = dialect.delete_from("own_event_types", "own_event_types_of_schedule")
+    await session.execute(f"{delete} WHERE {dialect.in_list('schedule_id', 'uuid')}", tuple(ids))
 
 
 async def refuse_taken_key(session: Session, schedule: Schedule) -> None:

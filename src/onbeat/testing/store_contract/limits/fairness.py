@@ -8,7 +8,7 @@ import pytest
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
 from onbeat.model.outcome import Released
-from onbeat.model.queue import NO_LIMITS, Rate
+from onbeat.model.queue import NO_LIMITS, GroupDepth, GroupDepths, Rate
 from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Store
 from onbeat.testing.build import HOUR, MINUTE, NOW, SECOND, a_job, a_schedule, an_occurrence
@@ -53,6 +53,26 @@ class TurnContract:
         await limit(store, fair=True)
         await store.enqueue(crowd({"a": 5, "b": 2, "c": 3}))
         assert await in_turn(store, 11) == [*"abc", *"abc", *"ac", *"aa"]
+
+    async def test_groups_are_told_with_their_depths_and_last_turns(self, store: Store) -> None:
+        await limit(store, fair=True)
+        await store.enqueue([*crowd({"a": 5, "b": 2, None: 1}), a_job(group="elsewhere")])
+        blocker = a_job(due_at=NOW + HOUR)
+        await store.enqueue([blocker, *slow_jobs(2, group="a", after=(blocker.id,), blocked_by=1)])
+        await in_turn(store, 4)
+        found = await store.group_depths("slow", 100)
+        assert found == GroupDepths(
+            (
+                GroupDepth(group="a", waiting=3, running=2, starts_since=0),
+                GroupDepth(group="b", waiting=1, running=1, starts_since=2),
+                GroupDepth(group="", running=1, starts_since=1),
+            ),
+            more=False,
+        )
+        assert (await store.group_depths("slow", 4)).more is False
+        bounded = await store.group_depths("slow", 3)
+        assert (bounded.more, sum(one.waiting for one in bounded.groups)) == (True, 3)
+        assert await store.group_depths("idle", 4) == GroupDepths((), more=False)
 
     async def test_groups_have_even_shares_of_a_claim(self, store: Store) -> None:
         await limit(store, fair=True)

@@ -1,0 +1,1 @@
+"""The billing back office of a telecom provider, on Onbeat."""

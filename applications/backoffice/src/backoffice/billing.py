@@ -1,0 +1,228 @@
+"""The tasks and schedules of bills: distribute, charge, and report what failed for good.
+
+A run is named by its occurrence, so one that comes late, or again, bills the same period. Missed
+runs are made up, one after another: an outage loses no month.
+"""
+
+import json
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from backoffice.charging import Charged, charge
+from backoffice.config import Config
+from backoffice.database import Database
+from backoffice.distributor import BillingRun, bills, key_of
+from backoffice.environment import BROKER, DISTRIBUTION
+from backoffice.failed import due_bills
+from backoffice.gateways.choice import Gateways
+from backoffice.intake import DeadMessage, open_queue, read_message
+from backoffice.invoices import draft
+from backoffice.occurrences import time_of
+from backoffice.periods import parse
+from backoffice.rules import Rules
+from backoffice.tasks import (
+    ANNUAL,
+    BILLING_QUEUE,
+    CHARGE,
+    DEBUG,
+    FAILED_QUEUE,
+    MONTHLY,
+    RETRY_FAILED,
+    BillingTask,
+    FailedBillingTask,
+)
+from onbeat import (
+    Call,
+    Context,
+    Event,
+    Fail,
+    FanOut,
+    Onbeat,
+    Recurrence,
+    Retry,
+    Task,
+    cron,
+    daily,
+    every,
+    message,
+)
+
+REPORT: Final = "billing.report_failed"
+TAKE: Final = "billing.take_old_tasks"
+
+CHARGE_RETRY: Final = Retry(attempts_max=10, delay="2s", delay_max="10m")
+"""Of what may pass: a lock, a network, a gateway that does not answer."""
+RUN_RETRY: Final = Retry(attempts_max=10, delay="5s", delay_max="10m")
+MESSAGE_RETRY: Final = Retry(attempts_max=1_000, delay="5s", delay_max="10m")
+"""A broker may be away for days."""
+
+KEPT: Final = {"MONTHLY": "62d", "MONTHLY_DEBUG": "31d", "ANNUAL": "400d"}
+"""How long the key of a bill stays taken after its job: the invoice refuses a second one anyway."""
+
+ChargeTask = Task[[BillingTask], Coroutine[Any, Any, Charged | None], Charged | None]
+RunTask = Task[[], AsyncIterator[Call[Charged | None]], FanOut]
+
+
+@dataclass(frozen=True)
+class Billing:
+    charge: ChargeTask
+    monthly: RunTask
+    annual: RunTask
+
+
+def add_billing(beat: Onbeat, config: Config, database: Database, gateways: Gateways) -> Billing:
+    rules = Rules(
+        share=config.share,
+        attempts_cap=config.attempts_cap,
+        backoff=config.backoff,
+        zone=config.zone,
+    )
+    charge_bill = add_charge(beat, database, gateways, rules)
+    by_day = config.dates == "anniversary"
+    monthly = add_run(beat, MONTHLY, "MONTHLY", config, database, charge_bill)
+    annual = add_run(beat, ANNUAL, "ANNUAL", config, database, charge_bill)
+    declare(beat, monthly, MONTHLY, cron("0 0 * * *" if by_day else "0 0 1 * *", tz=config.zone))
+    declare(beat, annual, ANNUAL, cron("0 0 * * *" if by_day else "0 0 1 1 *", tz=config.zone))
+    if config.debug:
+        debug = add_run(beat, DEBUG, "MONTHLY_DEBUG", config, database, charge_bill)
+        rule = cron("* * * * *", tz=config.zone)
+        beat.schedule(rule, key=DEBUG, overlap="skip", catch_up="none")(debug)
+    add_retry(beat, config, database, rules, charge_bill)
+    if config.queue_url:
+        add_report(beat)
+        add_take(beat, config, charge_bill)
+    return Billing(charge_bill, monthly, annual)
+
+
+def declare(beat: Onbeat, task: RunTask, key: str, rule: Recurrence) -> None:
+    # A run waits for the one before it, where a skip would lose its period.
+    beat.schedule(rule, key=key, overlap="wait", catch_up="all")(task)
+
+
+def add_charge(beat: Onbeat, database: Database, gateways: Gateways, rules: Rules) -> ChargeTask:
+    @beat.task(CHARGE, queue=BILLING_QUEUE, retry=CHARGE_RETRY, timeout="10m")
+    async def charge_bill(context: Context, task: BillingTask) -> Charged | None:
+        log = {"workspace_id": task.workspace_id, "run_id": task.run_id, "component": "billing"}
+        try:
+            period = parse(task.run_id.partition(":")[2], task.billing_type, rules.zone)
+            async with database.session() as session:
+                invoice = await draft(session, task, period, rules, context.due_at)
+        except ValueError as error:
+            context.log.warning("the bill cannot be made: %s", error, extra=log)
+            raise Fail(str(error), retryable=False) from error
+        if invoice is None:
+            return None
+        return await charge(context, database, gateways, invoice, rules, context.due_at, beat=beat)
+
+    return charge_bill
+
+
+def add_run(
+    beat: Onbeat,
+    name: str,
+    type: str,
+    config: Config,
+    database: Database,
+    charge_bill: ChargeTask,
+) -> RunTask:
+    @beat.task(name, queue=DISTRIBUTION, retry=RUN_RETRY, timeout="2h")
+    async def distribute(context: Context) -> AsyncIterator[Call[Charged | None]]:
+        run = BillingRun(
+            type=type,
+            at=time_of(context),
+            zone=config.zone,
+            by_anniversary=config.dates == "anniversary" and type in {"MONTHLY", "ANNUAL"},
+        )
+        cycle, id, queued = context.saved or (0, 0, 0)
+        async for place, task in bills(database, run, (cycle, id)):
+            if task is not None:
+                once = charge_bill.options(unique=key_of(task), unique_for=KEPT[type])
+                yield once.call(task)
+                queued += 1
+            context.save((*place, queued))
+        context.log.info(
+            "[%s] Distribution Finished. Total Billing Queued: %d",
+            type,
+            queued,
+            extra={
+                "component": f"{run.billing_type.lower()}_billing",
+                "run_id": f"{type}:{run.period}",
+            },
+        )
+
+    return distribute
+
+
+def add_retry(
+    beat: Onbeat, config: Config, database: Database, rules: Rules, charge_bill: ChargeTask
+) -> None:
+    @beat.schedule(daily("06:00", tz=config.zone), key=RETRY_FAILED, overlap="skip")
+    @beat.task(RETRY_FAILED, queue=DISTRIBUTION, retry=RUN_RETRY, timeout="2h")
+    async def retry_failed(context: Context) -> AsyncIterator[Call[Charged | None]]:
+        at = time_of(context)
+        async for bill in due_bills(database, rules, at, context.saved or 0):
+            yield charge_bill.options(unique=bill.key(at), unique_for="1d").call(bill.task)
+            context.save(bill.id)
+
+
+def add_report(beat: Onbeat) -> None:
+    """One message for each bill that has failed for good, for the programs that wait for it."""
+
+    @beat.schedule(
+        on={"type": "onbeat.job.failed", "if": f"event.data.task == '{CHARGE}'"}, key=REPORT
+    )
+    @beat.task(REPORT, queue=DISTRIBUTION, retry=RUN_RETRY)
+    async def report_failed(event: Event[dict[str, Any]]) -> AsyncIterator[Call[None]]:
+        job = await beat.jobs.aget(event.data["job"])
+        reason = event.data["error"] or event.data["reason"]
+        yield message(BROKER, FAILED_QUEUE, asdict(failed_task(job, reason))).with_options(
+            queue=DISTRIBUTION, retry=MESSAGE_RETRY
+        )
+
+
+def failed_task(job: Any, reason: str) -> FailedBillingTask:
+    """Raises `Fail` for a job whose argument is no billing task."""
+    try:
+        (task,) = json.loads(bytes(job.target.args))
+        return FailedBillingTask(
+            run_id=task["run_id"],
+            workspace_id=task["workspace_id"],
+            subscription_id=task["subscription_id"],
+            creator_id=task["creator_id"],
+            reason=reason,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise Fail(f"job {job.id} had no billing task: {error}", retryable=False) from error
+
+
+def add_take(beat: Onbeat, config: Config, charge_bill: ChargeTask) -> None:
+    @beat.schedule(every("1m"), key=TAKE, overlap="skip", catch_up="none")
+    @beat.task(TAKE, queue=DISTRIBUTION, retry=Retry(attempts_max=1), timeout="1h")
+    async def take_old_tasks(context: Context) -> int:
+        """What publishers of the old system have sent. A failure is the next minute's to repeat."""
+        queue = await open_queue(config.queue_url, config.billing_queue)
+        taken = 0
+        try:
+            while messages := await queue.portion():
+                found = [read_message(each.body) for each in messages]
+                for each in found:
+                    if isinstance(each, DeadMessage):
+                        context.log.error("%s: %s", config.billing_queue, each.reason)
+                await beat.asend([call_of(each, config, charge_bill) for each in found])
+                for taken_message in messages:
+                    await taken_message.ack()
+                taken += len(messages)
+        finally:
+            await queue.close()
+        return taken
+
+
+def call_of(found: BillingTask | DeadMessage, config: Config, charge_bill: ChargeTask) -> Call[Any]:
+    if isinstance(found, DeadMessage):
+        dead = f"{config.billing_queue}.dead"
+        return message(BROKER, dead, found.body, headers={"reason": found.reason}).with_options(
+            queue=DISTRIBUTION, retry=MESSAGE_RETRY, unique=found.key, unique_for="1d"
+        )
+    once = charge_bill.options(unique=key_of(found), unique_for=KEPT[found.billing_type])
+    return once.call(found)

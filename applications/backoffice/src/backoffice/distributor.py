@@ -1,0 +1,127 @@
+"""Which bills a run has: pages of subscriptions, each a task with a key of its own.
+
+A page is read by its key, so that a run that was interrupted goes on behind the last row.
+"""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from backoffice.database import Database, Row
+from backoffice.periods import month_before, period_ending, year_before, year_ending
+from backoffice.tasks import BillingTask
+
+PAGE: Final = 500
+BILLING_TYPES: Final = {"MONTHLY": "MONTHLY", "MONTHLY_DEBUG": "MONTHLY", "ANNUAL": "ANNUAL"}
+"""By the type of the run."""
+
+CYCLES: Final = {"MONTHLY": ("MONTHLY", "ANNUAL"), "ANNUAL": ("ANNUAL",)}
+"""The subscriptions of a billing type. Who pays membership by the year pays use by the month."""
+
+Place = tuple[int, int]
+"""Where a run stands: at which of its cycles, and behind which subscription."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BillingRun:
+    """`type` is a key of `BILLING_TYPES`; `at` decides about periods and upgrades.
+
+    With `by_anniversary` only those subscriptions are billed whose own period ends on the day of
+    `at`; without, all of them, for the calendar's.
+    """
+
+    type: str
+    at: datetime
+    zone: str
+    by_anniversary: bool = False
+
+    @property
+    def billing_type(self) -> str:
+        return BILLING_TYPES[self.type]
+
+    @property
+    def period(self) -> str:
+        """The name of the calendar's period; of a debug run its minute, which stands for it."""
+        match self.type:
+            case "MONTHLY":
+                return month_before(self.at, self.zone).name
+            case "ANNUAL":
+                return year_before(self.at, self.zone).name
+            case _:
+                return f"{self.day:%Y-%m-%d-%H:%M}"
+
+    @property
+    def day(self) -> datetime:
+        return self.at.astimezone(ZoneInfo(self.zone))
+
+    def period_of(self, anchor: datetime) -> str | None:
+        """The name of the period to bill now, if one is due; `anchor` is any end of a period."""
+        if not self.by_anniversary:
+            return self.period
+        first = anchor.astimezone(ZoneInfo(self.zone)).date()
+        if self.billing_type == "ANNUAL":
+            ended = year_ending(self.at, first, self.zone)
+        else:
+            ended = period_ending(self.at, first.day, self.zone)
+        is_today = ended.end.astimezone(ZoneInfo(self.zone)).date() == self.day.date()
+        return ended.name if is_today and first < self.day.date() else None
+
+
+def key_of(task: BillingTask) -> str:
+    """Of one bill: each subscription has one in a period, whoever sends it."""
+    type, _, period = task.run_id.partition(":")
+    return f"{type}:{task.subscription_id}:{period}"
+
+
+async def bills(
+    database: Database, run: BillingRun, after: Place
+) -> AsyncGenerator[tuple[Place, BillingTask | None]]:
+    """Each active subscription of the run behind `after`, cycle by cycle, in the order of ids.
+
+    With the task of its bill, or None where no period of it ends.
+    """
+    first, id = after
+    for number, cycle in list(enumerate(CYCLES[run.billing_type]))[first:]:
+        while page := await subscriptions(database, cycle, id):
+            for row in page:
+                yield (number, row[0]), billing_task(run, row)
+            id = page[-1][0]
+        id = 0
+
+
+async def subscriptions(database: Database, cycle: str, after: int) -> list[Row]:
+    async with database.session() as session:
+        return list(
+            await session.rows(
+                "SELECT s.id, s.workspace_id, w.creator_id, s.current_plan_id,"
+                " s.scheduled_plan_id, s.scheduled_effective_date, s.provider_subscription_id,"
+                " coalesce(s.current_period_end, s.created_at)"
+                " FROM subscriptions s JOIN workspaces w ON w.id = s.workspace_id"
+                " WHERE s.status = 'ACTIVE' AND s.billing_cycle = ? AND s.id > ?"
+                " ORDER BY s.id LIMIT ?",
+                cycle,
+                after,
+                PAGE,
+            )
+        )
+
+
+def billing_task(run: BillingRun, row: Row) -> BillingTask | None:
+    id, workspace, creator, current, scheduled, effective, provider_id, anchor = row
+    period = run.period_of(anchor)
+    if period is None:
+        return None
+    is_upgrade = bool(scheduled is not None and effective is not None and effective <= run.at)
+    plan: Any = scheduled if is_upgrade else current
+    return BillingTask(
+        run_id=f"{run.type}:{period}",
+        billing_type=run.billing_type,
+        workspace_id=workspace,
+        creator_id=creator,
+        subscription_id=id,
+        action="upgrade" if is_upgrade else "renewal",
+        plan_to_bill=plan,
+        provider_subscription_id=provider_id or "",
+    )

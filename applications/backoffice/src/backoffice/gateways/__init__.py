@@ -1,0 +1,1 @@
+"""Charge cards: one protocol, and an adapter for each provider."""

@@ -1,0 +1,157 @@
+"""Which bills a run has."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from backoffice import distributor
+from backoffice.database import Database
+from backoffice.distributor import BillingRun, bills, key_of
+from backoffice.tasks import BillingTask
+from world import World
+
+FIRST = datetime(2026, 11, 1, tzinfo=UTC)
+MONTHLY = BillingRun(type="MONTHLY", at=FIRST, zone="UTC")
+
+
+def with_database(world: World, work: Any) -> Any:
+    async def done() -> Any:
+        database = Database(world.url)
+        try:
+            return await work(database)
+        finally:
+            await database.close()
+
+    return asyncio.run(done())
+
+
+def tasks(
+    world: World, run: BillingRun = MONTHLY, after: tuple[int, int] = (0, 0)
+) -> list[BillingTask]:
+    async def read(database: Database) -> list[BillingTask]:
+        return [task async for _, task in bills(database, run, after) if task is not None]
+
+    result: list[BillingTask] = with_database(world, read)
+    return result
+
+
+def customer(world: World, **columns: object) -> int:
+    """The id of a subscription."""
+    user = world.user()
+    return world.subscription(world.workspace(user), world.plan(), **columns)
+
+
+def test_s1_12_a_task_has_the_eight_fields(world: World) -> None:
+    user, plan = world.user(), world.plan()
+    workspace = world.workspace(user)
+    id = world.subscription(workspace, plan, provider_subscription_id="sub_1")
+    assert tasks(world) == [
+        BillingTask(
+            run_id="MONTHLY:2026-10",
+            billing_type="MONTHLY",
+            workspace_id=workspace,
+            creator_id=user,
+            subscription_id=id,
+            action="renewal",
+            plan_to_bill=plan,
+            provider_subscription_id="sub_1",
+        )
+    ]
+
+
+def test_s1_15_active_subscriptions_of_the_cycle_are_billed(world: World) -> None:
+    monthly = [customer(world), customer(world)]
+    annual = customer(world, billing_cycle="ANNUAL")
+    customer(world, status="CANCELLED")
+    assert [(task.subscription_id, task.billing_type) for task in tasks(world)] == [
+        *((id, "MONTHLY") for id in monthly),
+        (annual, "MONTHLY"),  # the use of the month; the membership is that of the annual run
+    ]
+    run = BillingRun(type="ANNUAL", at=datetime(2027, 1, 1, tzinfo=UTC), zone="UTC")
+    assert [(task.subscription_id, task.run_id) for task in tasks(world, run)] == [
+        (annual, "ANNUAL:2026")
+    ]
+    assert {task.provider_subscription_id for task in tasks(world)} == {""}
+
+
+@pytest.mark.parametrize(
+    ("effective", "action", "plan"),
+    [
+        (FIRST - timedelta(days=1), "upgrade", 7),
+        (FIRST, "upgrade", 7),
+        (FIRST + timedelta(days=1), "renewal", 3),
+        (None, "renewal", 3),
+    ],
+)
+def test_s1_a12_a_scheduled_plan_is_billed_from_its_date_on(
+    world: World, effective: datetime | None, action: str, plan: int
+) -> None:
+    workspace = world.workspace(world.user())
+    world.subscription(workspace, 3, scheduled_plan_id=7, scheduled_effective_date=effective)
+    (task,) = tasks(world)
+    assert (task.action, task.plan_to_bill) == (action, plan)
+
+
+def test_s1_d15_each_subscription_of_a_workspace_has_a_key(world: World) -> None:
+    workspace, plan = world.workspace(world.user()), world.plan()
+    ids = [world.subscription(workspace, plan) for _ in range(2)]
+    assert [key_of(task) for task in tasks(world)] == [f"MONTHLY:{id}:2026-10" for id in ids]
+
+
+def test_s1_d40_rows_are_read_in_pages_by_an_index(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distributor, "PAGE", 2)
+    ids = [customer(world) for _ in range(5)]
+    annual = customer(world, billing_cycle="ANNUAL")
+    ids.append(annual)
+    assert [task.subscription_id for task in tasks(world)] == ids
+    assert [task.subscription_id for task in tasks(world, after=(1, 0))] == [annual]
+    assert [task.subscription_id for task in tasks(world, after=(0, ids[2]))] == ids[3:]
+    (plan, *_) = world.rows(
+        "EXPLAIN SELECT id FROM subscriptions WHERE status = 'ACTIVE' AND billing_cycle = 'MONTHLY'"
+        " AND id > 3 ORDER BY id LIMIT 500"
+    )
+    assert "subscriptions_by_cycle" in plan
+
+
+@pytest.mark.parametrize(
+    ("anchor", "today", "run_id"),
+    [
+        (15, datetime(2026, 10, 15, tzinfo=UTC), "MONTHLY:2026-09-15@15"),
+        (15, datetime(2026, 10, 15, 9, tzinfo=UTC), "MONTHLY:2026-09-15@15"),
+        (31, datetime(2026, 11, 30, tzinfo=UTC), "MONTHLY:2026-10-31@31"),
+        (15, datetime(2026, 10, 16, tzinfo=UTC), None),
+        (15, datetime(2026, 8, 15, tzinfo=UTC), None),
+    ],
+)
+def test_s1_d18_a_subscription_may_have_a_day_of_its_own(
+    world: World, anchor: int, today: datetime, run_id: str | None
+) -> None:
+    """Of the last case the day is the first of its first period."""
+    since = datetime(2026, 8, anchor, tzinfo=UTC)
+    customer(world, created_at=since, current_period_end=None)
+    run = BillingRun(type="MONTHLY", at=today, zone="UTC", by_anniversary=True)
+    assert [task.run_id for task in tasks(world, run)] == ([run_id] if run_id else [])
+
+
+def test_s1_d18_an_annual_subscription_may_have_a_day_of_its_own(world: World) -> None:
+    customer(world, billing_cycle="ANNUAL", created_at=datetime(2024, 3, 5, tzinfo=UTC))
+    for day, run_ids in ((5, ["ANNUAL:2025-03-05@05"]), (6, [])):
+        at = datetime(2026, 3, day, tzinfo=UTC)
+        run = BillingRun(type="ANNUAL", at=at, zone="UTC", by_anniversary=True)
+        assert [task.run_id for task in tasks(world, run)] == run_ids
+
+
+def test_s1_d41_the_month_is_that_of_the_zone(world: World) -> None:
+    customer(world)
+    at = datetime(2026, 10, 31, 23, tzinfo=UTC)  # midnight in Berlin, where it is winter by now
+    assert [
+        task.run_id
+        for task in tasks(world, BillingRun(type="MONTHLY", at=at, zone="Europe/Berlin"))
+    ] == ["MONTHLY:2026-10"]
+    assert [
+        task.run_id for task in tasks(world, BillingRun(type="MONTHLY", at=at, zone="UTC"))
+    ] == ["MONTHLY:2026-09"]

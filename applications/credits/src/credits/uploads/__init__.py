@@ -1,0 +1,1 @@
+"""Files of uploads: which are still wanted, and how the others go."""

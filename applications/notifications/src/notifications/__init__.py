@@ -1,0 +1,1 @@
+"""Who wants what, when: recipients, topics, preferences, and ways to unsubscribe."""

@@ -1,0 +1,139 @@
+"""Topics: what recipients may be told, in their languages."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from notifications.database import Session
+from notifications.people import RefusedError, check_language
+from onbeat import Invalid, Onbeat, Options
+
+NAME_CHARS_MAX: Final = 100
+GOOD_FOR_MAX: Final = 366 * 24 * 3600
+LINK: Final = "data.unsubscribe"
+NOT_FILLED_IN: Final = "{% if data %}{% endif %}"
+"""Onbeat fills in a text without a tag when it is sent, and here nobody knows the event yet."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Liquid templates over `data`: `event` (its data), `name`, `language` and `unsubscribe`."""
+
+    title: str
+    body: str
+    html: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Topic:
+    """Its name is the type of its events.
+
+    Notices of a `critical` one pass the hours of recipients; those of a `sensitive` one are never
+    shown. `good_for` is how many seconds after its event a notice may start; 0 is for ever.
+    `language` is for recipients in whose language there is no text.
+    """
+
+    name: str
+    critical: bool = False
+    sensitive: bool = False
+    good_for: int = 0
+    language: str = "en"
+    texts: Mapping[str, Text] = field(default_factory=dict[str, Text])
+
+    def text_for(self, language: str) -> tuple[str, Text] | None:
+        """That of the language, of its main language, or of the topic; and in which it is."""
+        for tag in (language, language.partition("-")[0], self.language):
+            if tag in self.texts:
+                return tag, self.texts[tag]
+        return None
+
+
+async def put_topic(session: Session, topic: Topic, patterns: Sequence[str]) -> bool:
+    """Add the topic, or change it and the texts that it has here; whether it is new.
+
+    `patterns` are the types of events that come here. Raises `RefusedError`.
+    """
+    check_topic(topic, patterns)
+    for language, text in topic.texts.items():
+        check_language(language)
+        await check_text(topic, text)
+    values = (int(topic.critical), int(topic.sensitive), topic.good_for, topic.language)
+    async with session.transaction():
+        found = await session.rows("SELECT 1 FROM topics WHERE name = ?", topic.name)
+        await session.run(
+            "INSERT INTO topics (name, critical, sensitive, good_for, language)"
+            " VALUES (?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
+            " critical = excluded.critical, sensitive = excluded.sensitive,"
+            " good_for = excluded.good_for, language = excluded.language",
+            topic.name,
+            *values,
+        )
+        await session.many(
+            "INSERT INTO texts (topic, language, title, body, html) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (topic, language) DO UPDATE SET"
+            " title = excluded.title, body = excluded.body, html = excluded.html",
+            [
+                (topic.name, tag, text.title, text.body, text.html)
+                for tag, text in topic.texts.items()
+            ],
+        )
+        kept = await session.rows(
+            "SELECT 1 FROM texts WHERE topic = ? AND language = ?", topic.name, topic.language
+        )
+        if not kept:
+            raise RefusedError("language", f"give a text in {topic.language}, for all other ones")
+    return not found
+
+
+def check_topic(topic: Topic, patterns: Sequence[str]) -> None:
+    if not 0 < len(topic.name) <= NAME_CHARS_MAX or not any(
+        topic.name == pattern or (pattern[-1] == "*" and topic.name.startswith(pattern[:-1]))
+        for pattern in patterns
+    ):
+        raise RefusedError(
+            "topic",
+            f"give a type of events that NOTIFICATIONS_EVENTS lets in ({' '.join(patterns)}), of"
+            f" at most {NAME_CHARS_MAX} characters, not {topic.name!r:.200}",
+        )
+    check_language(topic.language)
+    if not 0 <= topic.good_for <= GOOD_FOR_MAX:
+        raise RefusedError("good_for", "give at most 366 days")
+
+
+async def check_text(topic: Topic, text: Text) -> None:
+    """Onbeat reads templates where a notice is sent, so one is sent that never starts."""
+    if not topic.critical and LINK not in text.body:
+        raise RefusedError("text", f"put the link to unsubscribe into it: {{{{ {LINK} }}}}")
+    beat = Onbeat("memory://", options=Options(channels={"any": "webhook+http://127.0.0.1/"}))
+    title, body, html = (one and one + NOT_FILLED_IN for one in (text.title, text.body, text.html))
+    try:
+        await beat.anotify("any", "a", title=title, text=body, html=html or None, delay="1d")
+    except Invalid as error:
+        raise RefusedError(error.field or "text", str(error)) from None
+    finally:
+        await beat.aclose()
+
+
+async def topic(session: Session, name: str) -> Topic | None:
+    """The topic with its texts."""
+    rows = await session.rows(
+        "SELECT critical, sensitive, good_for, language FROM topics WHERE name = ?", name
+    )
+    texts = await session.rows(
+        "SELECT language, title, body, html FROM texts WHERE topic = ? ORDER BY language", name
+    )
+    if not rows:
+        return None
+    critical, sensitive, good_for, language = rows[0]
+    return Topic(
+        name=name,
+        critical=bool(critical),
+        sensitive=bool(sensitive),
+        good_for=good_for,
+        language=language,
+        texts={tag: Text(title, body, html) for tag, title, body, html in texts},
+    )
+
+
+async def topic_names(session: Session) -> list[str]:
+    return [name for (name,) in await session.rows("SELECT name FROM topics ORDER BY name")]

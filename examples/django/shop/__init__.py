@@ -1,0 +1,1 @@
+"""A shop that sends a mail for each order."""

@@ -1,0 +1,1 @@
+"""`onbeat top`: the first page of the dashboard in a terminal."""

@@ -1,0 +1,1 @@
+"""The operator's view: pages over the operations, rendered on the server."""

@@ -1,0 +1,1 @@
+"""Adapters of `onbeat.ports.expressions`."""

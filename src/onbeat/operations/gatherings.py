@@ -1,0 +1,32 @@
+"""What jobs that gather events have gathered."""
+
+import uuid
+from datetime import datetime
+
+from onbeat.model.ids import JobId
+from onbeat.model.job import Job
+from onbeat.operations.context import OperationContext
+from onbeat.rules.calendar import shifted
+from onbeat.rules.gathers import is_throttle
+from onbeat.rules.why import Gathered
+
+
+async def gathering_of(context: OperationContext, job: Job, now: datetime) -> Gathered | None:
+    """None for a job that takes no further events."""
+    if job.cause is None or not job.cause.carried or job.schedule_id is None or job.attempt > 0:
+        return None
+    schedule = await context.store.schedule(job.schedule_id)
+    if schedule is None or schedule.gather is None or is_throttle(schedule.gather):
+        return None
+    until = shifted(job.due_at, -schedule.delay)
+    # Keys are listed by job, so the first one after the id before is that of the job.
+    found = await context.store.export_event_keys(before(job.id), 1)
+    if now >= until or not found or found[0].job_id != job.id:
+        return None
+    if found[0].gathered >= schedule.gather.most:
+        return None
+    return Gathered(found[0].key.by, found[0].gathered, until)
+
+
+def before(id: JobId) -> JobId:
+    return JobId(str(uuid.UUID(int=uuid.UUID(id).int - 1)))

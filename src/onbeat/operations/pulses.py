@@ -1,0 +1,148 @@
+"""The operation of the history of rates and depths."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from onbeat.model.attempt import OutcomeName
+from onbeat.model.limits import PULSES_READ_MAX
+from onbeat.model.pulse import DURATION_BOUNDS, LATENESS_BOUNDS, Counts, Depth, Gauges, Pulse
+from onbeat.operations.context import OperationContext
+from onbeat.operations.history_parts import HistoryPart, parts
+from onbeat.operations.recent_history import recent
+from onbeat.ports.store import Store
+from onbeat.rules.history import (
+    SPANS,
+    HistoryPoint,
+    PlotSpan,
+    depth_of,
+    measured_until,
+    points_of,
+    quantile,
+    starts_by_queue,
+)
+from onbeat.rules.history_parts import part_of, starts_of
+from onbeat.rules.pulses import FINEST, RETENTIONS, Retention
+from onbeat.wire.pulses import (
+    AskPulses,
+    PointAnswer,
+    PulsesAnswer,
+    QueueStartsAnswer,
+    sample_answer,
+)
+from onbeat.wire.requests import NoParams
+from onbeat.wire.values import read_name, read_queue_name
+
+FAILED: Final = (OutcomeName.FAILED, OutcomeName.LOST)
+
+
+async def show_pulses(context: OperationContext, request: AskPulses) -> PulsesAnswer:
+    """Rates, quantiles and depths in steps, and the newest sample."""
+    queue = None if request.queue is None else read_queue_name(request.queue, "queue")
+    task = None if request.task is None else read_name(request.task, "task")
+    span = SPANS[request.span]
+
+    async def read(now: datetime) -> tuple[PointAnswer, ...]:
+        part = None
+        if queue is not None or task is not None:
+            part = HistoryPart((queue, task), partial(part_of, queue=queue, task=task))
+        pulses, samples = await history_of(context, span, now, part, queues=queue is not None)
+        return tuple(
+            point_answer(point, queue, has_depths=task is None)
+            for point in points_of(span, now, pulses, samples)
+        )
+
+    points = await recent(context, (request.span, queue, task), read)
+    newest = await context.store.newest_sample(FINEST)
+    sample = None if newest is None else sample_answer(newest, context.clock.now())
+    return PulsesAnswer(span=request.span, points=points, sample=sample)
+
+
+async def show_queue_starts(context: OperationContext, _request: NoParams) -> QueueStartsAnswer:
+    """How often each queue started jobs in the last hour."""
+
+    async def read(now: datetime) -> QueueStartsAnswer:
+        part = HistoryPart("queues", starts_of)
+        pulses, samples = await history_of(context, SPANS["hour"], now, part, queues=False)
+        queues = starts_by_queue(now, pulses, samples)
+        return QueueStartsAnswer(until=measured_until(now), queues=queues)
+
+    return await recent(context, "queues", read)
+
+
+async def history_of(
+    context: OperationContext,
+    span: PlotSpan,
+    now: datetime,
+    part: HistoryPart | None,
+    *,
+    queues: bool,
+) -> tuple[Sequence[Pulse], Sequence[Gauges]]:
+    """The rows that are finer than the steps of the span: what is new has not been folded yet.
+
+    Of a part there is one for each instant, else one of each process, without its series. Samples
+    have their queues only where `queues` says so.
+    """
+    store, last = context.store, now
+    first = last - span.length - 2 * timedelta(seconds=span.step)
+    pulses: list[Pulse] = []
+    samples: list[Gauges] = []
+    for retention in RETENTIONS:
+        resolution = retention.resolution
+        if resolution <= span.step:
+            pulses += await pulses_of(store, part, retention, first, last)
+            samples += await store.samples(resolution, first, last, PULSES_READ_MAX, queues=queues)
+    return pulses, samples
+
+
+async def pulses_of(
+    store: Store, part: HistoryPart | None, retention: Retention, first: datetime, last: datetime
+) -> Sequence[Pulse]:
+    if part is not None:
+        return await parts(store, part, retention, first, last)
+    return await store.pulses(retention.resolution, first, last, PULSES_READ_MAX, series=False)
+
+
+def point_answer(point: HistoryPoint, queue: str | None, *, has_depths: bool) -> PointAnswer:
+    totals = point.totals
+    answer = PointAnswer(at=point.at, seconds=point.seconds)
+    if totals is not None:
+        answer = msgspec.structs.replace(
+            answer,
+            started=totals.starts,
+            succeeded=totals.ended(OutcomeName.SUCCEEDED),
+            failed=sum(map(totals.ended, FAILED)),
+            **quantiles("lateness", LATENESS_BOUNDS, totals.lateness),
+            **quantiles("duration", DURATION_BOUNDS, totals.duration),
+        )
+    sample = point.gauges
+    depth = depth_of(sample, queue) if has_depths and sample is not None else None
+    if sample is None or depth is None:
+        return answer
+    return msgspec.structs.replace(
+        answer,
+        due=depth.due,
+        waiting=depth.waiting,
+        running=depth.running,
+        oldest_due_seconds=seconds_due(depth, sample.at),
+    )
+
+
+def quantiles(name: str, bounds: tuple[float, ...], counts: Counts) -> Mapping[str, float | None]:
+    return {
+        f"{name}_p50": rounded(quantile(bounds, counts, 0.5)),
+        f"{name}_p95": rounded(quantile(bounds, counts, 0.95)),
+    }
+
+
+def rounded(value: float | None) -> float | None:
+    """To microseconds: the buckets tell no more."""
+    return None if value is None else round(value, 6)
+
+
+def seconds_due(depth: Depth, at: datetime) -> float:
+    """For how long the oldest due job had been due; 0 without one."""
+    return 0.0 if depth.oldest_due_at is None else (at - depth.oldest_due_at).total_seconds()

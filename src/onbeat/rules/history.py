@@ -1,0 +1,133 @@
+"""The history as plots show it: points and gaps, parts, quantiles, and round axes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import accumulate
+from typing import Final, Literal
+
+import msgspec
+
+from onbeat.model.pulse import Counts, Depth, Gauges, Pulse, Totals
+from onbeat.rules.pulses import FINEST, folded_gauges, pause_after_sample, slot, together
+
+SpanName = Literal["hour", "day", "week"]
+
+
+class PlotSpan(msgspec.Struct, frozen=True):
+    """How far a plot looks back: `points` steps of `step` seconds."""
+
+    step: int
+    points: int
+
+    @property
+    def length(self) -> timedelta:
+        return timedelta(seconds=self.step * self.points)
+
+
+SPANS: Final[Mapping[SpanName, PlotSpan]] = {
+    "hour": PlotSpan(10, 360),
+    "day": PlotSpan(300, 288),
+    "week": PlotSpan(1_800, 336),
+}
+
+
+class HistoryPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The `seconds` from `at` on. None where nothing was measured: that is not zero."""
+
+    at: datetime
+    seconds: float
+    totals: Totals | None
+    gauges: Gauges | None
+
+
+def quantile(bounds: Sequence[float], counts: Counts, share: float) -> float | None:
+    """The value below which `share` of the observations lie, interpolated in its bucket.
+
+    `share` is above 0, and at most 1. None without observations. In the bucket without an upper
+    bound it is the lower one: the true value is at least that.
+    """
+    sums = list(accumulate(counts))
+    if not sums or not sums[-1]:
+        return None
+    wanted = share * sums[-1]
+    place = next(place for place, reached in enumerate(sums) if reached >= wanted)
+    if place >= len(bounds):
+        return bounds[-1]
+    low = bounds[place - 1] if place else 0.0
+    below = sums[place] - counts[place]
+    return low + (bounds[place] - low) * (wanted - below) / counts[place]
+
+
+def measured_until(now: datetime) -> datetime:
+    """The end of the last slot that every process has written."""
+    return slot(now - timedelta(seconds=FINEST), FINEST)
+
+
+def points_of(
+    span: PlotSpan, now: datetime, pulses: Iterable[Pulse], samples: Iterable[Gauges]
+) -> list[HistoryPoint]:
+    """All points of the span, the oldest first. The last one may not be over yet."""
+    end = measured_until(now)
+    last = slot(end - timedelta(microseconds=1), span.step)
+    counts: dict[datetime, list[Totals]] = {}
+    for pulse in pulses:
+        counts.setdefault(slot(pulse.at, span.step), []).append(pulse.totals)
+    depths = {slot(one.at, span.step): one for one in folded_gauges(samples, span.step)}
+    points: list[HistoryPoint] = []
+    newest: Gauges | None = None
+    for number in range(1 - span.points, 1):
+        at = last + number * timedelta(seconds=span.step)
+        newest = depths.get(at) or newest
+        sample = newest if newest is not None and covers(newest, at) else None
+        found = counts.get(at, () if sample is not None else None)
+        seconds = min(float(span.step), (end - at).total_seconds())
+        totals = None if found is None else together(found)
+        points.append(HistoryPoint(at=at, seconds=seconds, totals=totals, gauges=sample))
+    return points
+
+
+def starts_by_queue(
+    now: datetime, pulses: Sequence[Pulse], samples: Iterable[Gauges]
+) -> dict[str, tuple[int | None, ...]]:
+    """How many attempts of each queue began in each minute of the last hour, the newest last."""
+    points = points_of(SPANS["hour"], now, pulses, samples)
+    minutes = [points[at : at + 6] for at in range(0, len(points), 6)]
+    measured = [any(point.totals is not None for point in minute) for minute in minutes]
+    first = points[0].at
+    starts: dict[str, list[int]] = {}
+    for pulse in pulses:
+        place = (pulse.at - first) // timedelta(minutes=1)
+        if 0 <= place < len(minutes):
+            for one in pulse.series:
+                of_queue = starts.setdefault(one.queue, [0] * len(minutes))
+                of_queue[place] += one.totals.starts
+    return {
+        queue: tuple(n if known else None for n, known in zip(counts, measured, strict=True))
+        for queue, counts in starts.items()
+    }
+
+
+def covers(sample: Gauges, at: datetime) -> bool:
+    """Whether no newer sample was due before `at`."""
+    return at - sample.at <= timedelta(seconds=pause_after_sample(sample.took) + FINEST)
+
+
+def depth_of(sample: Gauges, queue: str | None) -> Depth | None:
+    """The depth of all queues or of one; None where it was not among the deepest."""
+    if queue is None:
+        return sample.total
+    missing = None if sample.queues_more else Depth()
+    return sample.queues.get(queue, missing)
+
+
+def axis_maximum(value: float) -> float:
+    """The least of 1, 2 and 5 times a power of ten that is not below `value`; 1 for nothing."""
+    if value <= 0:
+        return 1.0
+    power = 1.0
+    while power * 10 <= value:
+        power *= 10
+    while power > value:
+        power /= 10
+    steps = (power * step for step in (1, 2, 5, 10) if power * step >= value)
+    return next(steps, power * 20)

@@ -1,0 +1,147 @@
+"""Retries by hand, with the jobs that were cancelled with those; and other due times."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import islice
+
+from msgspec.structs import replace
+
+from onbeat.model.errors import Conflict
+from onbeat.model.ids import JobId
+from onbeat.model.job import Job, JobState
+from onbeat.model.limits import DEPENDENTS_MAX
+from onbeat.rules.dependents import LEVEL_COST, is_lost, stay_cancelled
+from onbeat.rules.reschedule import with_due_time
+from onbeat.stores.memory.dependents import cascade
+from onbeat.stores.memory.flows import is_live
+from onbeat.stores.memory.held_keys import find_held_key
+from onbeat.stores.memory.tables import Tables
+
+
+def retry(
+    tables: Tables, ids: Sequence[JobId], now: datetime, *, dependents: bool = True
+) -> Sequence[Job | None]:
+    known = (tables.jobs.get(id) for id in dict.fromkeys(ids))
+    chosen = [job for job in known if job is not None and is_lost(job.state)]
+    again = cancelled_with(tables, chosen) if dependents else []
+    try_again(tables, chosen, again, now)
+    return tuple(tables.jobs.get(id) for id in ids)
+
+
+def reschedule(
+    tables: Tables, id: JobId, due_at: datetime, now: datetime, cause: str = "by hand"
+) -> Job | None:
+    job = tables.jobs.get(id)
+    if job is not None and job.state is JobState.WAITING:
+        tables.put_job(with_due_time(job, due_at))
+        tables.note(id, now, "rescheduled", cause)
+    return tables.jobs.get(id)
+
+
+def try_again(
+    tables: Tables, chosen: Sequence[Job], dependents: Sequence[Job], now: datetime
+) -> None:
+    """Let these jobs wait again, and with them the dependents that were cancelled with them."""
+    again = [*chosen, *dependents]
+    refuse_taken_unique(tables, again, now)
+    for job in chosen:
+        tables.note(job.id, now, "retried", "by hand")
+    for job in dependents:
+        tables.note(job.id, now, "retried", f"with job {job.cause_id}")
+    for job in again:
+        tables.put_job(as_waiting_again(job, now))
+    for job in again:
+        waiting = tables.jobs[job.id]
+        awaited = still_awaited(tables, job)
+        if job.awaits_flow is not None and is_live(tables, job.awaits_flow):
+            awaited |= tables.wait_for_flow(job)
+        tables.put_job(tables.add_dependencies(waiting, awaited))
+
+
+def cancelled_with(tables: Tables, causes: Sequence[Job]) -> list[Job]:
+    """The jobs that were cancelled because of these, and because of those.
+
+    Left out are sensitive ones, whose payload is gone, and those that another ended job keeps from
+    running: that one becomes their cause. Where there are very many, the rest comes later.
+    """
+    found = {job.id: job for job in causes}
+    level, room = list(found), DEPENDENTS_MAX
+    while level and room > 0:
+        ids = list(islice(tables.ends.caused_by(level), room))
+        room -= max(len(ids), LEVEL_COST)
+        if room <= 0:
+            tables.ends.unfinished.update(dict.fromkeys((*level, *ids), JobState.WAITING))
+        level = [id for id in ids if id not in found and not tables.jobs[id].sensitive]
+        found |= {id: tables.jobs[id] for id in level}
+    candidates = list(found.values())[len(causes) :]
+    others = {other for job in candidates for other in job.after} - found.keys()
+    ended = {id: job.state for id in others if (job := tables.jobs.get(id)) and job.is_final}
+    stay = stay_cancelled(candidates, ended)
+    for id, doom in stay.items():
+        tables.put_job(replace(tables.jobs[id], reason=doom.reason, cause_id=doom.cause_id))
+    return [job for job in candidates if job.id not in stay]
+
+
+def continue_cascades(tables: Tables, now: datetime) -> int:
+    """A job that was retried meanwhile is skipped: its dependents wait for it again."""
+    begun, tables.ends.unfinished = tables.ends.unfinished, {}
+    waiting = [id for id, state in begun.items() if state == JobState.WAITING]
+    ended = {id: state for id, state in begun.items() if not tables.is_live(id)}
+    cascade(tables, {id: ended[id] for id in ended if id not in waiting}, now)
+    continue_retries(tables, waiting, now)
+    return len(begun)
+
+
+def continue_retries(tables: Tables, causes: Iterable[JobId], now: datetime) -> None:
+    """Bring back more of what was cancelled because of these jobs, which were tried again.
+
+    One that has failed again meanwhile keeps its dependents cancelled.
+    """
+    jobs = (tables.jobs.get(id) for id in causes)
+    tried = [job for job in jobs if job is not None and not is_lost(job.state)]
+    try_again(tables, [], cancelled_with(tables, tried), now)
+
+
+def refuse_taken_unique(tables: Tables, chosen: Sequence[Job], now: datetime) -> None:
+    taken = dict(tables.holders)
+    for job in chosen:
+        if job.unique is None:
+            continue
+        if job.unique in taken:
+            raise Conflict(
+                f"job {taken[job.unique]} is live and has the same unique key as {job.id}"
+            )
+        held = find_held_key(tables, job.unique, now)
+        if held is not None and held.job_id != job.id:
+            raise Conflict(f"job {held.job_id} has ended and holds the unique key of {job.id}")
+        taken[job.unique] = job.id
+
+
+def still_awaited(tables: Tables, job: Job) -> set[JobId]:
+    """Predecessors that have not ended. A retry by hand does not wait for failed ones."""
+    known = (tables.jobs.get(id) for id in job.after)
+    return {other.id for other in known if other is not None and not other.is_final}
+
+
+def as_waiting_again(job: Job, now: datetime) -> Job:
+    """The job as waiting again, with a new budget of attempts; keeps its history and token."""
+    return replace(
+        job,
+        state=JobState.WAITING,
+        due_at=now,
+        start_by=None,
+        expires_at=None,
+        worker=None,
+        attempt=0,
+        lost=0,
+        released=0,
+        finished_at=None,
+        result=None,
+        error=None,
+        progress=None,
+        cursor=None,
+        suspicion=None,
+        reason=None,
+        cancel_reason=None,
+        cause_id=None,
+    )

@@ -1,0 +1,6 @@
+-- `process`: the worker process that told of a fault first. `operator_note`: what an operator wrote about it,
+-- by whom and when. Both are JSON objects.
+ALTER TABLE faults ADD COLUMN process TEXT, ADD COLUMN operator_note TEXT;
+
+-- How often each alert has begun.
+ALTER TABLE alerts ADD COLUMN times BIGINT NOT NULL DEFAULT 1;

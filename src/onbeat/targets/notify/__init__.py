@@ -1,0 +1,1 @@
+"""Notices to people: mail, chats, webhooks, and what Apprise knows."""

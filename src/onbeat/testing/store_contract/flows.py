@@ -1,0 +1,206 @@
+"""Flows: jobs that wait until no live job is a member, however that comes about."""
+
+import asyncio
+from typing import Any, Final
+
+import pytest
+
+from onbeat.model.ids import JobId
+from onbeat.model.job import Edge, Job, JobState
+from onbeat.model.outcome import Cancelled, Outcome
+from onbeat.model.page import JobFilter
+from onbeat.ports.store import SentJobs, Store
+from onbeat.testing.build import MINUTE, NOW, a_job, an_id
+from onbeat.testing.store_contract.copy.jobs import (
+    CopyDirection,
+    both_ways,
+    copy,
+    source_and_target,
+)
+from onbeat.testing.store_contract.steps import (
+    FAILURE,
+    SUCCESS,
+    a_settlement,
+    claim_jobs,
+    end,
+    ids_of,
+    run_job,
+    stored_job,
+)
+
+ENDS: Final[tuple[tuple[Outcome, frozenset[Edge]], ...]] = (
+    (SUCCESS, frozenset({Edge.SUCCESS, Edge.END})),
+    (FAILURE, frozenset({Edge.FAILURE, Edge.END})),
+    (Cancelled("enough"), frozenset({Edge.END})),
+)
+"""How one member ends while the others succeed, and the edges to the flow that this frees."""
+ROUNDS: Final = 5
+
+
+def a_flow(count: int = 2, **fields: Any) -> list[Job]:
+    """Members of a new flow."""
+    flow = JobId(an_id())
+    return [a_job(flow=flow, **fields) for _ in range(count)]
+
+
+def last_of(flow: JobId | None, on: Edge = Edge.SUCCESS, **fields: Any) -> Job:
+    """A job that waits for the end of the flow."""
+    assert flow is not None
+    return a_job(awaits_flow=flow, edges={flow: on}, flow=JobId(an_id()), **fields)
+
+
+async def close(store: Store) -> int:
+    closed = 0
+    while count := await store.close_flows(NOW):
+        closed += count
+    return closed
+
+
+class FlowContract:
+    @pytest.mark.parametrize("edge", Edge)
+    @pytest.mark.parametrize(("outcome", "frees"), ENDS)
+    async def test_the_end_of_a_flow_frees_who_wants_it_and_cancels_the_others(
+        self, store: Store, outcome: Outcome, frees: frozenset[Edge], edge: Edge
+    ) -> None:
+        one, two = a_flow()
+        last = last_of(one.flow, edge)
+        await store.enqueue([one, two, last])
+        assert (await stored_job(store, last)).blocked_by == 1
+        claimed = await claim_jobs(store)
+        assert {*ids_of(claimed)} == {one.id, two.id}
+        await end(store, claimed[0], outcome)
+        assert await close(store) == 0
+        await end(store, claimed[1])
+        assert await close(store) == 1
+        if edge in frees:
+            assert ids_of(await claim_jobs(store)) == [last.id]
+        else:
+            stored = await stored_job(store, last)
+            assert (stored.state, stored.cause_id) == (JobState.CANCELLED, one.flow)
+
+    async def test_what_comes_after_the_last_is_cancelled_with_it(self, store: Store) -> None:
+        (one,) = a_flow(1)
+        last = last_of(one.flow)
+        more = a_job(after=(last.id,))
+        await store.enqueue([one, last, more])
+        (running,) = await claim_jobs(store)
+        await end(store, running, FAILURE)
+        await close(store)
+        assert (await stored_job(store, more)).cause_id == last.id
+
+    async def test_a_branch_that_was_not_taken_is_no_failure(self, store: Store) -> None:
+        (one,) = a_flow(1)
+        repair = a_job(after=(one.id,), edges={one.id: Edge.FAILURE}, flow=one.flow)
+        last = last_of(one.flow)
+        await store.enqueue([one, repair, last])
+        (running,) = await claim_jobs(store)
+        await end(store, running)
+        await close(store)
+        assert ids_of(await claim_jobs(store)) == [last.id]
+
+    async def test_the_sender_is_a_member_while_it_sends(self, store: Store) -> None:
+        sender = await run_job(store, a_job())
+        sent = a_job(flow=sender.id)
+        last = last_of(sender.id)
+        await store.enqueue_from(
+            [SentJobs(sender=sender.id, token=sender.token, jobs=(sent, last))]
+        )
+        (running,) = await claim_jobs(store)
+        await end(store, running)
+        assert await close(store) == 0
+        await end(store, sender)
+        assert await close(store) == 1
+        assert ids_of(await claim_jobs(store)) == [last.id]
+
+    async def test_a_sender_that_fails_fails_its_flow(self, store: Store) -> None:
+        sender = await run_job(store, a_job())
+        good, bad = last_of(sender.id), last_of(sender.id, Edge.FAILURE)
+        await store.enqueue_from([SentJobs(sender=sender.id, token=sender.token, jobs=(good, bad))])
+        await end(store, sender, FAILURE)
+        assert await close(store) == 2
+        assert ids_of(await claim_jobs(store)) == [bad.id]
+
+    async def test_a_job_that_sends_into_its_flow_keeps_it_open(self, store: Store) -> None:
+        (one,) = a_flow(1)
+        last = last_of(one.flow)
+        await store.enqueue([one, last])
+        (running,) = await claim_jobs(store)
+        more = a_job(flow=one.flow)
+        await store.enqueue_from([SentJobs(sender=one.id, token=running.token, jobs=(more,))])
+        await end(store, running)
+        assert await close(store) == 0
+        (running,) = await claim_jobs(store)
+        await end(store, running)
+        assert await close(store) == 1
+
+    async def test_two_last_jobs_that_end_at_once_close_it(self, store: Store) -> None:
+        for _ in range(ROUNDS):
+            one, two = a_flow()
+            last = last_of(one.flow)
+            await store.enqueue([one, two, last])
+            claimed = await claim_jobs(store)
+            await asyncio.gather(*(store.settle([a_settlement(job)]) for job in claimed))
+            await asyncio.gather(*(store.close_flows(NOW) for _ in range(4)))
+            await close(store)
+            (running,) = await claim_jobs(store)
+            assert running.id == last.id
+            await end(store, running)
+
+    async def test_a_repeated_enqueue_waits_once(self, store: Store) -> None:
+        (one,) = a_flow(1)
+        last = last_of(one.flow)
+        for _ in range(2):
+            await store.enqueue([one, last])
+        assert (await stored_job(store, last)).blocked_by == 1
+
+    async def test_a_last_job_that_was_cancelled_may_be_tried_again(self, store: Store) -> None:
+        (one,) = a_flow(1)
+        last = last_of(one.flow)
+        await store.enqueue([one, last])
+        await store.cancel([last.id], "by hand", NOW)
+        await store.retry([last.id], NOW)
+        assert (await stored_job(store, last)).blocked_by == 1
+        await store.cancel([last.id], "by hand", NOW)
+        (running,) = await claim_jobs(store)
+        await end(store, running)
+        await close(store)
+        await store.retry([last.id], NOW)
+        assert ids_of(await claim_jobs(store)) == [last.id]
+
+    async def test_members_are_counted_and_listed(self, store: Store) -> None:
+        members = a_flow(5)
+        flow = members[0].flow
+        assert flow is not None
+        await store.enqueue([*members, a_job(due_at=NOW + MINUTE)])
+        claimed = await claim_jobs(store, limit=3)
+        await end(store, claimed[0])
+        await end(store, claimed[1], FAILURE)
+        assert (await store.flow_counts([flow]))[flow] == {
+            JobState.WAITING: 2,
+            JobState.RUNNING: 1,
+            JobState.SUCCEEDED: 1,
+            JobState.FAILED: 1,
+        }
+        assert (await stored_job(store, claimed[0])).flow == flow
+        page = await store.jobs(JobFilter(flow=flow, state=JobState.WAITING, limit=1))
+        assert len(page.items) == 1
+        rest = JobFilter(flow=flow, state=JobState.WAITING, before=page.items[0].id)
+        assert len((await store.jobs(rest)).items) == 1
+        failed = await store.jobs(JobFilter(flow=flow, state=JobState.FAILED))
+        assert [job.id for job in failed.items] == [claimed[1].id]
+
+    @both_ways
+    async def test_a_copied_flow_goes_on(self, store: Store, way: CopyDirection) -> None:
+        source, target = source_and_target(store, way)
+        one, two = a_flow()
+        last = last_of(one.flow)
+        await source.enqueue([one, two, last])
+        await source.cancel([two.id], "by hand", NOW)
+        await source.retry([two.id], NOW)
+        for _ in range(2):
+            await copy(source, target)
+        assert (await stored_job(target, last)).blocked_by == 1
+        for running in await claim_jobs(target):
+            await end(target, running)
+        assert await close(target) == 1
+        assert ids_of(await claim_jobs(target)) == [last.id]

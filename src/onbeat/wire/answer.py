@@ -1,0 +1,31 @@
+"""What all answers to programs can do."""
+
+from typing import Any
+
+import msgspec
+
+
+class AnswerRecord(msgspec.Struct, frozen=True):
+    """An answer, with the fields of REST."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer in plain JSON values, as REST gives it.
+
+        Instants and spans are texts, fields that are not set are left out.
+        """
+        plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return plain
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> dict[str, Any]:
+        """How pydantic, which asks for this, takes an answer as a field or writes it as JSON."""
+        return {
+            "type": "is-instance",
+            "cls": cls,
+            "serialization": {"type": "function-plain", "function": cls.to_dict},
+        }
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: object, _handler: object) -> dict[str, Any]:
+        """Its title only: `GET /docs/openapi.json` of a service describes the fields."""
+        return {"title": cls.__name__, "type": "object"}

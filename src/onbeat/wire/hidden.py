@@ -1,0 +1,95 @@
+"""Hides the payload of sensitive jobs and schedules in answers."""
+
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
+
+from onbeat.model.credentials import NOT_SHOWN
+from onbeat.model.target import (
+    NO_DATA,
+    HandlerTarget,
+    HttpTarget,
+    MessageTarget,
+    NotifyTarget,
+    Target,
+)
+from onbeat.wire.targets import HttpAnswer, MessageAnswer, NotifyAnswer, TargetAnswer
+
+NOT_SHOWN_JSON: Final = msgspec.Raw(msgspec.json.encode(NOT_SHOWN))
+NOT_SHOWN_ARGS: Final = msgspec.Raw(msgspec.json.encode([NOT_SHOWN]))
+NO_KWARGS_JSON: Final = msgspec.Raw(b"{}")
+
+SensitiveForm = Annotated[
+    bool | UnsetType | None,
+    Meta(description="Whether the payload is never shown again; then `…` stands for it"),
+]
+
+
+def hidden_answer(target: TargetAnswer) -> TargetAnswer:
+    """The target without arguments, bodies and the values of headers."""
+    if target.task is not UNSET:
+        return replace(target, args=NOT_SHOWN_ARGS, kwargs=NO_KWARGS_JSON)
+    if target.http is not UNSET:
+        return replace(target, http=hidden_http(target.http))
+    if target.message is not UNSET:
+        return replace(target, message=hidden_message(target.message))
+    if target.notify is not UNSET:
+        return replace(target, notify=hidden_notice(target.notify))
+    return target
+
+
+def hidden_http(http: HttpAnswer) -> HttpAnswer:
+    return replace(
+        http,
+        url=hidden_query(http.url),
+        headers=dict.fromkeys(http.headers, NOT_SHOWN),
+        body=None if http.body is None else NOT_SHOWN,
+    )
+
+
+def hidden_message(message: MessageAnswer) -> MessageAnswer:
+    headers = dict.fromkeys(message.headers, NOT_SHOWN)
+    return replace(message, body=NOT_SHOWN_JSON, headers=headers)
+
+
+def hidden_notice(notice: NotifyAnswer) -> NotifyAnswer:
+    """Without its texts; for whom it is stays."""
+    return replace(
+        notice,
+        title=None if notice.title is None else NOT_SHOWN,
+        text=None if notice.text is None else NOT_SHOWN,
+        html=None if notice.html is None else NOT_SHOWN,
+        data=UNSET,
+    )
+
+
+def hidden_target(target: Target) -> Target:
+    """The same for a record."""
+    match target:
+        case HandlerTarget():
+            return replace(target, args=NOT_SHOWN_ARGS, kwargs=NO_KWARGS_JSON)
+        case HttpTarget():
+            return replace(
+                target,
+                url=hidden_query(target.url),
+                headers=dict.fromkeys(target.headers, NOT_SHOWN),
+                body=None if target.body is None else NOT_SHOWN,
+            )
+        case MessageTarget():
+            headers = dict.fromkeys(target.headers, NOT_SHOWN)
+            return replace(target, body=NOT_SHOWN_JSON, headers=headers)
+        case NotifyTarget():
+            return replace(
+                target,
+                title=None if target.title is None else NOT_SHOWN,
+                text=None if target.text is None else NOT_SHOWN,
+                html=None if target.html is None else NOT_SHOWN,
+                data=NO_DATA,
+            )
+
+
+def hidden_query(url: str) -> str:
+    path, mark, _ = url.partition("?")
+    return path + mark + (NOT_SHOWN if mark else "")
