@@ -9,9 +9,12 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, Route, exp
 
 from dashboard.conftest import ADMIN, address, tell
 from dashboard.test_pages import log_in, watch
+from far_hour import FAR_HOUR
 from interfaces.up import Up
 
 pytestmark = pytest.mark.xdist_group("browser")
+
+NIGHTLY = f"30 {FAR_HOUR} * * *"
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +31,7 @@ def page(context: BrowserContext) -> Page:
 
 
 def made(service: Up, **fields: Any) -> str:
-    body = {"name": "Digest", "cron": "30 2 * * *", "timezone": "Europe/Berlin"}
+    body = {"name": "Digest", "cron": NIGHTLY, "timezone": "Europe/Berlin"}
     target = {"target": {"task": "shop.ledger"}}
     answer: Any = tell(service, "/api/schedules", {**body, **target, **fields})
     return str(answer["id"])
@@ -100,16 +103,17 @@ def test_a_first_fault_has_the_focus(page: Page) -> None:
 
 
 def test_edit_tells_what_it_changes_before_saving(page: Page, service: Up) -> None:
+    after = f"0 {FAR_HOUR + 1} * * *"
     id = made(service)
     page.goto(f"/schedules/{id}/edit")
     expect(preview(page)).to_contain_text("Nothing yet.")
-    page.get_by_label("When it runs").fill("0 4 * * *")
+    page.get_by_label("When it runs").fill(after)
     expect(preview(page)).to_contain_text("This edit cancels 1 waiting job and plans 1.")
     expect(preview(page)).to_contain_text("The next run moves from")
-    assert shown(service, id)["cron"] == "30 2 * * *"
+    assert shown(service, id)["cron"] == NIGHTLY
     page.get_by_role("button", name="Save").click()
     page.wait_for_url(re.compile(rf"/schedules/{id}$"))
-    assert shown(service, id)["cron"] == "0 4 * * *"
+    assert shown(service, id)["cron"] == after
 
 
 def test_backfill_is_counted_first(page: Page, service: Up) -> None:
@@ -136,7 +140,7 @@ def test_pause_can_be_undone(page: Page, service: Up) -> None:
 
 
 def test_both_zones_stand_side_by_side(page: Page, service: Up) -> None:
-    id = made(service)
+    id = made(service, cron="30 2 * * *")
     for path in (f"/schedules/{id}", f"/schedules/{id}/edit"):
         page.goto(path)
         expect(page.locator("main")).to_contain_text("yours, then Europe/Berlin")

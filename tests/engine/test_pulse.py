@@ -1,5 +1,7 @@
 """What processes write into the history, and that it stays bounded."""
 
+import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -78,6 +80,29 @@ async def test_what_was_not_written_is_written_later_and_once(process: HistoryHa
         assert isinstance(await process.after(10, starts=1), Rest)
     await process.after(10, starts=1)
     assert await process.written() == [(0, 1), (10, 1), (20, 1)]
+
+
+async def test_the_last_write_may_overlap_one_that_is_on_its_way(
+    process: HistoryHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, may_end = process.inner.put_pulses, asyncio.Event()
+
+    async def put_slowly(pulses: Sequence[Pulse]) -> None:
+        await may_end.wait()
+        await put(pulses)
+
+    monkeypatch.setattr(process.inner, "put_pulses", put_slowly)
+    process.starts = 1
+    process.recorder.note(START)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(process.recorder.write())
+        tasks.create_task(process.recorder.finish())
+        await asyncio.sleep(0)
+        process.starts = 2
+        process.recorder.note(START + 10 * SECOND)
+        may_end.set()
+    await process.recorder.write()
+    assert await process.written() == [(0, 1), (10, 1)]
 
 
 async def test_an_outage_is_held_in_bounded_memory(process: HistoryHarness) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from far_hour import FAR_HOUR
 from onbeat.app.stores import open_store
 from onbeat.app.system import SystemClock, SystemRandomness
 from onbeat.cli.main import root
@@ -21,6 +22,8 @@ from onbeat.ports.store import ClaimRequest
 from onbeat.testing.store_contract.steps import a_settlement
 from onbeat.wire.requests import ClaimJobs
 from onbeat.wire.worker_results import ClaimBody
+
+NIGHTLY = f"0 {FAR_HOUR} * * *"
 
 NOBODY = "01900000-0000-7000-8000-000000000000"
 
@@ -49,7 +52,7 @@ def asked(onbeat: Any) -> Any:
 @pytest.fixture
 def nightly(onbeat: Any) -> Any:
     added = onbeat(
-        "schedule", "add", "nightly", "--cron", "0 3 * * *", "--tz", "Europe/Berlin",
+        "schedule", "add", "nightly", "--cron", NIGHTLY, "--tz", "Europe/Berlin",
         "--task", "reports.build", "--args", "[1]", "--kwargs", '{"deep": {"n": 1.0}}',
         "--overlap", "skip", "--catch-up", "none", "--grace", "5m", "--jitter", "10s",
         "--starts-at", "2020-01-01", "--ends-at", "2999-01-01T00:00:00Z", "--dst-gap", "skip",
@@ -95,7 +98,7 @@ def test_a_condition_may_be_json(onbeat: Any, asked: Any) -> None:
 def test_a_schedule_is_added_with_every_option_and_shown(asked: Any, nightly: Any) -> None:
     result = asked("schedule", "show", nightly)
     assert result["name"] == "nightly"
-    assert result["cron"] == "0 3 * * *"
+    assert result["cron"] == NIGHTLY
     assert result["timezone"] == "Europe/Berlin"
     task = {"task": "reports.build", "args": [1], "kwargs": {"deep": {"n": 1.0}}}
     assert result["target"] == task
@@ -197,9 +200,9 @@ def test_options_of_events_need_their_type(onbeat: Any) -> None:
 
 
 def test_schedules_are_updated_and_fields_cleared(asked: Any, onbeat: Any, nightly: Any) -> None:
-    onbeat("schedule", "update", nightly, "--cron", "30 2 * * *", "--clear", "grace")
+    onbeat("schedule", "update", nightly, "--cron", f"30 {FAR_HOUR} * * *", "--clear", "grace")
     result = asked("schedule", "show", nightly)
-    assert result["cron"] == "30 2 * * *"
+    assert result["cron"] == f"30 {FAR_HOUR} * * *"
     assert "grace" not in result
     assert "nothing to change" in onbeat("schedule", "update", nightly, code=2).stderr
 
@@ -243,7 +246,7 @@ def test_a_backfill_goes_in_steps_and_repeating_it_adds_nothing(
     asked: Any, onbeat: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onbeat.cli.schedules.BACKFILL_STEP", 3)
-    onbeat("schedule", "add", "x", "--cron", "0 3 * * *", "--task", "t", "--key", "nightly")
+    onbeat("schedule", "add", "x", "--cron", NIGHTLY, "--task", "t", "--key", "nightly")
     span = ("schedule", "backfill", "nightly", "--from", "2026-01-01", "--to", "2026-01-10T12:00Z")
     assert asked(*span, "--limit", "4") == {"jobs": 4}
     assert onbeat(*span).stdout == "6 jobs added\n"
@@ -251,7 +254,7 @@ def test_a_backfill_goes_in_steps_and_repeating_it_adds_nothing(
 
 
 def test_a_backfill_is_counted_first(asked: Any, onbeat: Any) -> None:
-    onbeat("schedule", "add", "x", "--cron", "0 3 * * *", "--task", "t", "--key", "nightly")
+    onbeat("schedule", "add", "x", "--cron", NIGHTLY, "--task", "t", "--key", "nightly")
     span = ("schedule", "backfill", "nightly", "--from", "2026-01-01", "--to", "2026-01-10T12:00Z")
     assert asked(*span, "--dry-run", "--limit", "4")["more"] is True
     assert onbeat(*span, "--dry-run", "--limit", "4").stdout.startswith("4 or more jobs would be")
@@ -261,7 +264,7 @@ def test_a_backfill_is_counted_first(asked: Any, onbeat: Any) -> None:
 
 def test_a_diff_tells_what_an_update_would_change(asked: Any, onbeat: Any, nightly: Any) -> None:
     before = asked("schedule", "show", nightly)
-    change = ("nightly", "--cron", "0 4 * * *", "--clear", "grace")
+    change = ("nightly", "--cron", f"0 {FAR_HOUR + 1} * * *", "--clear", "grace")
     diff = asked("schedule", "diff", *change)
     assert [one["field"] for one in diff["changes"]] == ["cron", "grace"]
     shown = onbeat("schedule", "diff", *change).stdout

@@ -153,9 +153,10 @@ class RunningApp:
         """Drain, then end everything. Returns how many attempts were stopped early."""
         if self.health is not None:
             self.health.is_ready = False
-        stopped = await self.runtime.drain(self.drain_timeout)
-        await self.abandon()
-        return stopped
+        try:
+            return await self.runtime.drain(self.drain_timeout)
+        finally:  # a program whose loops go on would never end
+            await self.abandon()
 
     async def abandon(self) -> None:
         """End everything at once; running jobs count as lost."""

@@ -83,12 +83,16 @@ class PulseRecorder:
             self.held.append(pulse)
 
     async def write(self) -> None:
-        """Rows leave only when they are stored; one that is stored twice is there once."""
+        """Rows leave only when they are stored; one that is stored twice is there once.
+
+        The last write may overlap one that is on its way, so that each looks for its own rows.
+        """
         if self.held:
             pulses = tuple(self.held)
             await self.store.put_pulses(pulses)
-            for _ in pulses:
-                self.held.popleft()
+            for pulse in pulses:
+                if self.held and self.held[0] is pulse:
+                    self.held.popleft()
 
     async def finish(self) -> None:
         """Write the rest at a clean end."""
