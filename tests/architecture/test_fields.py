@@ -22,6 +22,7 @@ OTHER_LABELS = {
     *("telemetry/metrics.py", "telemetry/otlp_metrics.py", "rules/urls.py"),
     "rules/fault_spread.py",  # counts those of jobs
     "wire/schedule_files.py",  # has one of its own, by which it knows what came from a file
+    "wire/load_marks.py",  # the same, for the jobs of a load
 }
 
 # Fields that no caller names: ids, and what the service or the schedule decides.

@@ -17,6 +17,8 @@ STARTS_SERVICE = re.compile(r"onbeat up|make run")
 # These set a machine up; that is what the person who runs this test has done already.
 SETS_UP = re.compile(r"make \w|pip install|\S*/pip install|python3 -m venv")
 READS = re.compile(r"curl -s \"?\$API[^ ]*$")
+# A service without a program runs no task; this page has one of the package.
+PROGRAMS = {"measure-your-load.md": ["onbeat.testing.load"]}
 GUIDES = [page for page in with_language(TRIED, "console") if page != README]
 
 
@@ -30,7 +32,8 @@ def test_the_readme_s_requests_are_answered_as_shown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", GUIDES, ids=name_of)
 def test_the_commands_of_a_page_work(page: Path, tmp_path: Path) -> None:
-    with service(tmp_path) as port, Shell(tmp_path) as shell:
+    program = PROGRAMS.get(page.name, [])
+    with service(tmp_path, *program) as port, Shell(tmp_path) as shell:
         for command in commands(page):
             check(shell, at_port(command, port))
 

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -64,6 +65,31 @@ class ServiceClient:
                 f"{self.display_url!r} must be a URL like http://127.0.0.1:8080", key="server"
             )
         self.headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self.session: aiohttp.ClientSession | None = None
+        self.tries_max = TRIES_MAX
+
+    @asynccontextmanager
+    async def connected(self, connections: int) -> AsyncGenerator[None]:
+        """Keep up to so many connections open until the block ends, and repeat no request."""
+        connector = aiohttp.TCPConnector(limit=connections)
+        async with aiohttp.ClientSession(connector=connector, timeout=TIMEOUT) as session:
+            self.session, self.tries_max = session, 1
+            try:
+                yield
+            finally:
+                self.session, self.tries_max = None, TRIES_MAX
+
+    @asynccontextmanager
+    async def open_session(self) -> AsyncGenerator[aiohttp.ClientSession]:
+        """The session of the block, or one for a single request.
+
+        Synchronous callers have no place to close one that lives longer.
+        """
+        if self.session is not None:
+            yield self.session
+            return
+        async with aiohttp.ClientSession(timeout=TIMEOUT) as session:
+            yield session
 
     async def send(
         self,
@@ -80,18 +106,18 @@ class ServiceClient:
         to wait.
         """
         headers = {**self.headers, "Content-Type": "application/json"} if body else self.headers
-        if repeat is not None and repeat.key is not None:
+        if repeat is not None and repeat.key is not None and self.tries_max > 1:
             headers = {**headers, HEADER: repeat.key}
         if (trace := active_trace()) is not None:
             headers = {**headers, **trace.headers()}
         started = CLOCK.monotonic()
-        for number in range(TRIES_MAX):
+        for number in range(self.tries_max):
             tried = await self.exchange(method, path, query, body, headers)
             if tried.error is None:
                 return tried.content
             pause = pause_after(number, tried.retry_after)
             is_over = CLOCK.monotonic() - started + pause > REPEAT_SECONDS
-            if repeat is None or not tried.is_transient or is_over or number == TRIES_MAX - 1:
+            if repeat is None or not tried.is_transient or is_over or number == self.tries_max - 1:
                 raise tried.error
             await asyncio.sleep(pause)
         raise AssertionError("the last try answers or raises")
@@ -106,9 +132,8 @@ class ServiceClient:
     ) -> "ExchangeResult":
         """Send one request."""
         try:
-            # A session per request: synchronous callers have no place to close a longer-lived one.
             async with (
-                aiohttp.ClientSession(timeout=TIMEOUT) as session,
+                self.open_session() as session,
                 session.request(
                     method,
                     self.base + path,

@@ -65,6 +65,7 @@ def print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
         "stats": LazyCommand("onbeat.cli.stats:stats", "Counts of jobs and schedules by state."),
         "pulse": LazyCommand("onbeat.cli.pulse:pulse", "Rates, lateness and depths over time."),
         "top": LazyCommand("onbeat.cli.top.command:top", "Watch it run, in the terminal."),
+        "load": LazyCommand("onbeat.cli.load:load", "Send jobs at a rate, and measure."),
         "next": LazyCommand("onbeat.cli.recurrence:show_next", "When a rule fires next."),
         "explain": LazyCommand("onbeat.cli.recurrence:explain", "What a rule says, in words."),
         "forecast": LazyCommand(

@@ -42,6 +42,13 @@ RPC_BATCH_MAX: Final = 50  # calls in a batch run one after the other and occupy
 UNKNOWN_TASKS_MAX: Final = 50  # listed by name in stats and metrics; the rest are only counted
 BULK_JOBS_MAX: Final = 10_000  # jobs in one API request
 
+# Loads that `onbeat load` sends, to measure a service.
+LOAD_RATE_MAX: Final = 10_000  # jobs a second; one process cannot send more
+LOAD_JOBS_MAX: Final = 1_000_000  # of one load: their ends are read page by page
+LOAD_SPAN_MAX: Final = timedelta(hours=24)
+LOAD_CONNECTIONS_MAX: Final = 500  # half of the files that a process may open on common systems
+LOAD_ERRORS_MAX: Final = 20  # kinds of errors that are told apart; the rest are counted together
+
 # Searches of jobs, and what is done to all that match.
 SEARCHED_MAX: Final = 50_000  # jobs that one search looks at before it answers how far it came
 SEARCH_SECONDS_MAX: Final = 0.1  # of statements, after which it answers so too

@@ -1,0 +1,1 @@
+"""Loads: jobs at a rate, to measure a service or a store."""
