@@ -25,6 +25,14 @@ $(VENV)/.browser:
 	  || { echo "the tests of the dashboard need Chromium: apt-get install chromium"; exit 1; }
 	@touch $@
 
+# The alerts are tried by Prometheus's own tool, of which Debian's package is unpacked, not installed.
+$(VENV)/.promtool:
+	@mkdir -p $(BIN)
+	@command -v promtool >/dev/null || { cd $(VENV) && { apt-get update -qq; apt-get download -qq prometheus; } \
+	  && dpkg-deb --fsys-tarfile prometheus_*.deb | tar --extract --strip-components=3 --directory=bin ./usr/bin/promtool \
+	  && rm prometheus_*.deb; } >$(VENV)/promtool.log 2>&1 || { echo "the tests of alerts need promtool: apt-get install prometheus"; exit 1; }
+	@touch $@
+
 setup: $(VENV)/.test+lint+bench+docs ## install everything for work on Onbeat into .venv
 
 run: $(VENV)/.server+cel+notify ## start the service on SQLite with a live demo
@@ -39,7 +47,7 @@ run-backoffice: $(VENV)/.test ## bill a month of workspaces while you look: WORK
 # Tests of the pure half, whose branches are counted: model, rules, recurrence, wire.
 PURE := $(addprefix tests/,model rules recurrence wire inputs operations engine)
 
-test: $(VENV)/.test $(VENV)/.browser ## run the whole test suite
+test: $(VENV)/.test $(VENV)/.browser $(VENV)/.promtool ## run the whole test suite
 	$(BIN)/python -m pytest -n 3 --dist loadgroup --cov --cov-report=term $(PURE)
 	$(BIN)/python -m pytest -n 3 --dist loadgroup $(addprefix --ignore=,$(PURE))
 	$(MAKE) test-applications
@@ -51,7 +59,7 @@ test-applications: $(VENV)/.test ## run the tests of the applications
 	@set -e; for folder in $(APPLICATIONS); do \
 	  echo "$$folder"; $(BIN)/python -m pytest -n 3 -c $$folder/pyproject.toml $$folder/tests; done
 
-test-all: $(VENV)/.test $(VENV)/.browser ## the suite with long properties and many crash cycles
+test-all: $(VENV)/.test $(VENV)/.browser $(VENV)/.promtool ## the suite with long properties and many crash cycles
 	TEST_PROFILE=long CRASH_CYCLES=200 $(BIN)/python -m pytest -n 2 --dist loadgroup --timeout=3600
 
 proof: $(VENV)/.test ## kill, stop, cut off and fill up processes and servers, on every store and broker
@@ -109,10 +117,13 @@ build: $(VENV)/.test ## build the wheel
 audit: $(VENV)/.audit ## ask for known advisories about the packages of the image
 	$(BIN)/python deploy/audit.py
 
+# Every extra but those of other frameworks, whose programs bring an image of their own.
+IMAGE_EXTRAS := server postgres mysql rabbitmq redis sqs kafka cloudwatch cel notify notify-more otel top
+
 requirements: $(VENV)/.audit ## pin the packages of the image anew, with their hashes
 	$(BIN)/pip-compile --quiet --generate-hashes --no-header --no-annotate --strip-extras --allow-unsafe \
 	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --constraint constraints.txt \
-	  $(foreach extra,server postgres mysql rabbitmq redis sqs kafka notify otel,--extra $(extra)) --output-file deploy/requirements.txt pyproject.toml
+	  $(foreach extra,$(IMAGE_EXTRAS),--extra $(extra)) --output-file deploy/requirements.txt pyproject.toml
 	sed -i -e '/^onbeat @/d' -e '/^#/d' deploy/requirements.txt
 
 clean: ## remove the virtual environment and what tools left behind

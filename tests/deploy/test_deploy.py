@@ -4,6 +4,7 @@ import json
 import os
 import re
 import runpy
+import secrets
 import subprocess
 import sys
 import tomllib
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
+from deploy.start import image_environment, instructions
+from onbeat.model.role import Role
 from transports.servers import free_port, installed, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -53,26 +56,18 @@ def test_production_has_the_versions_that_were_tested() -> None:
 def test_production_has_what_the_image_needs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    named = re.search(r"^IMAGE_EXTRAS := (.*)$", makefile, re.MULTILINE)[1].split()
     wanted = list(project["dependencies"])
-    for extra in (
-        "server",
-        "http",
-        "postgres",
-        "mysql",
-        "rabbitmq",
-        "redis",
-        "sqs",
-        "kafka",
-        "notify",
-        "otel",
-    ):
+    for extra in ("http", "encryption", *named):
         wanted += extras[extra]
     names = {normal(re.match(r"[A-Za-z0-9._-]+", line)[0]) for line in wanted} - {"onbeat"}
     assert names - pins(DEPLOY / "requirements.txt").keys() == set()
 
 
 def test_no_file_names_a_package_index() -> None:
-    for path in [*DEPLOY.iterdir(), ROOT / "constraints.txt"]:
+    files = [path for path in DEPLOY.rglob("*") if path.is_file()]
+    for path in [*files, ROOT / "constraints.txt"]:
         assert not re.search(r"--(extra-)?index-url|find-links|file://", path.read_text()), path
 
 
@@ -82,13 +77,13 @@ def test_the_image_runs_as_a_numbered_user_on_a_base_that_can_be_pinned() -> Non
         "FROM ${BASE} AS build",
         "FROM ${BASE}",
     ]
-    assert "ARG BASE=python:3.12-slim" in lines
+    assert "ARG BASE=python:3.12-slim-bookworm" in lines
     users = [line for line in lines if line.startswith("USER")]
     assert users == ["USER 10001:10001"]
     assert any("--require-hashes" in line for line in lines)
 
 
-@pytest.mark.parametrize("name", ["api", "worker"])
+@pytest.mark.parametrize("name", ["migrate", *Role])
 def test_containers_have_a_read_only_root_and_no_rights(name: str) -> None:
     service = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"][name]
     assert service["read_only"] is True
@@ -105,17 +100,21 @@ exec "$2" -m onbeat up --store "sqlite:///$1/onbeat.db" --port "$3"
 """
 
 
-def test_the_service_lives_with_a_read_only_root(tmp_path: Path) -> None:
+def test_the_image_lives_with_a_read_only_root_and_finds_itself_healthy(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
-    port = free_port()
+    port, metrics_port = free_port(), free_port()
+    key = {"ONBEAT_API__KEYS": secrets.token_hex(24), "ONBEAT_METRICS__PORT": str(metrics_port)}
+    (check,) = (rest for name, rest in instructions() if name == "HEALTHCHECK")
+    command_of_check = json.loads(check[check.index("[") :].replace("9464", str(metrics_port)))
     command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", SERVE, "sh"]
     with subprocess.Popen(
         [*command, str(data), str(Path(sys.executable).absolute()), str(port), str(tmp_path)],
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, **image_environment(), **key, "PYTHONDONTWRITEBYTECODE": "1"},
     ) as process:
         try:
             wait_until(lambda: is_ready(port), process, "a service with a read-only root")
+            subprocess.run([sys.executable, *command_of_check[1:]], check=True, timeout=60)
         finally:
             process.terminate()
     assert process.returncode == 0

@@ -25,7 +25,15 @@ LOG_EVENTS = {
     "watchdog.silent",
 }
 # Of docker, of systemd-analyze, and of the example of a new option in CONTRIBUTING.
-FLAGS_OF_OTHERS = {"--build-arg", "--offline", "--tenant"}
+FLAGS_OF_OTHERS = {"--build-arg", "--offline", "--tenant"} | {
+    "--capabilities",
+    "--from-env-file",
+    "--profile",
+    "--set",
+    "--stack-name",
+    "--stop",
+    "--template-file",
+}
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 PYTEST_OPTION = "onbeat_app"  # of the plugin, no metric
 METRIC = re.compile(r"`(onbeat_[a-z_]+)")

@@ -48,6 +48,7 @@ from onbeat.cli.jobs import parse_line as parsed_line
 from onbeat.cli.options import json_of as json_option
 from onbeat.cli.times import read_instant
 from onbeat.model import limits
+from onbeat.model.broker_options import SQS
 from onbeat.model.queue import Limits
 from onbeat.model.trace_context import read_traceparent, read_tracestate
 from onbeat.recurrence import cron, guess, rrule
@@ -235,8 +236,8 @@ def every_name(value: str) -> None:
 
 
 def broker_options(value: str) -> None:
-    options = UrlOptions(value, "a broker")
-    options.whole_number("prefetch", 1, 1, 10)
+    options = UrlOptions(value, SQS)
+    options.whole_number("visibility")
     options.refuse_unknown()
 
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from onbeat.model.broker_options import BROKER_URLS, BrokerOption, BrokerUrl
 from onbeat.settings.setting import Setting
 from onbeat.settings.table import TABLE
 
@@ -38,11 +39,49 @@ fleet. `onbeat` commands that talk to a service read `ONBEAT_SERVER` and `ONBEAT
 are not settings of the service.
 """
 
+BROKERS_HEAD: Final = """
+## Options of a broker's URL
+
+Options follow a `?` in `transport` and in the URLs of `connections`, with `&` between them:
+`sqs://eu-central-1?prefix=prod-&visibility=120`. Values are percent-encoded. An unknown option, one
+that is given twice, and a value that cannot be stop the start. See
+[use a broker](../guides/use-a-broker.md), also for the rights that a broker must grant.
+"""
+
+OPTIONS_HEAD: Final = """\
+| option | values | default | meaning |
+|---|---|---|---|
+"""
+
 
 def reference_page() -> str:
     """The page in Markdown."""
     rows = "\n".join(map(table_row, TABLE.values()))
-    return f"{HEAD}{rows}\n{TAIL}"
+    brokers = "".join(map(broker_section, BROKER_URLS))
+    return f"{HEAD}{rows}\n{TAIL}{BROKERS_HEAD}{brokers}"
+
+
+def broker_section(url: BrokerUrl) -> str:
+    rows = "".join(map(option_row, url.options))
+    title = f"\n### {url.broker}\n\n`{url.form}`, with the extra `{url.extra}`.\n\n"
+    return f"{title}{OPTIONS_HEAD}{rows}"
+
+
+def option_row(option: BrokerOption) -> str:
+    default = f"`{option.default}`" if option.default else option.unset
+    return f"| `{option.name}` | {values_of(option)} | {default} | {option.meaning} |\n"
+
+
+def values_of(option: BrokerOption) -> str:
+    match option.kind:
+        case "whole number":
+            return f"{option.low} to {option.high}"
+        case "seconds":
+            return f"seconds above 0, up to {option.high}"
+        case "flag":
+            return "`true`, `false`"
+        case "text":
+            return "text"
 
 
 def table_row(setting: Setting) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final, NoReturn
 from urllib.parse import parse_qsl
 
+from onbeat.model.broker_options import BrokerOption, BrokerUrl
 from onbeat.model.errors import Misconfigured
 
 WHOLE: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
@@ -13,30 +14,34 @@ WHOLE: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 class UrlOptions:
     """The options of a URL. Each is taken by name; `refuse_unknown` refuses the remaining ones.
 
-    All methods raise `Misconfigured` with the option's name, and never the value of a secret.
+    Defaults and bounds are those of the broker's list. All methods raise `Misconfigured` with the
+    option's name, and never the value of a secret.
     """
 
-    def __init__(self, text: str, broker: str) -> None:
+    def __init__(self, text: str, url: BrokerUrl) -> None:
         pairs = parse_qsl(text, keep_blank_values=True)
-        self.broker = broker
+        self.url = url
         self.left = dict(pairs)
         self.known: list[str] = []
         if len(self.left) < len(pairs):
             self.refuse("an option is given twice; keep one")
 
     def take(self, name: str) -> str | None:
-        self.known.append(name)
+        """The text of an option of the list, or None."""
+        self.known.append(self.option(name).name)
         return self.left.pop(name, None)
 
-    def text(self, name: str, default: str) -> str:
-        taken = self.take(name)
-        return default if taken is None else taken
+    def option(self, name: str) -> BrokerOption:
+        return self.url.option(name)
 
-    def whole_number(self, name: str, default: int, low: int, high: int) -> int:
-        """An integer from `low` to `high`."""
-        text = self.text(name, str(default))
-        if not (WHOLE.fullmatch(text) and low <= int(text) <= high):
-            self.refuse(f"{name} is a whole number from {low} to {high}")
+    def text(self, name: str) -> str:
+        taken = self.take(name)
+        return self.option(name).default if taken is None else taken
+
+    def whole_number(self, name: str) -> int:
+        text, option = self.text(name), self.option(name)
+        if not (WHOLE.fullmatch(text) and option.low <= int(text) <= option.high):
+            self.refuse(f"{name} is a whole number from {option.low} to {option.high}")
         return int(text)
 
     def take_all(self, names: Iterable[str]) -> dict[str, str]:
@@ -52,4 +57,4 @@ class UrlOptions:
             self.refuse(f"unknown option {unknown}; allowed are {allowed}")
 
     def refuse(self, reason: str) -> NoReturn:
-        raise Misconfigured(f"the URL of {self.broker}: {reason}", key="transport")
+        raise Misconfigured(f"the URL of {self.url.broker}: {reason}", key="transport")

@@ -9,22 +9,22 @@ import msgspec
 from onbeat.model.errors import Misconfigured
 from onbeat.transports.url_options import UrlOptions
 
-SECONDS_MAX: Final = 3_600.0
 TRUTHS: Final = {"true": True, "1": True, "": True, "false": False, "0": False}
 
 
-def seconds(query: UrlOptions, name: str, default: float) -> float:
+def seconds(query: UrlOptions, name: str) -> float:
     try:
-        value = float(query.text(name, str(default)))
+        value = float(query.text(name))
     except ValueError:
         value = 0.0
-    if not 0 < value <= SECONDS_MAX:
-        query.refuse(f"{name} is a number of seconds above 0, up to {SECONDS_MAX:g}")
+    longest = query.option(name).high
+    if not 0 < value <= longest:
+        query.refuse(f"{name} is a number of seconds above 0, up to {longest}")
     return value
 
 
-def flag(query: UrlOptions, name: str, *, default: bool) -> bool:
-    return truth(query, name, query.text(name, str(default)))
+def flag(query: UrlOptions, name: str) -> bool:
+    return truth(query, name, query.text(name))
 
 
 def truth(query: UrlOptions, name: str, text: str) -> bool:

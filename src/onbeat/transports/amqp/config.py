@@ -6,11 +6,11 @@ from urllib.parse import SplitResult, unquote
 import msgspec
 from yarl import URL
 
+from onbeat.model.broker_options import RABBITMQ
 from onbeat.transports.url_options import UrlOptions
 from onbeat.transports.url_parts import Tls, flag, seconds, split, tls, without_password
 
 SCHEMES: Final = frozenset({"amqp", "amqps"})
-FORM: Final = "amqp://USER:PASSWORD@HOST/VHOST"
 PREFIX_CHARS_MAX: Final = 50
 
 
@@ -30,22 +30,22 @@ class RabbitMqConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_url(url: str) -> RabbitMqConfig:
-    parts = split(url, FORM, SCHEMES)
-    query = UrlOptions(parts.query, "RabbitMQ")
-    prefix = query.text("prefix", "")
+    parts = split(url, RABBITMQ.form, SCHEMES)
+    query = UrlOptions(parts.query, RABBITMQ)
+    prefix = query.text("prefix")
     if len(prefix) > PREFIX_CHARS_MAX:
         query.refuse(f"prefix has at most {PREFIX_CHARS_MAX} characters")
     config = RabbitMqConfig(
         url=without_password(parts),
         dsn=dsn(
             parts,
-            heartbeat=query.whole_number("heartbeat", 10, 1, 600),
-            name=query.text("name", "onbeat"),
+            heartbeat=query.whole_number("heartbeat"),
+            name=query.text("name"),
         ),
         tls=tls(query, used=parts.scheme == "amqps", scheme="amqps"),
         prefix=prefix,
-        quorum=flag(query, "quorum", default=False),
-        timeout=seconds(query, "timeout", 10.0),
+        quorum=flag(query, "quorum"),
+        timeout=seconds(query, "timeout"),
     )
     query.refuse_unknown()
     return config

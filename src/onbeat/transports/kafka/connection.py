@@ -7,6 +7,12 @@ import confluent_kafka.admin
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
+from onbeat.model.broker_options import (
+    KAFKA_CONSUMING,
+    KAFKA_PRODUCING,
+    KAFKA_SHARED,
+    default_texts,
+)
 from onbeat.model.errors import Misconfigured
 from onbeat.transports.kafka.config import KafkaConfig
 from onbeat.transports.kafka.errors import error_of
@@ -15,12 +21,9 @@ from onbeat.transports.kafka.errors import error_of
 LOG_CRITICAL: Final = 2
 RECONNECT_MS: Final = 250
 RECONNECT_MS_MAX: Final = 2_000
-LINGER_MS: Final = 1  # a publish is a batch already
 WAITING_KBYTES_MAX: Final = 65_536  # published and not yet confirmed
 FETCHED_KBYTES_MAX: Final = 16_384  # fetched and not yet received, per partition
 FETCHED_MIN: Final = 1_000
-SESSION_MS: Final = 15_000  # as a worker's lease: silent consumers lose their partitions
-HEARTBEAT_MS: Final = 1_000
 
 SPECS: Final = cast("Any", confluent_kafka.admin).OffsetSpec  # not exported
 EARLIEST: Final = SPECS.earliest()
@@ -33,10 +36,10 @@ Client = TypeVar("Client")
 def producer(config: KafkaConfig, on_error: OnError) -> Producer:
     """Raises `Misconfigured`, as do the other functions here."""
     settings = common_settings(config) | {
+        **default_texts(KAFKA_PRODUCING),
         "acks": "all",
         "enable.idempotence": True,
         "error_cb": on_error,
-        "linger.ms": LINGER_MS,
         "message.timeout.ms": config.timeout * 1_000,
         # The default of clients in other languages, so that a key always has the same partition.
         "partitioner": "murmur2_random",
@@ -52,17 +55,16 @@ def consumer(
     on_commit: Callable[[Any, Any], None] | None = None,
 ) -> Consumer:
     settings = common_settings(config) | {
+        **default_texts(KAFKA_CONSUMING),
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "error_cb": on_error,
         "group.id": config.group_of(topic),
-        "heartbeat.interval.ms": HEARTBEAT_MS,
         # A partition that stays assigned keeps the messages that were handed out.
         "partition.assignment.strategy": "cooperative-sticky",
         "queued.max.messages.kbytes": FETCHED_KBYTES_MAX,
         "queued.min.messages": FETCHED_MIN,
-        "session.timeout.ms": SESSION_MS,
     }
     noting = {} if on_commit is None else {"on_commit": on_commit}
     return make_client(Consumer, settings | noting, config.consuming)
@@ -75,8 +77,8 @@ def admin(config: KafkaConfig) -> AdminClient:
 def common_settings(config: KafkaConfig) -> dict[str, Any]:
     milliseconds = config.timeout * 1_000
     return {
+        **default_texts(KAFKA_SHARED),
         "bootstrap.servers": config.servers,
-        "client.id": "onbeat",
         "log_level": LOG_CRITICAL,
         "message.max.bytes": config.bytes_max,
         "reconnect.backoff.max.ms": RECONNECT_MS_MAX,

@@ -6,14 +6,14 @@ from urllib.parse import SplitResult, unquote
 
 import msgspec
 
+from onbeat.model.broker_options import REDIS
 from onbeat.transports.url_options import UrlOptions
 from onbeat.transports.url_parts import Tls, seconds, split, tls, without_password
 
 SCHEMES: Final = frozenset({"redis", "rediss", "redis+unix", "unix"})
 SOCKETS: Final = frozenset({"redis+unix", "unix"})
-FORM: Final = "redis://USER:PASSWORD@HOST:PORT/DATABASE or redis+unix:///PATH?db=DATABASE"
+FORM: Final = f"{REDIS.form} or redis+unix:///PATH?db=DATABASE"
 PORT: Final = 6379
-DATABASE_MAX: Final = 10_000
 NAME_FORM: Final = re.compile(r"[!-~]{1,64}")  # names of connections that the server accepts
 
 
@@ -57,8 +57,8 @@ class RedisConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse_url(url: str) -> RedisConfig:
     parts = split(url, FORM, SCHEMES)
-    query = UrlOptions(parts.query, "Redis")
-    name = query.text("name", "onbeat")
+    query = UrlOptions(parts.query, REDIS)
+    name = query.text("name")
     if not NAME_FORM.fullmatch(name):
         query.refuse("name is up to 64 visible ASCII characters")
     is_socket = parts.scheme in SOCKETS
@@ -67,16 +67,14 @@ def parse_url(url: str) -> RedisConfig:
         host=parts.hostname or "localhost",
         port=parts.port or PORT,
         path=unquote(parts.path) if is_socket else None,
-        database=query.whole_number("db", 0, 0, DATABASE_MAX)
-        if is_socket
-        else database_of(parts, query),
+        database=query.whole_number("db") if is_socket else database_of(parts, query),
         user=unquote(parts.username) if parts.username else None,
         password=unquote(parts.password) if parts.password else None,
         tls=tls(query, used=parts.scheme == "rediss", scheme="rediss"),
         name=name,
-        prefix=query.text("prefix", ""),
-        timeout=seconds(query, "timeout", 10.0),
-        visibility=seconds(query, "visibility", 60.0),
+        prefix=query.text("prefix"),
+        timeout=seconds(query, "timeout"),
+        visibility=seconds(query, "visibility"),
     )
     if is_socket and not parts.path:
         query.refuse(f"the path of the socket is missing: {FORM}")
@@ -86,7 +84,7 @@ def parse_url(url: str) -> RedisConfig:
 
 def database_of(parts: SplitResult, query: UrlOptions) -> int:
     text = parts.path.strip("/") or "0"
-    if not (text.isascii() and text.isdigit() and int(text) <= DATABASE_MAX):
+    if not (text.isascii() and text.isdigit() and int(text) <= query.option("db").high):
         query.refuse(f"what follows the host is the number of a database: {FORM}")
     return int(text)
 

@@ -6,27 +6,16 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
+from onbeat.model.broker_options import SQS
 from onbeat.transports.queue_names import encode_name
 from onbeat.transports.url_options import UrlOptions
 from onbeat.transports.url_parts import split
 
 NAME_CHARS_MAX: Final = 80  # SQS's own limit on the name of a queue
 PREFIX_FORM: Final = re.compile(r"[A-Za-z0-9_-]{0,30}")  # leaves most of a name's 80 characters
-FORM: Final = "sqs://REGION, with options like ?endpoint=http://127.0.0.1:4566"
+FORM: Final = f"{SQS.form}, with options like ?endpoint=http://127.0.0.1:4566"
 REGION_FORM: Final = re.compile(r"[a-z0-9-]{1,40}")
 SWAPS: Final = {".": "-", "-": "_-", "_": "__"}
-
-VISIBILITY_DEFAULT: Final = 60  # four leases of a worker: it is extended long before
-VISIBILITY_MAX: Final = 43_200  # SQS's own limit, as are those below
-WAIT_DEFAULT: Final = 10
-WAIT_MAX: Final = 20
-RECEIVES_DEFAULT: Final = 10
-RECEIVES_MAX: Final = 1_000
-RETENTION_DEFAULT: Final = 86_400  # the store announces older jobs again
-RETENTION_MIN: Final = 60
-RETENTION_MAX: Final = 1_209_600
-TIMEOUT_DEFAULT: Final = 10
-TIMEOUT_MAX: Final = 60
 
 
 class SqsConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +40,7 @@ class SqsConfig(msgspec.Struct, frozen=True, kw_only=True):
 def parse_url(url: str) -> SqsConfig:
     """Raises `Misconfigured`."""
     parts = split(url, FORM, frozenset({"sqs"}))
-    query = UrlOptions(parts.query, "SQS")
+    query = UrlOptions(parts.query, SQS)
     if "@" in parts.netloc:
         query.refuse("it takes no keys; give them in the environment or a profile, as to any tool")
     if not REGION_FORM.fullmatch(parts.netloc) or parts.path.strip("/"):
@@ -61,11 +50,11 @@ def parse_url(url: str) -> SqsConfig:
         region=parts.netloc,
         endpoint=endpoint_of(query),
         prefix=prefix_of(query),
-        visibility=query.whole_number("visibility", VISIBILITY_DEFAULT, 1, VISIBILITY_MAX),
-        wait=query.whole_number("wait", WAIT_DEFAULT, 1, WAIT_MAX),
-        receives=query.whole_number("receives", RECEIVES_DEFAULT, 1, RECEIVES_MAX),
-        retention=query.whole_number("retention", RETENTION_DEFAULT, RETENTION_MIN, RETENTION_MAX),
-        timeout=query.whole_number("timeout", TIMEOUT_DEFAULT, 1, TIMEOUT_MAX),
+        visibility=query.whole_number("visibility"),
+        wait=query.whole_number("wait"),
+        receives=query.whole_number("receives"),
+        retention=query.whole_number("retention"),
+        timeout=query.whole_number("timeout"),
     )
     query.refuse_unknown()
     return msgspec.structs.replace(config, url=display_url(config))
@@ -84,7 +73,7 @@ def endpoint_of(query: UrlOptions) -> str | None:
 
 
 def prefix_of(query: UrlOptions) -> str:
-    prefix = query.text("prefix", "")
+    prefix = query.text("prefix")
     if not PREFIX_FORM.fullmatch(prefix):
         query.refuse("prefix is up to 30 letters, digits, - and _")
     return prefix
