@@ -42,6 +42,9 @@ def print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
         "schedule": LazyCommand(
             "onbeat.cli.schedule_views:schedule", "Schedules: add, list, show, change."
         ),
+        "import": LazyCommand(
+            "onbeat.cli.schedule_imports:import_group", "Import schedules of other systems."
+        ),
         "job": LazyCommand("onbeat.cli.jobs:job", "Jobs: add, list, show, cancel, retry, why."),
         "logs": LazyCommand("onbeat.cli.job_log:logs", "What the handler of a job logged."),
         "failure": LazyCommand(

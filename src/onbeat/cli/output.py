@@ -74,6 +74,20 @@ def show_table(
     whole: Sequence[str] = WHOLE,
 ) -> None:
     """Print a table. Cells are markup, `right` are aligned right, `whole` never wrap."""
+    table = table_of(columns, rows, right=right, whole=whole)
+    if table.row_count:
+        print_table(table)
+    else:
+        click.echo(empty)
+
+
+def table_of(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    whole: Sequence[str] = WHOLE,
+) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(
@@ -84,10 +98,18 @@ def show_table(
         )
     for row in rows:
         table.add_row(*row)
-    if table.row_count:
-        print_table(table)
-    else:
-        click.echo(empty)
+    return table
+
+
+def table_text(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    whole: Sequence[str] = WHOLE,
+    stderr: bool = False,
+) -> str:
+    """The table without trailing spaces, as wide as its stream allows; empty without rows."""
+    return rendered(table_of(columns, rows, whole=whole), stderr=stderr) if rows else ""
 
 
 def show_record(fields: Mapping[str, str]) -> None:
@@ -102,10 +124,14 @@ def show_record(fields: Mapping[str, str]) -> None:
 
 def print_table(table: Table) -> None:
     """Print the table without trailing spaces."""
-    target = console()
+    click.echo(rendered(table))
+
+
+def rendered(table: Table, *, stderr: bool = False) -> str:
+    target = console(stderr=stderr)
     with target.capture() as captured:
         target.print(table)
-    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
 def heading(text: str) -> None:

@@ -42,15 +42,16 @@ def composed(text: str) -> Any:
     return loader.get_single_node()
 
 
-def read_text(name: str) -> str:
+def read_text(name: str, *, bytes_max: int | None = None) -> str:
+    limit = FILE_BYTES_MAX if bytes_max is None else bytes_max
     try:
         if name == STANDARD_INPUT:
-            data = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
+            data = sys.stdin.buffer.read(limit + 1)
         else:
             with Path(name).open("rb") as file:
-                data = file.read(FILE_BYTES_MAX + 1)
-        if len(data) > FILE_BYTES_MAX:
-            raise BadFile(f"{name} has more than {FILE_BYTES_MAX} bytes; write several files")
+                data = file.read(limit + 1)
+        if len(data) > limit:
+            raise BadFile(f"{name} has more than {limit} bytes; write several files")
         return data.decode("utf-8-sig")
     except OSError as error:
         raise BadFile(f"{name} cannot be read: {error.strerror}") from None

@@ -197,6 +197,8 @@ FILE_SCHEDULES_MAX: Final = 10_000  # in one file of schedules
 FILE_VALUES_MAX: Final = 1_000_000  # values of a file, those that aliases repeat counted each time
 FILE_DEPTH_MAX: Final = 100  # of values within one another in a file
 FILE_BYTES_MAX: Final = 33_554_432
+IMPORT_BYTES_MAX: Final = 1_048_576  # of a file of another system
+IMPORT_FIRES_MAX: Final = 100  # of each schedule that an import shows
 
 GRAPH_JOBS_MAX: Final = 200  # jobs of a flow that are drawn; more are told by levels
 GRAPH_LINKS_MAX: Final = 1_000  # links between them; with more, nobody could follow one
