@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import TypedDict, Unpack
 
 from onbeat.app.backend import Backend
-from onbeat.operations.table import (
-    AUDIT_LIST,
-)
+from onbeat.app.call import check_keywords
+from onbeat.app.pages import items_of_pages
+from onbeat.operations.table import AUDIT_LIST
 from onbeat.wire.access import AuditAnswer, ListAudit
 
 
@@ -34,4 +34,11 @@ class Audit:
     async def alist(
         self, *, limit: int = 100, **filters: Unpack[AuditFilters]
     ) -> Sequence[AuditAnswer]:
-        return (await self._backend.call(AUDIT_LIST, ListAudit(limit=limit, **filters))).records
+        check_keywords("audit.list", filters, AuditFilters.__annotations__)
+
+        async def ask(size: int, cursor: str | None) -> tuple[Sequence[AuditAnswer], str | None]:
+            request = ListAudit(limit=size, cursor=cursor, **filters)
+            page = await self._backend.call(AUDIT_LIST, request)
+            return page.records, page.cursor
+
+        return await items_of_pages(limit, ask)

@@ -119,13 +119,22 @@ class Backend(ABC):
         """The answer of the operation. Raises an `OnbeatError`."""
 
     @abstractmethod
-    async def call_json(
-        self, operation: Operation[Any, Any], named: Mapping[str, str], body: bytes | None
-    ) -> Any:
-        """The same with a request in the form of HTTP, answered in plain JSON values.
+    async def ask(
+        self,
+        operation: Operation[Request, Answer],
+        named: Mapping[str, str],
+        body: bytes | None = None,
+    ) -> Answer:
+        """The same with a request in the form of HTTP.
 
         `named` are the texts of path and query, `body` is JSON.
         """
+
+    @abstractmethod
+    async def call_json(
+        self, operation: Operation[Any, Any], named: Mapping[str, str], body: bytes | None
+    ) -> Any:
+        """The same, answered in plain JSON values."""
 
     @abstractmethod
     async def enqueue(self, jobs: Sequence[Job]) -> Sequence[Enqueued]: ...

@@ -20,6 +20,7 @@ from onbeat.app.backend import Backend
 from onbeat.app.batch import Batch
 from onbeat.app.call import Call, NoticeOptions, TaskOptions, check_keywords, name_of, options
 from onbeat.app.composition import RunningApp
+from onbeat.app.dead_letters import DeadLetters
 from onbeat.app.events import Events
 from onbeat.app.failures import Failures
 from onbeat.app.flows import Flows
@@ -27,9 +28,11 @@ from onbeat.app.handle import JobHandle
 from onbeat.app.hooks import HookRegistrar
 from onbeat.app.isolation import isolation_of
 from onbeat.app.jobs import Jobs
+from onbeat.app.keys import Keys
 from onbeat.app.local_backend import LocalBackend
 from onbeat.app.notifier import Recipients, calls_for
 from onbeat.app.options import Options
+from onbeat.app.overview import Overview
 from onbeat.app.pulses import Pulses
 from onbeat.app.queues import Queues
 from onbeat.app.registrar import Registrar
@@ -64,7 +67,7 @@ Calls = TypeVar("Calls", bound=AsyncIterator[Call[Any]] | Iterator[Call[Any]])
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Onbeat(HookRegistrar):
+class Onbeat(HookRegistrar, Overview):
     """Sends jobs, keeps schedules and, while it is running, runs jobs.
 
     `url` names the store, `memory://` or `sqlite:///PATH`, or a remote service, `http://HOST`,
@@ -109,10 +112,12 @@ class Onbeat(HookRegistrar):
         self.queues = Queues(self.backend)
         self.pulses = Pulses(self.backend)
         self.failures = Failures(self.backend)
+        self.dead_letters = DeadLetters(self.backend)
         self.events = Events(self.backend)
         self.alerts = Alerts(self.backend)
         self.audit = Audit(self.backend)
         self.secrets = Secrets(self.backend)
+        self.keys = Keys(self.backend)
 
     # Tasks
 

@@ -6,7 +6,9 @@ from typing import Any, TypedDict, Unpack
 from msgspec import UNSET
 
 from onbeat.app.backend import Backend
+from onbeat.app.call import check_keywords
 from onbeat.app.event_drafts import EventAttributes, publish_body
+from onbeat.app.pages import items_of_pages
 from onbeat.operations.table import EVENT_LIST, EVENT_PUBLISH, EVENT_REPLAY, EVENT_SHOW
 from onbeat.wire.events import (
     EventById,
@@ -53,7 +55,14 @@ class Events:
     async def alist(
         self, *, limit: int = 100, **filters: Unpack[EventFilters]
     ) -> Sequence[EventInfo]:
-        return (await self._backend.call(EVENT_LIST, FindEvents(limit=limit, **filters))).events
+        check_keywords("events.list", filters, EventFilters.__annotations__)
+
+        async def ask(size: int, cursor: str | None) -> tuple[Sequence[EventInfo], str | None]:
+            request = FindEvents(limit=size, cursor=cursor, **filters)
+            page = await self._backend.call(EVENT_LIST, request)
+            return page.events, page.cursor
+
+        return await items_of_pages(limit, ask)
 
     def show(self, id: str, *, source: str | None = None) -> EventInfo:
         """The event, with the jobs that it made or why none.

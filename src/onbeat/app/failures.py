@@ -1,12 +1,14 @@
 """`beat.failures`: failures that are alike, by fault."""
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
 from onbeat.app.backend import Backend
-from onbeat.app.call import Span
+from onbeat.app.call import Span, check_keywords
+from onbeat.app.pages import items_of_pages
 from onbeat.app.queues import in_seconds
 from onbeat.model.limits import PAGE_LIMIT_MAX, REPLAY_MAX
 from onbeat.operations.table import (
@@ -29,6 +31,15 @@ from onbeat.wire.failures import (
 )
 
 
+class FailureFilters(TypedDict, total=False):
+    """Filters for listed failures: `q` is a part of the title, `since` bounds the latest one."""
+
+    q: str | None
+    queue: str | None
+    task: str | None
+    since: datetime | None
+
+
 class Failures:
     """Failures by fault: what failed attempts that are alike have in common."""
 
@@ -36,16 +47,30 @@ class Failures:
         self._backend = backend
 
     def list(
-        self, *, q: str | None = None, order: FailureOrder = "last", limit: int = PAGE_LIMIT_MAX
+        self,
+        *,
+        order: FailureOrder = "last",
+        limit: int = PAGE_LIMIT_MAX,
+        **filters: Unpack[FailureFilters],
     ) -> Sequence[FailureInfo]:
-        """Latest failure first, at most `limit`; `q` is a part of the title."""
-        return self._backend.wait_for(self.alist(q=q, order=order, limit=limit))
+        """Latest failure first, or by `order`: most attempts, or latest first failure."""
+        return self._backend.wait_for(self.alist(order=order, limit=limit, **filters))
 
     async def alist(
-        self, *, q: str | None = None, order: FailureOrder = "last", limit: int = PAGE_LIMIT_MAX
+        self,
+        *,
+        order: FailureOrder = "last",
+        limit: int = PAGE_LIMIT_MAX,
+        **filters: Unpack[FailureFilters],
     ) -> Sequence[FailureInfo]:
-        request = ListFailures(q=q, order=order, limit=limit)
-        return (await self._backend.call(FAILURE_LIST, request)).failures
+        check_keywords("failures.list", filters, FailureFilters.__annotations__)
+
+        async def ask(size: int, cursor: str | None) -> tuple[Sequence[FailureInfo], str | None]:
+            request = ListFailures(order=order, limit=size, cursor=cursor, **filters)
+            page = await self._backend.call(FAILURE_LIST, request)
+            return page.failures, page.cursor
+
+        return await items_of_pages(limit, ask)
 
     def show(self, fault: str) -> FailureInfo:
         """One fault with its newest jobs. Raises `NotFound`."""
@@ -61,8 +86,7 @@ class Failures:
     async def asilence(self, fault: str, span: Span | None, note: str | None = None) -> FailureInfo:
         until: dict[str, Any] = {"until": None} if span is None else {"for": in_seconds(span)}
         body = msgspec.json.encode({**until, "note": note})
-        answer = await self._backend.call_json(FAILURE_SILENCE, {"fault": fault}, body)
-        return msgspec.convert(answer, FailureInfo)
+        return await self._backend.ask(FAILURE_SILENCE, {"fault": fault}, body)
 
     def note(self, fault: str, text: str) -> FailureInfo:
         """Write a note about it for others who look; an empty text deletes it.

@@ -1,14 +1,14 @@
 """`beat.jobs`: stored jobs by id."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypedDict, Unpack
 
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from onbeat.app.backend import Backend
 from onbeat.app.call import check_keywords, instant
+from onbeat.app.pages import items_of_pages
 from onbeat.model.bulk import BulkAction
 from onbeat.model.errors import Invalid
 from onbeat.model.job import JobState
@@ -26,6 +26,7 @@ from onbeat.operations.table import (
     JOB_SHOW,
     JOB_WHY,
 )
+from onbeat.rules.job_search import read_moment, read_search
 from onbeat.wire.bulks import (
     BulkBody,
     BulkById,
@@ -67,6 +68,7 @@ class JobFilters(TypedDict, total=False):
     since: datetime | None
     until: datetime | None
     error: str | None
+    unique: str | None
 
 
 class BulkFilters(JobFilters, total=False):
@@ -97,14 +99,25 @@ class Jobs:
 
     async def alist(self, *, limit: int = 100, **filters: Unpack[JobFilters]) -> Sequence[JobInfo]:
         check_keywords("jobs.list", filters, JobFilters.__annotations__)
-        request = ListJobs(limit=limit, **fields_of(filters))
-        page = await self._backend.call(JOB_LIST, request)
-        jobs = list(page.jobs)
-        while len(jobs) < limit and page.searched_to is not UNSET:
-            rest = replace(request, limit=limit - len(jobs), cursor=page.cursor)
-            page = await self._backend.call(JOB_LIST, rest)
-            jobs += page.jobs
-        return tuple(jobs)
+        return await self._find(limit, fields_of(filters))
+
+    async def _find(self, limit: int, fields: Mapping[str, Any]) -> Sequence[JobInfo]:
+        async def ask(size: int, cursor: str | None) -> tuple[Sequence[JobInfo], str | None]:
+            page = await self._backend.call(JOB_LIST, ListJobs(limit=size, cursor=cursor, **fields))
+            return page.jobs, page.cursor
+
+        return await items_of_pages(limit, ask)
+
+    def search(self, line: str, *, limit: int = 100) -> Sequence[JobInfo]:
+        """Jobs for a line of search as on the dashboard, newest first.
+
+        Such as `state:failed task:billing.* label:run:2026-11 "timeout" since:2h`: times without an
+        offset are in UTC. Raises `Invalid` naming the place.
+        """
+        return self._backend.wait_for(self.asearch(line, limit=limit))
+
+    async def asearch(self, line: str, *, limit: int = 100) -> Sequence[JobInfo]:
+        return await self._find(limit, searched_fields(line, await self._backend.now()))
 
     def page(
         self,
@@ -189,7 +202,11 @@ class Jobs:
         return self._backend.wait_for(self.abulks(limit=limit))
 
     async def abulks(self, *, limit: int = 100) -> Sequence[BulkInfo]:
-        return (await self._backend.call(BULK_LIST, ListBulks(limit=limit))).bulks
+        async def ask(size: int, cursor: str | None) -> tuple[Sequence[BulkInfo], str | None]:
+            page = await self._backend.call(BULK_LIST, ListBulks(limit=size, cursor=cursor))
+            return page.bulks, page.cursor
+
+        return await items_of_pages(limit, ask)
 
     def stop_bulk(self, id: str) -> BulkInfo:
         """Stop it; what it has done stays. Raises `NotFound`."""
@@ -285,7 +302,20 @@ def fields_of(filters: JobFilters) -> dict[str, Any]:
         "since": filters.get("since"),
         "until": filters.get("until"),
         "error": filters.get("error"),
+        "unique": filters.get("unique"),
     }
+
+
+def searched_fields(line: str, now: datetime) -> dict[str, Any]:
+    """The filters of a line of search in the form of requests."""
+    found: dict[str, Any] = dict(read_search(line))
+    for name in {"since", "until"} & found.keys():
+        found[name] = read_moment(found[name], name, now)
+    if "state" in found:
+        found["state"] = JobState(found["state"])
+    if "label" in found:
+        found["label"] = label_filter(found["label"])
+    return found
 
 
 def action_of(name: str) -> BulkAction:

@@ -43,10 +43,18 @@ class LocalBackend(Backend):
         await self.open()
         return await call(self.context, operation, request)
 
+    async def ask(
+        self,
+        operation: Operation[Request, Answer],
+        named: Mapping[str, str],
+        body: bytes | None = None,
+    ) -> Answer:
+        return await self.call(operation, request_from(operation, named, body))
+
     async def call_json(
         self, operation: Operation[Any, Any], named: Mapping[str, str], body: bytes | None
     ) -> Any:
-        answer = await self.call(operation, request_from(operation, named, body))
+        answer = await self.ask(operation, named, body)
         return msgspec.json.decode(msgspec.json.encode(answer))
 
     async def enqueue(self, jobs: Sequence[Job]) -> Sequence[Enqueued]:

@@ -43,6 +43,7 @@ class Queues:
         self._backend = backend
 
     def list(self) -> Sequence[QueueAnswer]:
+        """Queues that have live jobs, are paused or are limited."""
         return self._backend.wait_for(self.alist())
 
     async def alist(self) -> Sequence[QueueAnswer]:
@@ -68,8 +69,7 @@ class Queues:
         if given.get("late_after") is not None:
             given["late_after"] = in_seconds(given["late_after"])
         body = msgspec.json.encode(given)
-        answer = await self._backend.call_json(QUEUE_LIMIT, {"name": name}, body)
-        return msgspec.convert(answer, QueueAnswer)
+        return await self._backend.ask(QUEUE_LIMIT, {"name": name}, body)
 
     def get(self, name: str) -> QueueDetail:
         """One queue, with its groups that have most ready jobs."""
@@ -89,6 +89,7 @@ class Queues:
         await self._backend.call(QUEUE_PAUSE, PauseQueue(name, PauseBody(note=note)))
 
     def resume(self, name: str) -> None:
+        """Start jobs of the queue again."""
         self._backend.wait_for(self.aresume(name))
 
     async def aresume(self, name: str) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from itertools import count
 from typing import Any, Final, TypeVar, Unpack, cast
 
@@ -12,16 +11,12 @@ from msgspec import UNSET
 
 from onbeat.app.backend import Backend, BackendParts, Changes, unknown_key
 from onbeat.app.registry import TaskRegistry
+from onbeat.app.request_bodies import job_body, schedule_body
 from onbeat.app.service_client import RetryPermission, ServiceClient, fresh_key, path_of
-from onbeat.model.condition import Condition, Window
 from onbeat.model.errors import Invalid
-from onbeat.model.flow import SENT
-from onbeat.model.held_key import ALWAYS
 from onbeat.model.ids import JobId
-from onbeat.model.job import FINAL_STATES, Job, JobSpec
+from onbeat.model.job import FINAL_STATES, Job
 from onbeat.model.limits import BULK_JOBS_MAX, NAME_CHARS_MAX, PAGE_LIMIT_MAX
-from onbeat.model.retry import RetryPolicy
-from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, NotifyTarget, Target
 from onbeat.operations.table import (
     JOB_ENQUEUE,
     JOB_SHOW,
@@ -30,14 +25,9 @@ from onbeat.operations.table import (
     Operation,
 )
 from onbeat.ports.store import Enqueued
-from onbeat.wire.conditions import ConditionBody, WindowBody, one_window_answer
-from onbeat.wire.jobs import EnqueueBody, JobBody, JobInfo, edge_answer
-from onbeat.wire.options import ALWAYS_TEXT
-from onbeat.wire.reactions import gather_body, pattern_body
-from onbeat.wire.recurrences import FORM_OF_KIND
+from onbeat.wire.jobs import EnqueueBody, JobInfo
 from onbeat.wire.requests import Enqueue, JobById, ListSchedules, PutResult, PutSchedule
-from onbeat.wire.schedules import ScheduleBody, ScheduleDraft
-from onbeat.wire.targets import HttpBody, MessageBody, NotifyBody, RetryBody, TargetBody
+from onbeat.wire.schedules import ScheduleDraft
 
 Request = TypeVar("Request", bound=msgspec.Struct)
 Answer = TypeVar("Answer")
@@ -61,6 +51,14 @@ class RemoteBackend(Backend):
 
     async def call(self, operation: Operation[Request, Answer], request: Request) -> Answer:
         named, body = to_http_request(operation, request)
+        return self.read_answer(await self.send(operation, named, body), operation.answer)
+
+    async def ask(
+        self,
+        operation: Operation[Request, Answer],
+        named: Mapping[str, str],
+        body: bytes | None = None,
+    ) -> Answer:
         return self.read_answer(await self.send(operation, named, body), operation.answer)
 
     async def call_json(
@@ -184,109 +182,3 @@ def refuse_long_flow(jobs: Sequence[Job], *, is_flow: bool) -> None:
             " send parts, where later ones come after the ids of earlier ones",
             "after",
         )
-
-
-def job_body(job: Job, names: Mapping[JobId, str]) -> JobBody:
-    """`names` are those of the jobs in the same request, which get other ids there."""
-    fields = {
-        name: wire_form(getattr(job, name))
-        for name in JobBody.__struct_fields__
-        if name in JobSpec.__struct_fields__ and name not in {"target", "after"}
-    }
-    if job.unique is None:
-        fields["unique_for"] = UNSET  # its task's, for jobs with a key
-    after = tuple(edge_answer(names.get(id, id), job.edge_to(id)) for id in job.after)
-    if job.awaits_flow is not None:
-        after += (edge_answer(SENT, job.edge_to(job.awaits_flow)),)
-    return JobBody(
-        target=target_body(job.target), run_at=job.due_at, after=after or UNSET, **fields
-    )
-
-
-def wire_form(value: object) -> Any:
-    """The value in a request body; UNSET for none, and for a span of no length."""
-    match value:
-        case None:
-            return UNSET
-        case timedelta() if value == ALWAYS:
-            return ALWAYS_TEXT
-        case timedelta():
-            return value.total_seconds() or UNSET
-        case RetryPolicy():
-            return RetryBody(**msgspec.structs.asdict(value))
-        case Condition():
-            return condition_body(value)
-        case tuple():
-            items = cast("tuple[object, ...]", value)
-            return tuple(window_body(one) if isinstance(one, Window) else one for one in items)
-        case _:
-            return value
-
-
-def condition_body(condition: Condition) -> ConditionBody:
-    postpone = condition.postpone
-    return ConditionBody(
-        text=condition.text or UNSET,
-        predicate=condition.predicate or UNSET,
-        ask=UNSET if condition.ask is None else target_body(condition.ask),
-        otherwise=UNSET if postpone is None else postpone.total_seconds(),
-    )
-
-
-def window_body(window: Window) -> WindowBody:
-    shown = one_window_answer(window)
-    return WindowBody(days=shown.days, start=shown.start, end=shown.end, timezone=shown.timezone)
-
-
-def target_body(target: Target) -> TargetBody:
-    match target:
-        case HandlerTarget(task=task, args=args, kwargs=kwargs, encrypted=encrypted):
-            mark = True if encrypted else UNSET
-            return TargetBody(task=task, args=args, kwargs=kwargs, encrypted=mark)
-        case HttpTarget():
-            http = HttpBody(
-                url=target.url,
-                method=target.method,
-                headers=target.headers,
-                body=target.body or UNSET,
-                secret=target.secret or UNSET,
-            )
-            return TargetBody(http=http)
-        case MessageTarget(to=to, queue=queue, body=body, headers=headers):
-            return TargetBody(message=MessageBody(to=to, queue=queue, body=body, headers=headers))
-        case NotifyTarget():
-            return TargetBody(notify=NotifyBody(**msgspec.structs.asdict(target)))
-
-
-def reaction_body(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The reaction to events among the options, as fields of a request body."""
-    patterns = {
-        name: tuple(map(pattern_body, options[name]))
-        for name in ("on", "cancel_on")
-        if name in options
-    }
-    gather = options.get("gather")
-    return patterns if gather is None else {**patterns, "gather": gather_body(gather)}
-
-
-def schedule_body(draft: ScheduleDraft) -> ScheduleBody:
-    """The draft as a request body. Raises `Invalid` for a rule that cannot be serialized."""
-    rule = draft.recurrence
-    assert rule is not UNSET
-    form = FORM_OF_KIND.get(rule.kind)
-    if form is None:
-        raise Invalid(
-            f"a {rule.kind} cannot be sent to a service; write it as an RRULE or cron", "recurrence"
-        )
-    fields: dict[str, Any] = {
-        **{name: wire_form(value) for name, value in draft.given_fields().items()},
-        "dst_gap": rule.dst_gap,
-        "dst_fold": rule.dst_fold,
-        "timezone": rule.tz or UNSET,
-        form: rule.text,
-        **reaction_body(draft.options),
-        "target": target_body(draft.target) if draft.target is not UNSET else UNSET,
-    }
-    del fields["recurrence"]
-    fields.pop("pause_reason", None)  # for a service a pause by this program is one by hand
-    return ScheduleBody(**fields)

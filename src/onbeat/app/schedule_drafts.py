@@ -39,10 +39,10 @@ class Policies(InheritedOptions, total=False):
     starts_at: datetime | None
     ends_at: datetime | None
     paused: bool | None
-    catch_up: str
+    catch_up: str | None
     grace: Span | None
-    overlap: str
-    jitter: Span
+    overlap: str | None
+    jitter: Span | None
     expires_after: Span | None
     on: Patterns | None
     cancel_on: Patterns | None

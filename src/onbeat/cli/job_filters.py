@@ -12,7 +12,8 @@ from onbeat.rules.job_search import read_moment
 from onbeat.wire.bulks import label_filter
 
 NAMES: Final = (
-    *("state", "queue", "task", "schedule_id", "flow", "fault", "label", "since", "until", "error"),
+    *("state", "queue", "task", "schedule_id", "flow", "fault", "label", "since", "until"),
+    *("error", "unique"),
 )
 WHEN: Final = "An instant, 2h for so long ago, today or yesterday"
 
@@ -27,6 +28,7 @@ job_filter_options = options(
     field("--since", metavar="WHEN", help=f"Ended, or else due, then or later. {WHEN}."),
     field("--until", metavar="WHEN", help="Ended, or else due, before; as --since."),
     field("--error", metavar="TEXT", help="With this in the error, in any case."),
+    field("--unique", metavar="KEY", help="With this unique key."),
 )
 
 

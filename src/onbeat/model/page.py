@@ -39,8 +39,9 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     A `task` that ends with `*` stands for all that begin so. Each of `label` is `key:value`.
     `since` (included) and `until` (excluded) bound the instant at which a job ended, or else was
-    due. `error` is a part of the error's text. `ids` are those that may match; None for all.
-    `before` is the last id of the previous page. At most `look` jobs are looked at.
+    due. `error` is a part of the error's text, `unique` the whole key. `ids` are those that may
+    match; None for all. `before` is the last id of the previous page. At most `look` jobs are
+    looked at.
     """
 
     state: JobState | None = None
@@ -53,6 +54,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime | None = None
     until: datetime | None = None
     error: str | None = None
+    unique: str | None = None
     ids: tuple[JobId, ...] | None = None
     before: JobId | None = None
     limit: int = 10
@@ -61,7 +63,9 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_search(self) -> bool:
         """Whether no index answers it, so that jobs are looked at one by one."""
-        others = (self.queue, self.task, self.since, self.until, self.error, self.ids)
+        others = (
+            *(self.queue, self.task, self.since, self.until, self.error, self.unique, self.ids),
+        )
         return bool(self.label) or any(value is not None for value in others)
 
 

@@ -40,6 +40,8 @@ class FilterRequest(Protocol):
     def until(self) -> Given[datetime]: ...
     @property
     def error(self) -> Given[str]: ...
+    @property
+    def unique(self) -> Given[str]: ...
 
 
 def filter_from(request: FilterRequest, prefix: str = "") -> JobFilter:
@@ -58,6 +60,7 @@ def filter_from(request: FilterRequest, prefix: str = "") -> JobFilter:
         since=None if since is None else read_instant(since, f"{prefix}since"),
         until=None if until is None else read_instant(until, f"{prefix}until"),
         error=request.error or None,
+        unique=request.unique or None,
     )
     if filter.since is not None and filter.until is not None and filter.since >= filter.until:
         raise Invalid(f"{prefix}until must be later than since", f"{prefix}until")

@@ -20,6 +20,7 @@ def matches(filter: JobFilter, job: Job) -> bool:
         and filter.schedule_id in (None, job.schedule_id)
         and filter.flow in (None, job.flow)
         and filter.fault in (None, job.fault)
+        and filter.unique in (None, job.unique)
         and (filter.ids is None or job.id in filter.ids)
         and (filter.task is None or is_of_task(job, filter.task))
         and all(has_label(job, label) for label in filter.label)

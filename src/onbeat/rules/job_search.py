@@ -26,6 +26,7 @@ NAMES: Final[Mapping[str, str]] = {
     "fault": "fault",
     "label": "label",
     "error": "error",
+    "unique": "unique",
     "since": "since",
     "until": "until",
 }

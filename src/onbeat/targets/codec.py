@@ -16,6 +16,7 @@ from onbeat.model.event import Event
 from onbeat.model.limits import PAYLOAD_BYTES_MAX, RESULT_BYTES_MAX
 from onbeat.model.target import NO_ARGS, NO_KWARGS
 from onbeat.targets.event import EventKind, event_kind, plain_event
+from onbeat.targets.predecessors import PriorJob
 
 # The codec handles arbitrary Python values, so this is the only module that uses Any freely.
 
@@ -189,7 +190,11 @@ class Codec:
         return self.signature.replace(parameters=[p for p in parameters if p.name in kept])
 
     def with_events(
-        self, args: list[Any], kwargs: dict[str, Any], events: Sequence[Event]
+        self,
+        args: list[Any],
+        kwargs: dict[str, Any],
+        events: Sequence[Event],
+        earlier: Sequence[PriorJob] = (),
     ) -> tuple[list[Any], dict[str, Any]]:
         """The arguments, with the job's events added if the function has a parameter for them.
 
@@ -198,13 +203,13 @@ class Codec:
         """
         if self.event is None:
             return args, kwargs
-        value = self.event_value(events) if events else self.event_default(self.event)
+        value = self.event_value(events, earlier) if events else self.event_default(self.event)
         return insert(args, kwargs, self.event, self.event_place, value)
 
-    def event_value(self, events: Sequence[Event]) -> Any:
+    def event_value(self, events: Sequence[Event], earlier: Sequence[PriorJob]) -> Any:
         if not self.event_kind.is_list:
-            return plain_event(events[0], self.event_data)
-        return [plain_event(event, self.event_data) for event in events]
+            return plain_event(events[0], self.event_data, earlier)
+        return [plain_event(event, self.event_data, earlier) for event in events]
 
     def event_default(self, name: str) -> Any:
         parameter = self.signature.parameters[name]

@@ -124,12 +124,13 @@ class Context:
     @property
     def events(self) -> "Sequence[HandlerEvent[Any]]":
         """The events that this job was made for, in their order; none for other jobs."""
-        return [plain_event(event, ANY_DATA) for event in self.run.events]
+        return [plain_event(event, ANY_DATA, self.earlier) for event in self.run.events]
 
     @property
     def after(self) -> Predecessors:
         """The jobs that this one came after, with their results, by name or id."""
-        return Predecessors(self.earlier, self.app.decode_result if self.app else decode_plain)
+        after = [one for one in self.earlier if one.id in self.run.job.after]
+        return Predecessors(after, self.app.decode_result if self.app else decode_plain)
 
     @property
     def labels(self) -> dict[str, str]:

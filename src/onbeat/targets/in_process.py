@@ -58,7 +58,7 @@ class InProcessRunner:
             args, kwargs = handler.codec.decode(target.args, target.kwargs)
             handler.codec.check_fit(args, kwargs)
             if handler.codec.event is not None:
-                args, kwargs = handler.codec.with_events(args, kwargs, run.events)
+                args, kwargs = handler.codec.with_events(args, kwargs, run.events, earlier)
         except Invalid as error:
             return Failed(str(error), retryable=False)
         try:

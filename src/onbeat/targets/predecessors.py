@@ -12,10 +12,15 @@ from onbeat.model.target import lane_of
 Decode = Callable[[str, bytes], Any]
 """The result of a job in a lane, from its JSON."""
 NULL = msgspec.Raw(b"null")
+NO_ARGS = msgspec.Raw(b"[]")
+NO_KWARGS = msgspec.Raw(b"{}")
 
 
 class PriorJob(msgspec.Struct, frozen=True, gc=False):
-    """What a job that ended leaves for those that come after it."""
+    """What a job that ended leaves for those that come after it, or that an event of it makes.
+
+    Only the latter see its arguments.
+    """
 
     id: JobId
     name: str | None
@@ -24,6 +29,8 @@ class PriorJob(msgspec.Struct, frozen=True, gc=False):
     reason: str | None
     error: str | None
     packed: msgspec.Raw = NULL
+    args: msgspec.Raw = NO_ARGS
+    kwargs: msgspec.Raw = NO_KWARGS
 
 
 def earlier_jobs(job: Job, stored: Mapping[JobId, Job]) -> tuple[PriorJob, ...]:

@@ -37,7 +37,7 @@ class KeyByName(msgspec.Struct, frozen=True):
     name: NameForm
 
 
-class KeyAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class KeyAnswer(AnswerRecord, frozen=True, kw_only=True):
     """A key without its secret. `used_at` is its last use, to about a minute."""
 
     name: str
@@ -48,7 +48,7 @@ class KeyAnswer(msgspec.Struct, frozen=True, kw_only=True):
     used_at: datetime | None
 
 
-class CreatedKey(msgspec.Struct, frozen=True, kw_only=True):
+class CreatedKey(AnswerRecord, frozen=True, kw_only=True):
     """`key` is shown only once: the store keeps only its SHA-256."""
 
     name: str

@@ -12,6 +12,7 @@ from onbeat.model.errors import Invalid
 from onbeat.model.job import JobState
 from onbeat.model.limits import (
     BULK_IDS_MAX,
+    KEY_CHARS_MAX,
     NAME_CHARS_MAX,
     PAGE_LIMIT_DEFAULT,
     SEARCH_CHARS_MAX,
@@ -38,6 +39,7 @@ class JobWhere(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     since: InstantForm | UnsetType | None = UNSET
     until: InstantForm | UnsetType | None = UNSET
     error: Annotated[str, Meta(max_length=SEARCH_CHARS_MAX)] | UnsetType | None = UNSET
+    unique: Annotated[str, Meta(max_length=KEY_CHARS_MAX)] | UnsetType | None = UNSET
     ids: Annotated[tuple[IdForm, ...], Meta(max_length=BULK_IDS_MAX)] | UnsetType | None = UNSET
 
 
@@ -163,5 +165,6 @@ def where_answer(bulk: Bulk) -> JobWhere:
         since=where.since or UNSET,
         until=where.until or UNSET,
         error=where.error or UNSET,
+        unique=where.unique or UNSET,
         ids=UNSET if where.ids is None else where.ids,
     )

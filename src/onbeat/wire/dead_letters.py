@@ -10,6 +10,7 @@ from msgspec import Meta, UnsetType
 
 from onbeat.model.credentials import NOT_SHOWN, masked_headers
 from onbeat.model.dead_letter import DeadLetter
+from onbeat.wire.answer import AnswerRecord
 from onbeat.wire.broker_messages import SENSITIVE_MARK
 
 PREVIEW_CHARS: Final = 200
@@ -18,7 +19,7 @@ TOKEN: Final = re.compile(rb'("token"[ \t\r\n]{0,20}:[ \t\r\n]{0,20}")[^"]+')
 SENSITIVE: Final = re.compile(rb'"sensitive"[ \t\r\n]{0,20}:[ \t\r\n]{0,20}true')
 
 
-class DeadLetterAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class DeadLetterAnswer(AnswerRecord, frozen=True, kw_only=True):
     """A dead letter without its body; `preview` is the beginning, `bytes` the size of the body."""
 
     id: str
@@ -37,7 +38,7 @@ class DeadLettersAnswer(msgspec.Struct, frozen=True):
     cursor: str | None
 
 
-class DeadLetterDetail(msgspec.Struct, frozen=True, kw_only=True):
+class DeadLetterDetail(AnswerRecord, frozen=True, kw_only=True):
     """A dead letter with its `body`, as text or, if it is binary, in base64."""
 
     id: str
@@ -50,7 +51,7 @@ class DeadLetterDetail(msgspec.Struct, frozen=True, kw_only=True):
     body: str
 
 
-class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+class Replayed(AnswerRecord, frozen=True, kw_only=True):
     """Whether the replay succeeded and the dead letter is deleted; if not, its id and the reason.
 
     `job_id` is the job of the message, existing or created.

@@ -6,6 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from onbeat.wire.answer import AnswerRecord
 from onbeat.wire.values import InstantForm
 
 
@@ -25,7 +26,7 @@ class HourAnswer(msgspec.Struct, frozen=True):
     fires: int
 
 
-class ForecastAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class ForecastAnswer(AnswerRecord, frozen=True, kw_only=True):
     """Every hour of the span, including those without fires.
 
     `cut` names schedules that fire more often than the limit, or whose rule exists only in a

@@ -8,6 +8,7 @@ import msgspec
 from onbeat.model.attempt import Attempt, OutcomeName
 from onbeat.model.job import Job, JobState
 from onbeat.model.target import HttpTarget
+from onbeat.wire.answer import AnswerRecord
 
 QUEUED = "ready_queue"
 STARTED = "worker_queue"
@@ -21,7 +22,7 @@ class EventStatus(msgspec.Struct, frozen=True):
     message: str
 
 
-class ScheduleEvent(msgspec.Struct, frozen=True, kw_only=True, rename={"id": "_id"}):
+class ScheduleEvent(AnswerRecord, frozen=True, kw_only=True, rename={"id": "_id"}):
     """One occurrence; its id is that of its job."""
 
     id: str

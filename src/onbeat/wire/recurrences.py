@@ -11,6 +11,7 @@ from onbeat.model.limits import PREVIEW_MAX
 from onbeat.model.recurrence import DstFold, DstGap, RecurrenceSpec
 from onbeat.recurrence import Budget, parse_recurrence
 from onbeat.recurrence.zones import zone_named
+from onbeat.wire.answer import AnswerRecord
 from onbeat.wire.values import InstantForm
 
 RruleForm = Annotated[
@@ -86,7 +87,7 @@ class PreviewBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     count: Annotated[int, Meta(ge=1, le=PREVIEW_MAX)] = 10
 
 
-class Preview(msgspec.Struct, frozen=True, kw_only=True):
+class Preview(AnswerRecord, frozen=True, kw_only=True):
     """The next occurrences, the rule in words, and notes on surprising behaviour."""
 
     occurrences: tuple[datetime, ...]

@@ -172,6 +172,9 @@ class ListJobs(msgspec.Struct, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    unique: (
+        Annotated[str, Meta(max_length=KEY_CHARS_MAX, description="With this unique key")] | None
+    ) = None
     limit: LimitForm = PAGE_LIMIT_DEFAULT
     cursor: Annotated[str, Meta(description="Where the page before ended")] | None = None
     counts: Annotated[
@@ -253,7 +256,7 @@ class Triggered(msgspec.Struct, frozen=True):
     job_id: str
 
 
-class Backfilled(msgspec.Struct, frozen=True):
+class Backfilled(AnswerRecord, frozen=True):
     """The number of added jobs, and the last occurrence examined where there may be more.
 
     The other fields are those of a dry run, whose `jobs` would be added: occurrences that have a

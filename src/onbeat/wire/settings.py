@@ -2,14 +2,12 @@
 
 from datetime import datetime
 
-import msgspec
-
 from onbeat.model.access import ApiKey
 from onbeat.model.principal import Scope
 from onbeat.wire.answer import AnswerRecord
 
 
-class SettingAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class SettingAnswer(AnswerRecord, frozen=True, kw_only=True):
     """A setting of the process that answers. `origin` is where it was set: `default`, a line of a
     file, a variable or a flag. Secrets are `***`.
     """
@@ -25,7 +23,7 @@ class SettingsAnswer(AnswerRecord, frozen=True, kw_only=True):
     settings: tuple[SettingAnswer, ...]
 
 
-class SessionAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class SessionAnswer(AnswerRecord, frozen=True, kw_only=True):
     """A session of the dashboard. It ends as a key does, by its name."""
 
     name: str

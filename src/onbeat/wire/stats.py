@@ -4,13 +4,12 @@ from datetime import datetime
 from heapq import nlargest
 from operator import itemgetter
 
-import msgspec
-
 from onbeat.model.limits import UNKNOWN_TASKS_MAX
 from onbeat.model.transition import Stats
+from onbeat.wire.answer import AnswerRecord
 
 
-class StatsAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class StatsAnswer(AnswerRecord, frozen=True, kw_only=True):
     """Counts by state.
 
     `unknown_tasks` counts waiting jobs whose task no live worker knows, for the tasks with most

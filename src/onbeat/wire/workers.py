@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from onbeat.model.job import Job
 from onbeat.model.target import lane_of
 from onbeat.model.worker import REMOTE, WorkerRecord
+from onbeat.wire.answer import AnswerRecord
 
 SILENT_LEASES = 2
 """A worker without a heartbeat for so many leases is shown as gone."""
@@ -50,7 +51,7 @@ class RemoteWorkerAnswer(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[RunningAnswer, ...]
 
 
-class WorkersAnswer(msgspec.Struct, frozen=True):
+class WorkersAnswer(AnswerRecord, frozen=True):
     """Workers of the store, and remote workers with running jobs."""
 
     workers: tuple[WorkerAnswer, ...]

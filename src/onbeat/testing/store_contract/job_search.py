@@ -96,6 +96,15 @@ class JobSearchContract:
         )
         assert page == [match.id]
 
+    async def test_a_unique_key_is_found_whole(self, store: Store) -> None:
+        past = await ended(store, NOW + MINUTE, unique="mail:7")
+        jobs = [a_job(unique=key) for key in ("mail:7", "Mail:7", "mail:7 ", "mail:77")]
+        await store.enqueue([*jobs, a_job()])
+        assert await found(store, unique="mail:7") == [jobs[0].id, past.id]
+        assert await found(store, unique="mail:7", state=JobState.WAITING) == [jobs[0].id]
+        assert await found(store, unique="mail:") == []
+        assert (await store.count_jobs(JobFilter(unique="mail:7"), 10)).count == 2
+
     async def test_named_jobs_are_judged_too(self, store: Store) -> None:
         jobs = [a_job(), a_job(), a_job(queue="slow")]
         await store.enqueue(jobs)

@@ -210,6 +210,7 @@ def others(session: Session, filter: JobFilter, table: JobTable) -> Conditions:
     at = "finished_at" if table is session.forms.jobs.ended else "due_at"
     values: dict[str, Argument] = {
         "queue = ?": filter.queue,
+        "unique_key = ?": filter.unique,
         f"{at} >= ?": micros_or_none(filter.since),
         f"{at} < ?": micros_or_none(filter.until),
     }
