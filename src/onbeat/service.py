@@ -6,27 +6,27 @@ import gc
 import logging
 import os
 import socket
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import uvicorn
 
 from onbeat.api.asgi import build_api
-from onbeat.api.connections import Connections
 from onbeat.api.options import ApiOptions
-from onbeat.api.protocol import BoundedProtocol
 from onbeat.api.stream_hub import StreamHub, streams_max
 from onbeat.app.backend import Backend
 from onbeat.app.client import Onbeat
 from onbeat.app.configure import options_from, owner_from
+from onbeat.app.connections import Connections
 from onbeat.app.descriptors import connections_here
 from onbeat.app.disk_guard import disk_guard_of
 from onbeat.app.doctor import Doctor
 from onbeat.app.health import Health
 from onbeat.app.listener import Server, listen
 from onbeat.app.process_supervisor import ProcessSupervisor
+from onbeat.app.protocol import bounded_by
 from onbeat.app.signals import SIGNALS, wait_for_either
 from onbeat.app.stores import open_store
 from onbeat.app.tracing import otlp_export
@@ -41,10 +41,16 @@ from onbeat.rules.access import KEY_CHARS_ADVISED, clear_key, read_configured_ke
 from onbeat.rules.verdict import Concern
 from onbeat.settings import Settings
 from onbeat.settings.answers import setting_answers
+from onbeat.settings.records import LogSettings
 from onbeat.telemetry.composite import CompositeTelemetry
+from onbeat.telemetry.log import is_on_terminal
+from onbeat.telemetry.log_events import LogEvents
 from onbeat.wire.values import span_text
 
 log = logging.getLogger("onbeat.service")
+
+Announce = Callable[[OperationContext, str | None], Awaitable[None]]
+"""Called once the service is ready, with the address of the API, if it has one."""
 
 ACCEPTED_AT_ONCE: Final = 16  # each takes a descriptor before it can be refused
 WITHIN: Final = "memory://"  # a store or transport inside this process
@@ -59,26 +65,41 @@ GARBAGE_THRESHOLDS: Final = (50_000, 20, 100)
 
 
 async def serve(
-    settings: Settings, app: Onbeat | None = None, arguments: Sequence[str] = ()
+    settings: Settings,
+    app: Onbeat | None = None,
+    arguments: Sequence[str] = (),
+    announce: Announce | None = None,
 ) -> int:
     """Run until SIGTERM or SIGINT, then drain. Returns the exit code.
 
-    `arguments` are those of the command line, for starting further processes. Raises
-    `Misconfigured` for settings that cannot work, `Unavailable` when the store is away.
+    `arguments` are those of the command line, for starting further processes. `announce` is called
+    once it is ready. Raises `Misconfigured` for settings that cannot work, `Unavailable` when the
+    store is away.
     """
     app = app or Onbeat(settings.store)
     settings = settings.with_store_of_program(app.backend.url)
     check_roles(settings)
     # Loading the program may have opened its store, which may not be the service's.
     await app.aclose()
-    service = Service(settings, app, arguments)
-    # Uvicorn's start and stop messages add nothing to `ready` and `drained`.
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    service = Service(settings, app, arguments, announce)
+    quiet_uvicorn(settings.log)
     warn_of_short_keys(settings)
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     with handle_signals(service):
         return 0 if await service.run() else 1
+
+
+def quiet_uvicorn(settings: LogSettings) -> None:
+    """Its messages of start and stop add nothing to `ready` and `drained`."""
+    if "uvicorn.error" not in settings.levels:
+        logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+
+
+def log_events_for(settings: LogSettings) -> LogEvents:
+    """With a line for each job where the settings, or the people at a terminal, want one."""
+    shown = is_on_terminal(settings) if settings.jobs is None else settings.jobs
+    return LogEvents(level=logging.INFO if shown else logging.DEBUG)
 
 
 def warn_of_short_keys(settings: Settings) -> None:
@@ -125,12 +146,23 @@ def is_broker_within(transport: str) -> bool:
 class Service:
     """One process: an Onbeat, its loops, and the HTTP API when it has that role."""
 
-    def __init__(self, settings: Settings, app: Onbeat, arguments: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        app: Onbeat,
+        arguments: Sequence[str] = (),
+        announce: Announce | None = None,
+    ) -> None:
+        self.announce = announce
         self.settings = settings = settings.with_store_of_program(app.backend.url)
         self.process_supervisor = process_supervisor_for(settings, arguments)
         self.app = app
         self.backend = apply_settings(app.backend, settings)
-        self.telemetry = CompositeTelemetry(live=self.backend.live, now=self.backend.clock.now)
+        self.telemetry = CompositeTelemetry(
+            journal=log_events_for(settings.log),
+            live=self.backend.live,
+            now=self.backend.clock.now,
+        )
         self.backend.telemetry = self.telemetry
         self.health = Health(self.backend, self.telemetry)
         self.export = otlp_export(settings.otel.enabled, os.environ)
@@ -155,6 +187,8 @@ class Service:
                 await stack.enter_async_context(self.serve_api(listener))
             self.health.is_ready = True
             stack.enter_context(self.watched())
+            if self.announce is not None:
+                await self.announce(self.context(), address_of(listener))
             log.info("ready", extra=self.where(listener))
             await self.drain_requested.wait()
             self.health.is_ready = False
@@ -194,12 +228,8 @@ class Service:
             "store": self.backend.store.url,
             "roles": ",".join(sorted(self.settings.roles)),
         }
-        if listener is not None:
-            host, port = listener.getsockname()[:2]
-            message["address"] = (
-                f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-            )
-        return message
+        address = address_of(listener)
+        return message if address is None else message | {"address": address}
 
     async def drain(self) -> bool:
         """Let running jobs end; returns False when a second signal interrupts this."""
@@ -261,14 +291,8 @@ class Service:
         )
 
     def protocol(self) -> type[asyncio.Protocol]:
-        """A protocol class that shares `Connections`; uvicorn makes an instance per connection."""
-        connections = Connections(self.connections_max, self.telemetry.counters.connections)
-
-        class ApiProtocol(BoundedProtocol):
-            def __init__(self, *args: Any, **kwargs: Any) -> None:
-                super().__init__(*args, connections=connections, **kwargs)
-
-        return ApiProtocol
+        counts = self.telemetry.counters.connections
+        return bounded_by(Connections(self.connections_max, counts))
 
     def context(self) -> OperationContext:
         """A context that refuses requests while the disk is full; sends by the program pass."""
@@ -288,6 +312,13 @@ class Service:
             ready=self.health.readiness,
             metrics=self.health.exposition,
         )
+
+
+def address_of(listener: socket.socket | None) -> str | None:
+    if listener is None:
+        return None
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def stops_work(concern: Concern) -> bool:

@@ -1,3 +1,4 @@
+import contextlib
 import threading
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
@@ -20,6 +21,8 @@ from onbeat.model.limits import (
     PRIORITY_MAX,
     PRIORITY_MIN,
 )
+from onbeat.telemetry.composite import CompositeTelemetry
+from onbeat.telemetry.counters import Counters
 from onbeat.testing.build import an_id
 
 PATIENCE = 60
@@ -37,6 +40,17 @@ async def test_a_task_is_still_just_a_function(beat: Onbeat) -> None:
     assert await double(3) == 6
     assert half(3) == 1.5
     assert double.__name__ == "double"  # type: ignore[attr-defined]  # from the function
+
+
+async def test_what_a_program_sends_is_counted(tmp_path: Path) -> None:
+    counters = Counters()
+    telemetry = CompositeTelemetry(counters)
+    async with contextlib.aclosing(Onbeat(f"sqlite:///{tmp_path}/a.db", telemetry=telemetry)) as it:
+        work = it.task("work")(print).options(unique="once").call()
+        first = await it.asend(work)
+        again = await it.asend([work, http("GET", "http://shop.example/")])
+    assert again[0].id == first.id
+    assert (counters.sent_jobs, counters.duplicates) == ({"program": 2}, {"program": 1})
 
 
 async def test_a_sent_job_runs_and_gives_back_its_typed_result(beat: Onbeat) -> None:

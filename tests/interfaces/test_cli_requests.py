@@ -697,6 +697,22 @@ def bury(tmp_path: Path) -> Any:
     return lambda *letters: asyncio.run(buried(f"sqlite:///{tmp_path}/onbeat.db", *letters))
 
 
+def test_the_list_of_dead_letters_fits_into_80_columns(onbeat: Any, bury: Any) -> None:
+    reason = "params.objectID: expected int, got str; the message was enclosed in double quotes"
+    first, second = bury({**submission(), "reason": reason}, submission())
+    lines = onbeat("dead-letter", "list").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "ID",
+        second,
+        "unknown",
+        first,
+        "params.objectID:",
+    ]
+    assert lines[1].endswith("onbeat.submit")
+    assert lines[4] == f"  {reason}"
+    assert max(map(len, (lines[1], lines[3]))) <= 80
+
+
 def test_dead_letters_are_listed_and_shown(asked: Any, onbeat: Any, bury: Any) -> None:
     assert onbeat("dead-letter", "list").stdout == "no dead letters\n"
     first, second = bury(submission(), {**submission(), "source": "rpc", "body": b"\xff"})

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from typing import Any
 
 import pytest
@@ -21,6 +22,8 @@ from onbeat.operations.table import JOB_ENQUEUE, OPERATIONS
 from onbeat.ports.store import Settlement
 from onbeat.rules.idempotency import digest_of
 from onbeat.rules.settlement import attempt_of, settle
+from onbeat.telemetry.composite import CompositeTelemetry
+from onbeat.telemetry.counters import Counters
 from operations.harness import OperationsHarness
 
 KEYS = ("a-key-of-some-length-1", "a-key-of-some-length-2")
@@ -45,6 +48,21 @@ def jobs(office: OperationsHarness) -> Any:
         return (await office.store.jobs(JobFilter(limit=100))).items
 
     return found
+
+
+async def test_a_repeated_request_is_counted_and_logged_with_what_the_first_made(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    counters = Counters()
+    office = OperationsHarness(telemetry=CompositeTelemetry(counters))
+    rest = RestClient(build_api(office.context))
+    first = await rest.post("/api/jobs", JOB, idempotency_key="k")
+    assert counters.repeats == {}
+    await rest.post("/api/jobs", JOB, idempotency_key="k")
+    assert counters.repeats == {"job.enqueue": 1}
+    assert counters.sent_jobs == {"api": 1}
+    assert f"request.repeated operation=job.enqueue id={first.json['id']}" in caplog.text
 
 
 @pytest.mark.parametrize("body", [JOB, MANY, {**JOB, "unique": "u"}])

@@ -1,17 +1,19 @@
 """A port with the metrics and the health of one process, whatever its roles."""
 
 import asyncio
+import contextlib
 import json
 import socket
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from conditions import eventually, eventually_here
+from conditions import PATIENCE, eventually, eventually_here
 from interfaces.up import Up, up
 from onbeat import Onbeat, Options
-from onbeat.app.probe import is_local
+from onbeat.app.probe import CONNECTIONS_MAX, is_local
 from onbeat.model.errors import Misconfigured
 from onbeat.telemetry.composite import NullTelemetry
 
@@ -31,9 +33,11 @@ def often() -> None:
 """
 
 
-def get(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
-    connection = HTTPConnection("127.0.0.1", port, timeout=20)
-    connection.request("GET", path, headers={"Host": f"{host}:{port}"})
+def get(
+    port: int, path: str, host: str = "127.0.0.1", accept: str = "text/plain"
+) -> tuple[int, str]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection.request("GET", path, headers={"Host": f"{host}:{port}", "Accept": accept})
     response = connection.getresponse()
     text = response.read().decode()
     connection.close()
@@ -55,6 +59,32 @@ def test_a_process_without_the_api_shows_what_it_did(tmp_path: Path) -> None:
         status, text = get(port, "/readyz")
         assert (status, json.loads(text)["checks"]["store"]) == (200, "ok")
         assert get(port, "/api/jobs")[0] == 404
+        text = get(port, "/metrics", accept="application/openmetrics-text")[1]
+        families = {family.name for family in text_string_to_metric_families(text)}
+        assert "onbeat_job_outcomes" in families
+
+
+def test_clients_that_never_end_their_headers_hold_nobody_up(tmp_path: Path) -> None:
+    with up(tmp_path, ONBEAT_METRICS__PORT="0") as service, contextlib.ExitStack() as stack:
+        (port,) = ports(service)
+        slow = [stack.enter_context(begun_request(port)) for _ in range(CONNECTIONS_MAX)]
+        for _ in range(3):
+            assert get(port, "/healthz") == (200, '{"status":"ok"}')
+        for client in slow:
+            assert b" 200 " not in read_to_end(client)
+
+
+def begun_request(port: int) -> socket.socket:
+    client = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+    client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+    return client
+
+
+def read_to_end(client: socket.socket) -> bytes:
+    """What comes until the server closes the connection."""
+    with contextlib.suppress(ConnectionResetError):
+        return b"".join(iter(lambda: client.recv(4096), b""))
+    return b""
 
 
 def test_only_own_names_are_answered_on_loopback(tmp_path: Path) -> None:

@@ -374,12 +374,22 @@ RIGHT = [
 
 @pytest.fixture
 def locked(office: OperationsHarness) -> Any:
-    async def metrics() -> Any:
+    async def metrics(_accept: str) -> Any:
         return b"onbeat_up 1\n", "text/plain; version=0.0.4"
 
     return RestClient(
         build_api(office.context, ApiOptions(keys=(KEY, "other-key"), metrics=metrics))
     )
+
+
+async def test_metrics_come_in_the_format_that_is_asked_for(office: OperationsHarness) -> None:
+    async def metrics(accept: str) -> Any:
+        return b"", f"of {accept}"
+
+    rest = RestClient(build_api(office.context, ApiOptions(metrics=metrics)))
+    answer = await rest.get("/metrics", accept="application/openmetrics-text")
+    assert answer.headers["content-type"] == "of application/openmetrics-text"
+    assert answer.headers["vary"] == "Accept"
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)

@@ -28,7 +28,7 @@ DOCUMENT = openapi_document()
 METHODS = {"get", "post", "put", "delete"}
 
 
-async def no_metrics() -> Any:
+async def no_metrics(_accept: str) -> Any:
     return b"", "text/plain"
 
 

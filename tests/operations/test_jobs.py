@@ -29,6 +29,8 @@ from onbeat.operations.table import (
     WORKER_LIST,
     Operation,
 )
+from onbeat.telemetry.composite import CompositeTelemetry
+from onbeat.telemetry.counters import Counters
 from operations.harness import OperationsHarness
 
 ABSENT = "01900000-0000-7000-8000-00000000ffff"
@@ -90,6 +92,15 @@ async def test_a_live_unique_job_is_answered_instead(office: OperationsHarness) 
     assert set(first) == {"id"}
     again = await office.ask(JOB_ENQUEUE, {"task": "work", "unique": "u"})
     assert again == first | {"created": False}
+
+
+async def test_new_jobs_and_known_ones_are_counted() -> None:
+    counters = Counters()
+    office = OperationsHarness(telemetry=CompositeTelemetry(counters))
+    await office.ask(JOB_ENQUEUE, {"jobs": [{"task": "work", "unique": "u"}, {"task": "work"}]})
+    assert counters.duplicates == {}
+    await office.ask(JOB_ENQUEUE, {"jobs": [{"task": "work", "unique": "u"}, {"task": "work"}]})
+    assert (counters.sent_jobs, counters.duplicates) == ({"api": 3}, {"api": 1})
 
 
 async def test_many_jobs_are_one_write(office: OperationsHarness) -> None:

@@ -1,6 +1,7 @@
 """Work that comes in as `submit:<task>`: over a broker's queue, and at `/rpc`."""
 
 import json
+import logging
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -367,6 +368,7 @@ async def test_a_duplicate_is_acknowledged_counted_and_logged(
     has_ended: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """S3-04, S3-A06."""
+    caplog.set_level(logging.INFO)
     counters = Counters()
     inlet = SubmissionHarness(telemetry=CompositeTelemetry(counters))
     keyed = call(params={"objectID": 23}, id=1, onbeat={"unique": "export:23", "unique_for": "1d"})
@@ -377,7 +379,8 @@ async def test_a_duplicate_is_acknowledged_counted_and_logged(
     assert again["result"] == {"id": first["result"]["id"], "created": False}
     assert len(await inlet.jobs()) == 1
     assert counters.duplicates == {QUEUE: 1}
-    assert "submission.duplicate" in caplog.text
+    assert counters.sent_jobs == {QUEUE: 1}
+    assert f"submission.duplicate task=export job={first['result']['id']}" in caplog.text
     assert list(await inlet.letters()) == []
     await inlet.send(keyed, key="message 1")
     assert counters.duplicates == {QUEUE: 1}, "a message delivered again is no duplicate"

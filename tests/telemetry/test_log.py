@@ -6,8 +6,8 @@ import logging
 import shlex
 import stat
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from cost import assert_linear
 from onbeat.model.errors import Misconfigured
-from onbeat.telemetry.log import configure_logging, formatter
+from onbeat.telemetry.log import configure_logging, formatter, is_on_terminal, set_levels
 from onbeat.telemetry.redaction import escape_controls, redactor
 from onbeat.telemetry.structured_log import Log, LogLine
 
@@ -28,6 +28,7 @@ class Options:
     level: str = "info"
     format: str = "logfmt"
     destinations: tuple[str, ...] = ("stdout",)
+    levels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Terminal(io.StringIO):
@@ -45,6 +46,7 @@ def _logging_as_before() -> Iterator[None]:
             root.removeHandler(handler)
             handler.close()
     root.handlers[:] = before[0]
+    set_levels({})
     root.setLevel(before[1])  # `root.level` would leave what the loggers remember
     logging.captureWarnings(capture=False)
     structlog.reset_defaults()
@@ -134,6 +136,37 @@ def test_the_level_cuts_off_what_is_below_it(
     log.warning("c")
     log.error("d")
     assert len(written()) == expected
+
+
+def test_single_loggers_have_levels_of_their_own(lines: Callable[..., Any]) -> None:
+    written = lines(level="warning", levels={"shop": "debug", "shop.loud": "error"})
+    for name in ("other", "shop", "shop.part", "shop.loud"):
+        logging.getLogger(name).info("of %s", name)
+    assert [fields_of(line)["event"] for line in written()] == ["of shop", "of shop.part"]
+
+
+def test_levels_that_are_no_longer_set_follow_their_parents(lines: Callable[..., Any]) -> None:
+    lines(levels={"shop": "error"})
+    written = lines(levels={})
+    logging.getLogger("shop").info("again")
+    assert len(written()) == 1
+
+
+@pytest.mark.parametrize(
+    ("stream", "options", "expected"),
+    [
+        (Terminal(), Options(format="auto"), True),
+        (Terminal(), Options(format="console"), True),
+        (Terminal(), Options(format="json"), False),
+        (Terminal(), Options(format="auto", destinations=("file:x.log",)), False),
+        (io.StringIO(), Options(format="console"), False),
+    ],
+)
+def test_people_read_console_lines_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, stream: Any, options: Options, expected: bool
+) -> None:
+    monkeypatch.setattr("sys.stdout", stream)
+    assert is_on_terminal(options) is expected
 
 
 def test_console_has_colours_only_on_a_terminal(

@@ -47,6 +47,22 @@ def test_each_outcome_has_its_event_and_level(
     assert fields["took"] == "1.000s"
 
 
+def test_starts_and_successes_are_shown_where_people_read(
+    said: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    events = LogEvents(level=logging.INFO)
+    events.loop_beat("worker")  # looks which level is on
+    job = a_job(attempt=1)
+    events.started(job, SECOND)
+    events.ended(job, Succeeded(), SECOND)
+    events.ended(job, Snoozed(SECOND), SECOND)
+    levels = [(level, event) for level, event, _ in said()]
+    assert levels == [
+        ("info", "job.started"), ("info", "job.succeeded"), ("info", "job.snoozed"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(("seconds", "shown"), [(3600.0, "+3600.000s"), (-2.5, "-2.500s")])
 def test_a_step_of_the_clock_is_a_warning_with_its_direction(
     said: Callable[..., Any], seconds: float, shown: str

@@ -59,7 +59,7 @@ class Store:
 
 def scrape(metrics: Metrics) -> dict[str, Any]:
     """Samples by name and labels, as Prometheus writes them."""
-    families = text_string_to_metric_families(metrics.exposition().decode())
+    families = text_string_to_metric_families(metrics.exposition()[0].decode())
     return {
         sample.name + str(dict(sorted(sample.labels.items()))): sample.value
         for family in families
@@ -292,7 +292,7 @@ async def test_the_reference_page_names_each_metric(counts: Counters, metrics: M
     counts.started(a_job(), SECOND)
     await metrics.refresh(Store(), NOON)
     page = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text()
-    families = text_string_to_metric_families(metrics.exposition().decode())
+    families = text_string_to_metric_families(metrics.exposition()[0].decode())
     ours = {
         family.name + ("_total" if family.type == "counter" else "")
         for family in families

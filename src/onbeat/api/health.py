@@ -52,9 +52,9 @@ def metrics_routes(options: ApiOptions) -> Iterator[Route]:
     async def metrics(request: Request) -> Response:
         try:
             check_scope(principal_of(request), Scope.READ)
-            body, content_type = await measure()
+            body, content_type = await measure(request.headers.get("Accept", ""))
         except Exception as error:  # noqa: BLE001  every error becomes a response
             return error_response(error, request)
-        return Response(body, headers={"Content-Type": content_type})
+        return Response(body, headers={"Content-Type": content_type, "Vary": "Accept"})
 
     yield Route("/metrics", metrics)

@@ -24,8 +24,8 @@ class ApiOptions(msgspec.Struct, frozen=True, kw_only=True):
     these, and without keys in the store, everybody has access. `key_refused` counts refusals.
     `hosts` are the names under which the service may be addressed, in addition to all addresses;
     None is any name. Unless `hosts_with_key`, they are checked only for requests without a key: a
-    page of another site could send these by pointing its own name at the service. `metrics` returns
-    a body and its content type.
+    page of another site could send these by pointing its own name at the service. `metrics` takes
+    an `Accept` and returns a body and its content type.
     """
 
     keys: tuple[str, ...] = ()
@@ -33,6 +33,6 @@ class ApiOptions(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] | None = None
     hosts_with_key: bool = False
     ready: Callable[[], Awaitable[Readiness]] = always_ready
-    metrics: Callable[[], Awaitable[tuple[bytes, str]]] | None = None
+    metrics: Callable[[str], Awaitable[tuple[bytes, str]]] | None = None
     body_deadline: timedelta = timedelta(seconds=30)
     ready_deadline: timedelta = timedelta(seconds=2)

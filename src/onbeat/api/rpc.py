@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from itertools import count
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from onbeat.api.requests import RPC_TYPE, read_body
 from onbeat.api.responses import JSON, RETRY_SECONDS, error_response, lines
 from onbeat.model.errors import OnbeatError, TooLarge, Unavailable
 from onbeat.model.limits import ASIDE_BYTES_MIN, BULK_REQUEST_BYTES_MAX
+from onbeat.model.origin import RPC
 from onbeat.model.principal import Scope
 from onbeat.operations.context import OperationContext
 from onbeat.operations.invoke import call_once, request_by_params
@@ -31,9 +32,6 @@ from onbeat.rules.idempotency import HEADER
 from onbeat.wire.idempotency import read_header, read_member
 from onbeat.wire.jsonrpc import InvalidCall, RpcCall, UnknownMethod, failure
 from onbeat.wire.submissions import PREFIX
-
-SOURCE: Final = "rpc"
-"""The source of dead letters from this endpoint."""
 
 MethodHandle = Callable[[OperationContext, RpcCall], Awaitable[object]]
 """Answers a call on behalf of the context's principal."""
@@ -124,7 +122,7 @@ def key_of(call: RpcCall) -> str | None:
 
 
 async def submission(context: OperationContext, call: RpcCall) -> object:
-    origin, key = Origin(source=SOURCE), key_of(call)
+    origin, key = Origin(source=RPC), key_of(call)
     if key is None:
         return await submit_or_dead_letter(context, call, origin)
     result, _ = await submit_once(context, call, origin, key)

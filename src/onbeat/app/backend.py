@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypedDict, TypeVar, Unpack
 import msgspec
 
 from onbeat.app import shutdown
+from onbeat.app.callback_check import CallbackCheck
 from onbeat.app.notices import notices_of
 from onbeat.app.options import Options
 from onbeat.app.portal import Portal
@@ -97,6 +98,7 @@ class Backend(ABC):
         self.tracing: Tracing | None = None
         self.expressions: Expressions = CelExpressions()
         self.check_start: CheckStart = allow_start
+        self.callback_check: CallbackCheck | None = None
         self.check_disk: Callable[[], Awaitable[None]] = no_capacity_check
         self.faults = FaultTally()
         self.live = LiveFeed()
@@ -306,7 +308,7 @@ class Backend(ABC):
         self._jobs_loop, self._publisher = asyncio.get_running_loop(), publisher
 
     def run_no_jobs(self) -> None:
-        self._jobs_loop = self._publisher = None
+        self._jobs_loop = self._publisher = self.callback_check = None
 
     @property
     def is_running(self) -> bool:

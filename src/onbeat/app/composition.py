@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from onbeat.app.backend import Backend
+from onbeat.app.callback_check import callback_check
 from onbeat.app.channels import notice_runner
 from onbeat.app.handler_context import HandlerContext
 from onbeat.app.hooks import FailureTelemetry, run_start_hooks, run_stop_hooks
@@ -110,6 +111,8 @@ class RunningApp:
         await self.open()
         await self.open_probe()
         await self.runtime.start()
+        if self.callbacks is None and self.runs_jobs:
+            self.backend.callback_check = await callback_check(self.backend.context)
         if self.health is not None:
             self.health.is_ready = True
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from onbeat.app.backend import Backend
 from onbeat.telemetry.composite import CompositeTelemetry
-from onbeat.telemetry.metrics import CONTENT_TYPE, Metrics
+from onbeat.telemetry.metrics import Metrics
 
 LOOP_SILENT_MAX: Final = 60.0  # seconds; every loop runs far more often
 RESTFUL_LOOPS: Final = frozenset({"alerts", "folder", "pruner", "replanner", "sampler"})
@@ -40,7 +40,7 @@ class Health:
     async def read_figures(self) -> None:
         await self.metrics.refresh(self.backend.store, self.backend.clock.now())
 
-    async def exposition(self) -> tuple[bytes, str]:
-        """The metrics and their content type."""
+    async def exposition(self, accept: str = "") -> tuple[bytes, str]:
+        """The metrics and their content type, for the `Accept` of a request."""
         await self.read_figures()
-        return self.metrics.exposition(), CONTENT_TYPE
+        return self.metrics.exposition(accept)

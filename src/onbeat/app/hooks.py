@@ -98,6 +98,7 @@ class FailureTelemetry:
         self._telemetry = telemetry
         self._hooks = hooks
         self._calls: set[asyncio.Task[None]] = set()
+        self.started = telemetry.started  # of each job: `__getattr__` would cost more than it does
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._telemetry, name)

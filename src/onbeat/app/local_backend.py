@@ -11,12 +11,13 @@ from onbeat.app.signals import StoreChanges
 from onbeat.app.stores import open_store
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
+from onbeat.model.origin import PROGRAM
 from onbeat.operations import schedules as schedule_verbs
 from onbeat.operations.audit import note_change
 from onbeat.operations.conditions import has_conditions, with_stored_conditions
 from onbeat.operations.encryption import encrypted_jobs
 from onbeat.operations.invoke import call, request_from
-from onbeat.operations.jobs import new_jobs
+from onbeat.operations.jobs import new_jobs, note_duplicates
 from onbeat.operations.table import JOB_SHOW, Operation
 from onbeat.ports.store import Enqueued
 from onbeat.wire.jobs import JobInfo
@@ -66,6 +67,12 @@ class LocalBackend(Backend):
         stored = await self.store.enqueue(encrypted_jobs(self.cipher, jobs))
         if self.live.is_read:
             self.live.made(new_jobs(jobs, stored), self.clock.now())
+        if self.callback_check is not None:
+            self.callback_check.look(job.target for job in jobs)
+        added = sum([one.created for one in stored])
+        self.telemetry.sent(added, PROGRAM)
+        if added < len(stored):
+            note_duplicates(self.telemetry, jobs, stored, PROGRAM)
         return stored
 
     async def enqueue_flow(
@@ -76,6 +83,8 @@ class LocalBackend(Backend):
 
     async def put_schedule(self, key: str, draft: ScheduleDraft) -> PutResult:
         await self.open()
+        if self.callback_check is not None:
+            self.callback_check.look([draft.target])
         put = await schedule_verbs.declare(self.context, key, draft)
         if put.changed:
             await note_change(self.context, "schedule.put", f"schedule/{key}")

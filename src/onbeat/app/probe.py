@@ -15,12 +15,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from onbeat.app.connections import Connections, Times
 from onbeat.app.health import Health
 from onbeat.app.listener import Server, listen
+from onbeat.app.protocol import bounded_by
 from onbeat.model.errors import OnbeatError
 
 READY_SECONDS_MAX: Final = 5.0
 CONNECTIONS_MAX: Final = 16  # who asks is one scraper and one supervisor
+TIMES: Final = Times(head=5.0)
 KEEP_ALIVE_SECONDS: Final = 5
 LOCAL_NAMES: Final = ["localhost", "127.0.0.1", "[::1]"]
 
@@ -39,7 +42,7 @@ async def serve_probe(host: str, port: int, health: Health) -> AsyncGenerator[in
                 access_log=False,
                 lifespan="off",
                 server_header=False,
-                limit_concurrency=CONNECTIONS_MAX,
+                http=bounded_by(Connections(CONNECTIONS_MAX, times=TIMES)),
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=1,
                 ws="none",
@@ -85,9 +88,9 @@ def probe_routes(health: Health) -> Iterator[Route]:
         status = "ready" if is_ready else "not ready"
         return as_json({"status": status, "checks": checks}, 200 if is_ready else 503)
 
-    async def metrics(_request: Request) -> Response:
-        body, content_type = await health.exposition()
-        return Response(body, headers={"Content-Type": content_type})
+    async def metrics(request: Request) -> Response:
+        body, content_type = await health.exposition(request.headers.get("Accept", ""))
+        return Response(body, headers={"Content-Type": content_type, "Vary": "Accept"})
 
     yield Route("/healthz", healthz)
     yield Route("/readyz", readyz)

@@ -20,7 +20,7 @@ STEADY_SECONDS: Final = 30.0  # a process that ran this long did not fail at its
 KILL_AFTER: Final = 10.0  # seconds beyond the drain timeout before a process is killed
 
 PROGRAM: Final = "onbeat.cli.worker_process"
-WORK_ONLY: Final = ("--roles", "dispatcher,worker", "--processes", "1")
+WORK_ONLY: Final = ("--roles", "dispatcher,worker", "--processes", "1", "--no-banner")
 
 
 class ProcessSupervisor:

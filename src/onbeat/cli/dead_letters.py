@@ -25,6 +25,7 @@ from onbeat.model.errors import Conflict, NotFound
 
 PAGE: Final = 1_000
 SUMMARY_CHARS: Final = 60
+REASON_CHARS_SHOWN: Final = 200
 
 source_option = field(
     "--source", metavar="NAME", help="Only of this source: rpc, onbeat.submit, onbeat.events."
@@ -61,11 +62,11 @@ def list_dead_letters(connection: ConnectionOptions, *, as_json: bool, **values:
             plain(letter["id"]),
             plain(in_short(letter["at"], now)),
             plain(letter["source"]),
-            plain(letter["reason"][:SUMMARY_CHARS]),
         )
         for letter in answer["letters"]
     ]
-    show_table(("ID", "TIME", "SOURCE", "REASON"), rows, empty="no dead letters")
+    reasons = [letter["reason"][:REASON_CHARS_SHOWN] for letter in answer["letters"]]
+    show_table(("ID", "TIME", "SOURCE"), rows, empty="no dead letters", below=reasons)
     if answer["cursor"]:
         show_message(f"see more with --cursor {answer['cursor']}")
 

@@ -2,8 +2,10 @@
 
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, Final
 
 import click
@@ -16,6 +18,7 @@ from rich.table import Table
 from onbeat.telemetry.redaction import escape_controls
 
 PIPE_WIDTH: Final = 80
+INDENT: Final = "  "
 WHOLE: Final = ("ID", "STATE", "STATUS", "DUE", "NEXT", "TIME", "STARTED", "HEARD", "OLDEST DUE")
 STATE_STYLES: Final = {
     "running": "cyan",
@@ -72,11 +75,15 @@ def show_table(
     empty: str,
     right: Sequence[str] = (),
     whole: Sequence[str] = WHOLE,
+    below: Sequence[str] = (),
 ) -> None:
-    """Print a table. Cells are markup, `right` are aligned right, `whole` never wrap."""
-    table = table_of(columns, rows, right=right, whole=whole)
+    """Print a table. Cells are markup, `right` are aligned right, `whole` never wrap.
+
+    `below` has a text for each row, which is printed below it, so that no column is narrow.
+    """
+    table = table_of(columns, rows, right=right, whole=whole, are_cut=bool(below))
     if table.row_count:
-        print_table(table)
+        print_table(table, below)
     else:
         click.echo(empty)
 
@@ -87,14 +94,16 @@ def table_of(
     *,
     right: Sequence[str] = (),
     whole: Sequence[str] = WHOLE,
+    are_cut: bool = False,
 ) -> Table:
+    """`are_cut` keeps each row on one line."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(
             column,
             justify="right" if column in right else "left",
-            overflow="fold",
-            no_wrap=column in whole,
+            overflow="ellipsis" if are_cut else "fold",
+            no_wrap=are_cut or column in whole,
         )
     for row in rows:
         table.add_row(*row)
@@ -122,9 +131,14 @@ def show_record(fields: Mapping[str, str]) -> None:
     print_table(table)
 
 
-def print_table(table: Table) -> None:
-    """Print the table without trailing spaces."""
-    click.echo(rendered(table))
+def print_table(table: Table, below: Sequence[str] = ()) -> None:
+    """Print the table without trailing spaces, and the texts below its rows."""
+    text = rendered(table)
+    if below:
+        head, *rows = text.splitlines()
+        indented = [textwrap.indent(escape_controls(one), INDENT) for one in below]
+        text = "\n".join([head, *chain.from_iterable(zip(rows, indented, strict=True))])
+    click.echo(text)
 
 
 def rendered(table: Table, *, stderr: bool = False) -> str:

@@ -41,6 +41,9 @@ variables in .env are set for the program. ONBEAT_DOTENV=off ignores the file,
 and ONBEAT_DOTENV=PATH names another.
 SIGTERM drains: running jobs get --drain-timeout; a second one stops at once."""
 
+LEVEL: Final = "log.level"
+LEVELS: Final = "log.levels"
+
 
 def parameter_of(path: str) -> str:
     return path.replace(".", "_")
@@ -60,9 +63,28 @@ def setting_option(setting: Setting) -> Callable[..., Any]:
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for setting in reversed(TABLE.values()):
-        if setting.flag:
+        if setting.path == LEVELS:
+            continue  # its flag is that of the level of all
+        if setting.path == LEVEL:
+            command = level_option(command)
+        elif setting.flag:
             command = setting_option(setting)(command)
     return command
+
+
+def level_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The flag of two settings: the level of all loggers, and of single ones."""
+    default = TABLE[LEVEL].default_text
+    text = f"Least level that is logged; NAME=LEVEL is of one logger. Repeat.  [default: {default}]"
+    flag = click.option("--log-level", "log_level", multiple=True, metavar="LEVEL", help=text)
+    return flag(command)
+
+
+def split_levels(given: Sequence[str]) -> dict[str, str | None]:
+    """The values of the two settings: `NAME=LEVEL` is of one logger."""
+    of_all = [text for text in given if "=" not in text]
+    of_loggers = [text for text in given if "=" in text]
+    return {LEVEL: of_all[-1] if of_all else None, LEVELS: " ".join(of_loggers) or None}
 
 
 @click.command("up", epilog=EPILOG)
@@ -94,6 +116,7 @@ def up(
     if reload:
         return Reloader(sys.argv[1:], watched_folders(flags["app"])).run()
     given = {setting.path: flags.get(parameter_of(setting.path)) for setting in TABLE.values()}
+    given |= split_levels(flags["log_level"])
     settings = load(given, config=config)
     export_dotenv(os.environ)
     configure_logging(settings.log, secrets=settings.secret_values)
@@ -102,11 +125,13 @@ def up(
 
 def run(settings: Settings, include: Sequence[str] = ()) -> int:
     # Imported here: help and invalid settings do not need the server.
+    from onbeat.cli.banner import announce_for  # noqa: PLC0415
     from onbeat.service import serve  # noqa: PLC0415
 
     beat = load_owned_app(settings.app) if settings.app else None
     import_included(include)
-    return event_loop.run(serve(settings, beat, sys.argv[1:]), loop_factory())
+    served = serve(settings, beat, sys.argv[1:], announce_for(settings))
+    return event_loop.run(served, loop_factory())
 
 
 def load_owned_app(place: str) -> Onbeat:

@@ -161,6 +161,7 @@ GROUPS_SHOWN_MAX: Final = 20
 # Pages.
 PAGE_LIMIT_DEFAULT: Final = 10
 PAGE_LIMIT_MAX: Final = 1_000
+COMING_SCHEDULES_MAX: Final = 500  # searched for their next fires while a service starts
 PREVIEW_MAX: Final = 1_000
 
 # Batch sizes of the loops: large enough to share a commit, small enough to keep it short.
@@ -228,6 +229,7 @@ LOG_LEVEL_CHARS_MAX: Final = 20  # of the name of a level
 LOG_NUMBERS: Final = 1_000  # between the first lines of two attempts; more than LOG_LINES_MAX
 LOG_WAITING_BYTES_MAX: Final = 16_777_216  # lines that wait in a process for the store
 LOG_LINES_SHOWN: Final = 500  # in a page: more than one attempt keeps
+LOGGERS_MAX: Final = 100  # with a level of their own in the configuration
 
 FAULTS_MAX: Final = 2_000
 """Faults that a store keeps; failures of others are counted together."""

@@ -9,6 +9,7 @@ from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import Conflict, Invalid, NotFound, Unavailable
 from onbeat.model.ids import DeadLetterId
 from onbeat.model.limits import BULK_REQUEST_BYTES_MAX, REASON_CHARS_MAX
+from onbeat.model.origin import RPC
 from onbeat.operations.context import OperationContext
 from onbeat.operations.encryption import decrypted_letter, keep_letter, shown_letter
 from onbeat.operations.event_messages import store_message
@@ -29,7 +30,6 @@ from onbeat.wire.values import dead_letter_id
 
 ABSENT = "Dead letter not found"
 DELETED = Message("Dead letter deleted.")
-RPC = "rpc"
 """The source of submissions over HTTP."""
 
 

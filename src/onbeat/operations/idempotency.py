@@ -55,7 +55,10 @@ async def answer_once(
             if first is None:
                 raise
     check_same(first, fingerprint)
-    return await request.read(decompress_answer(first.answer)), True
+    answer = await request.read(decompress_answer(first.answer))
+    if context.telemetry is not None:
+        context.telemetry.repeated(request.operation, getattr(answer, "id", None))
+    return answer, True
 
 
 async def find_concurrent_answer(

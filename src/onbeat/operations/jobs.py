@@ -13,11 +13,14 @@ from onbeat.model.errors import Conflict, NotFound
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import ASIDE_JOBS_MIN
+from onbeat.model.origin import API
+from onbeat.model.target import lane_of
 from onbeat.operations.context import OperationContext
 from onbeat.operations.drafts import job_from
 from onbeat.operations.job_counts import count_states
 from onbeat.operations.job_filters import filter_from
 from onbeat.ports.store import Enqueued as Stored
+from onbeat.ports.telemetry import Telemetry
 from onbeat.rules.flows import is_flow, link, link_all
 from onbeat.rules.reschedule import new_due_time
 from onbeat.wire.jobs import (
@@ -63,7 +66,28 @@ async def enqueue(context: OperationContext, request: Enqueue) -> EnqueueAnswer:
         stored = await context.store.enqueue(made.jobs, context.keyed_request(answer, ids))
     if context.live.is_read:
         context.live.made(new_jobs(made.jobs, stored), now)
+    note_sent(context.telemetry, made.jobs, stored, API)
     return answer(stored)
+
+
+def note_sent(
+    telemetry: Telemetry | None, jobs: Sequence[Job], stored: Sequence[Stored], source: str
+) -> None:
+    """Tell of the jobs that were added, and of each that another one stands for."""
+    if telemetry is None:
+        return
+    added = sum([one.created for one in stored])
+    telemetry.sent(added, source)
+    if added < len(stored):
+        note_duplicates(telemetry, jobs, stored, source)
+
+
+def note_duplicates(
+    telemetry: Telemetry, jobs: Sequence[Job], stored: Sequence[Stored], source: str
+) -> None:
+    for job, one in zip(jobs, stored, strict=True):
+        if not one.created:
+            telemetry.duplicated(lane_of(job.target), one.id, source)
 
 
 def new_jobs(jobs: Sequence[Job], stored: Sequence[Stored]) -> Iterable[Job]:

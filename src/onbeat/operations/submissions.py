@@ -17,6 +17,7 @@ from onbeat.operations.context import OperationContext
 from onbeat.operations.drafts import job_from
 from onbeat.operations.encryption import keep_letter
 from onbeat.operations.idempotency import Repeatable, answer_once
+from onbeat.operations.jobs import note_sent
 from onbeat.operations.jsonrpc import handle_batch
 from onbeat.ports.store import Enqueued
 from onbeat.rules.derived_ids import derived_id, instant_of
@@ -120,10 +121,9 @@ async def store_job(context: OperationContext, call: RpcCall, origin: Origin) ->
         job = job_from(context, draft, now, await own_id(context, origin, now), "onbeat.", linked)
         span.describe([job])
         keyed = context.keyed_request(submission_answer, [job.id])
-        answer = submission_answer(await context.store.enqueue([job], keyed))
-    if not answer.created and context.telemetry is not None:
-        context.telemetry.duplicated(task, JobId(answer.id), origin.source)
-    return answer
+        stored = await context.store.enqueue([job], keyed)
+    note_sent(context.telemetry, [job], stored, origin.source)
+    return submission_answer(stored)
 
 
 def declared_draft(

@@ -425,7 +425,7 @@ class OperationsStore(Protocol):
 
         Waiting jobs of the schedule take over its target, queue, priority, retry, timeout, overlap
         and labels. A plan means that the rule itself changed: occurrences after `now` that never
-        started lose their disposition and their jobs are cancelled ("schedule changed"), then the
+        started lose their disposition and their jobs are cancelled (by `cause_of_edit`), then the
         plan is stored as in `apply_plans`.
         """
         ...

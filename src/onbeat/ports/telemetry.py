@@ -69,8 +69,16 @@ class Telemetry(Protocol):
         """A message could not be understood or used, and was stored as a dead letter."""
         ...
 
+    def sent(self, jobs: int, source: str) -> None:
+        """So many new jobs were stored for a sender: `program`, `api`, `rpc`, or a queue's name."""
+        ...
+
     def duplicated(self, task: str, job: JobId, source: str) -> None:
         """A submission added nothing: `job` has its unique key."""
+        ...
+
+    def repeated(self, operation: str, id: str | None) -> None:
+        """A request did nothing: an earlier one had its idempotency key, and made `id`."""
         ...
 
     def clock_stepped(self, seconds: float) -> None:

@@ -45,7 +45,13 @@ def with_budget(compile: Compile, budget: Budget) -> Compile:
 TICK = timedelta(microseconds=1)
 MISFIRED = "misfire: found later than its grace"
 CHANGED = "schedule changed"
+PAUSED = "schedule paused"
 DELETED = "schedule deleted"
+
+
+def cause_of_edit(edited: Schedule) -> str:
+    """Why jobs that were planned before an edit are cancelled."""
+    return PAUSED if edited.status is ScheduleStatus.PAUSED else CHANGED
 
 
 class BoundedRecurrence:

@@ -21,6 +21,7 @@ from onbeat.model.retry import Backoff, RetryPolicy
 from onbeat.model.role import Role
 from onbeat.rules.access import clear_key
 from onbeat.rules.ip_policy import is_this_machine
+from onbeat.settings.logger_levels import levels_by_logger
 from onbeat.settings.parsers import (
     api_keys,
     encryption_keys,
@@ -327,6 +328,32 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
             log_destinations,
         ),
     ] = ("stdout",)
+    levels: Annotated[
+        dict[str, LogLevel],
+        SettingInfo(
+            "least level of single loggers and of what is below them, as a group in the file, or "
+            "as `NAME=LEVEL NAME=LEVEL`; the flag takes one and may be repeated",
+            levels_by_logger(one_of(LogLevel)),
+            flag="--log-level",
+        ),
+    ] = {}
+    jobs: Annotated[
+        bool | None,
+        SettingInfo(
+            "a line at level info for the start and the success of each attempt, which are "
+            "otherwise logged at debug; `auto`: where lines go to a terminal",
+            truth_or_auto,
+            unset="auto",
+        ),
+    ] = None
+    banner: Annotated[
+        bool,
+        SettingInfo(
+            "at the start, what runs here and fires next; on a terminal alone",
+            truth,
+            flag="--banner",
+        ),
+    ] = True
 
 
 class MetricsSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -83,6 +83,9 @@ def default_text(value: object, unset: str) -> str:
             return span_text(value)
         case Enum():
             return str(value.value)
+        case dict():
+            pairs = cast("dict[str, object]", value).items()
+            return " ".join(f"{name}={default_text(item, unset)}" for name, item in pairs)
         case tuple():
             return ",".join(default_text(item, unset) for item in cast("tuple[object, ...]", value))
         case _:

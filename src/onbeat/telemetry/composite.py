@@ -119,6 +119,13 @@ class CompositeTelemetry:
     def interpreter_held(self, seconds: float) -> None:
         self.log_events.interpreter_held(seconds)
 
+    def sent(self, jobs: int, source: str) -> None:
+        self.counters.sent(jobs, source)
+
+    def repeated(self, operation: str, id: str | None) -> None:
+        self.counters.repeated(operation, id)
+        self.log_events.repeated(operation, id)
+
     def duplicated(self, task: str, job: JobId, source: str) -> None:
         self.counters.duplicated(task, job, source)
         self.log_events.duplicated(task, job, source)
@@ -178,7 +185,11 @@ class NullTelemetry:
 
     def dead_lettered(self, dead_letter: DeadLetter) -> None: ...
 
+    def sent(self, jobs: int, source: str) -> None: ...
+
     def duplicated(self, task: str, job: JobId, source: str) -> None: ...
+
+    def repeated(self, operation: str, id: str | None) -> None: ...
 
     def clock_stepped(self, seconds: float) -> None: ...
 

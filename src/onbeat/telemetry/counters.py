@@ -1,10 +1,11 @@
 """Counters of the engine: plain numbers, because they change many thousand times per second."""
 
+import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.dead_letter import DeadLetter
@@ -30,6 +31,7 @@ from onbeat.model.pulse import (
 )
 from onbeat.model.schedule import Schedule
 from onbeat.model.target import lane_of
+from onbeat.model.trace_context import is_sampled
 from onbeat.rules.pulses import counted
 
 # Names come from callers; each pair of queue and task adds about thirty lines per scrape.
@@ -46,14 +48,27 @@ OUTCOME_PLACE: Final[dict[type[Outcome], int]] = {
 }
 
 
+class TracedValue(NamedTuple):
+    """A value of a histogram with the trace it belongs to; `at` is in Unix time."""
+
+    traceparent: str
+    value: float
+    at: float
+
+
 class Series:
-    """The counters of one queue and task. The last bucket of each histogram has no upper bound."""
+    """The counters of one queue and task. The last bucket of each histogram has no upper bound.
+
+    `duration_traced` and `lateness_traced` have the newest traced value of a bucket, by its place.
+    """
 
     __slots__ = (
         "duration",
         "duration_sum",
+        "duration_traced",
         "lateness",
         "lateness_sum",
+        "lateness_traced",
         "outcomes",
         "starts",
     )
@@ -63,8 +78,10 @@ class Series:
         self.outcomes = [0] * len(OUTCOMES)
         self.lateness = [0] * (len(LATENESS_BOUNDS) + 1)
         self.lateness_sum = 0.0
+        self.lateness_traced: dict[int, TracedValue] = {}
         self.duration = [0] * (len(DURATION_BOUNDS) + 1)
         self.duration_sum = 0.0
+        self.duration_traced: dict[int, TracedValue] = {}
 
     def totals(self) -> Totals:
         return Totals(
@@ -84,7 +101,7 @@ class ConnectionCounts:
 
 
 class Counters:
-    """A `Telemetry` that counts. One event loop writes; any thread may read."""
+    """A `Telemetry` that counts. One event loop writes, and any thread what was sent; any reads."""
 
     def __init__(self, seconds: Callable[[], float] = time.time) -> None:
         self._seconds = seconds
@@ -100,7 +117,10 @@ class Counters:
         self.rescued_jobs = 0
         self.pruned_jobs = 0
         self.dead_letters: dict[str, int] = {}
+        self.sent_jobs: dict[str, int] = {}
         self.duplicates: dict[str, int] = {}
+        self.repeats: dict[str, int] = {}
+        self.sending = threading.Lock()
         self.clock_steps = 0
         self.keys_refused = 0
         self.breakers_open = 0
@@ -114,15 +134,24 @@ class Counters:
         series = self.series_of(job)
         seconds = lateness.total_seconds()
         series.starts += 1
-        series.lateness[bisect_left(LATENESS_BOUNDS, seconds)] += 1
+        bucket = bisect_left(LATENESS_BOUNDS, seconds)
+        series.lateness[bucket] += 1
         series.lateness_sum += seconds
+        if job.traceparent is not None and is_sampled(job.traceparent):
+            series.lateness_traced[bucket] = self.traced(job.traceparent, seconds)
 
     def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
         series = self.series_of(job)
         seconds = duration.total_seconds()
         series.outcomes[OUTCOME_PLACE[type(outcome)]] += 1
-        series.duration[bisect_left(DURATION_BOUNDS, seconds)] += 1
+        bucket = bisect_left(DURATION_BOUNDS, seconds)
+        series.duration[bucket] += 1
         series.duration_sum += seconds
+        if job.traceparent is not None and is_sampled(job.traceparent):
+            series.duration_traced[bucket] = self.traced(job.traceparent, seconds)
+
+    def traced(self, traceparent: str, value: float) -> TracedValue:
+        return TracedValue(traceparent, value, self._seconds())
 
     def lease_lost(self, job: Job) -> None:
         self.leases_lost += 1
@@ -150,8 +179,16 @@ class Counters:
     def dead_lettered(self, dead_letter: DeadLetter) -> None:
         self.dead_letters[dead_letter.source] = self.dead_letters.get(dead_letter.source, 0) + 1
 
+    def sent(self, jobs: int, source: str) -> None:
+        with self.sending:
+            self.sent_jobs[source] = self.sent_jobs.get(source, 0) + jobs
+
     def duplicated(self, task: str, job: JobId, source: str) -> None:
-        self.duplicates[source] = self.duplicates.get(source, 0) + 1
+        with self.sending:
+            self.duplicates[source] = self.duplicates.get(source, 0) + 1
+
+    def repeated(self, operation: str, id: str | None) -> None:
+        self.repeats[operation] = self.repeats.get(operation, 0) + 1
 
     def key_refused(self) -> None:
         self.keys_refused += 1

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Collection, MutableMapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol, TextIO, cast
@@ -31,6 +31,8 @@ LEADING_KEYS: Final = ("time", "level", "event")
 CONSOLE_EVENT_WIDTH: Final = 20
 COPIES: Final = ("message", "asctime", "color_message")
 ACCESS_ARGS: Final = ("client", "method", "path", "http", "status")
+LEVELLED: Final[set[str]] = set()
+"""The loggers that have a level of their own by the settings."""
 LOG_FILE_MODE: Final = 0o600  # log lines reveal what a service does and for whom
 
 
@@ -39,6 +41,11 @@ class LogOptions(Protocol):
 
     @property
     def level(self) -> str: ...
+    @property
+    def levels(self) -> Mapping[str, str]:
+        """The levels of single loggers, by name."""
+        ...
+
     @property
     def format(self) -> str:
         """`console`, `logfmt`, `json`, or `auto`."""
@@ -66,9 +73,20 @@ def configure_logging(options: LogOptions, *, secrets: Collection[str] = ()) -> 
     for handler in handlers:
         root.addHandler(handler)
     root.setLevel(options.level.upper())
+    set_levels(options.levels)
     logging.captureWarnings(capture=True)
     take_over_uvicorn()
     route_structlog()
+
+
+def set_levels(levels: Mapping[str, str]) -> None:
+    """Set the levels of single loggers; those that an earlier call has set follow their parents."""
+    for name in LEVELLED - levels.keys():
+        logging.getLogger(name).setLevel(logging.NOTSET)
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level.upper())
+    LEVELLED.clear()
+    LEVELLED.update(levels)
 
 
 def is_ours(handler: logging.Handler) -> bool:
@@ -134,6 +152,15 @@ def form_on(stream: TextIO, options: LogOptions) -> str:
     if options.format != "auto":
         return options.format
     return "console" if stream.isatty() else "logfmt"
+
+
+def is_on_terminal(options: LogOptions) -> bool:
+    """Whether people read the lines where they are written."""
+    return (
+        "stdout" in options.destinations
+        and sys.stdout.isatty()
+        and form_on(sys.stdout, options) == "console"
+    )
 
 
 def colors(stream: TextIO) -> bool:

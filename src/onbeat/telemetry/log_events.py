@@ -11,6 +11,7 @@ from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import OnbeatError
 from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import Job
+from onbeat.model.origin import PROGRAM
 from onbeat.model.outcome import (
     Cancelled,
     Failed,
@@ -33,23 +34,27 @@ ERROR_CHARS_SHOWN: Final = 500
 class LogEvents:
     """A `Telemetry` that writes log lines.
 
-    Starts and successes are logged at debug level only: at full speed, logging would be most of the
-    work. Each round of a loop looks whether that level is on.
+    Starts and successes are logged at `level`, debug by default: at full speed, logging would be
+    most of the work. Each round of a loop looks whether that level is on.
     """
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, monotonic: Callable[[], float] = time.monotonic, level: int = logging.DEBUG
+    ) -> None:
         self._jobs = Log("onbeat.jobs")
+        self._level = level
         self._is_verbose = True  # until a loop has looked: the level may be set after this is made
         self._loops = Log("onbeat.loops")
         # A failing loop fails several times per second while its store is away.
         self._failing = Repeats(monotonic)
 
     def _writes_all(self) -> bool:
-        return self._jobs.logger.isEnabledFor(logging.DEBUG)
+        return self._jobs.logger.isEnabledFor(self._level)
 
     def started(self, job: Job, lateness: timedelta) -> None:
         if self._is_verbose:
-            self._jobs.debug("job.started", **job_fields(job), late=seconds(lateness))
+            fields = job_fields(job) | {"late": seconds(lateness)}
+            self._jobs.write(self._level, "job.started", fields)
 
     def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
         # Success is the common case, and its line is usually disabled.
@@ -60,7 +65,7 @@ class LogEvents:
         fields = job_fields(job) | {"took": seconds(duration)}
         match outcome:
             case Succeeded():
-                self._jobs.debug("job.succeeded", **fields)
+                self._jobs.write(self._level, "job.succeeded", fields)
             case Failed(error=error):
                 error = NOT_SHOWN if job.sensitive else error
                 self._jobs.warning(
@@ -68,7 +73,7 @@ class LogEvents:
                 )
             case Snoozed(reason=reason):
                 why = {} if reason is None else {"reason": reason}
-                self._jobs.debug("job.snoozed", **fields, **state_fields(job), **why)
+                self._jobs.write(self._level, "job.snoozed", fields | state_fields(job) | why)
             case Cancelled(reason=reason):
                 self._jobs.info("job.cancelled", **fields, reason=reason)
             case Lost(reason=reason):
@@ -123,8 +128,18 @@ class LogEvents:
             "message.dead_lettered", **fields, reason=dead_letter.reason[:ERROR_CHARS_SHOWN]
         )
 
+    def sent(self, jobs: int, source: str) -> None:
+        """They are counted, and each is logged when it starts."""
+
     def duplicated(self, task: str, job: JobId, source: str) -> None:
-        self._jobs.warning("submission.duplicate", task=task, job=job, source=source)
+        """A program that sends with unique keys expects them; other senders may not."""
+        level = logging.DEBUG if source == PROGRAM else logging.INFO
+        fields = {"task": task, "job": job, "source": source}
+        self._jobs.write(level, "submission.duplicate", fields)
+
+    def repeated(self, operation: str, id: str | None) -> None:
+        made = {} if id is None else {"id": id}
+        self._jobs.info("request.repeated", operation=operation, **made)
 
     def clock_stepped(self, seconds: float) -> None:
         self._loops.warning("clock.stepped", seconds=f"{seconds:+.3f}s")

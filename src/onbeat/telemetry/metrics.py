@@ -1,4 +1,4 @@
-"""Counters and store gauges in the Prometheus text format."""
+"""Counters and store gauges in the formats of Prometheus."""
 
 import asyncio
 import time
@@ -20,7 +20,9 @@ from prometheus_client.metrics_core import (
     HistogramMetricFamily,
     Metric,
 )
+from prometheus_client.openmetrics.exposition import generate_latest as generate_open_metrics
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar
 
 from onbeat.model.errors import OnbeatError
 from onbeat.model.limits import UNKNOWN_TASKS_MAX
@@ -33,7 +35,10 @@ from onbeat.telemetry.counters import (
     QUEUES_MAX,
     ConnectionCounts,
     Counters,
+    TracedValue,
 )
+from onbeat.telemetry.open_metrics import CONTENT_TYPE as OPEN_METRICS_CONTENT_TYPE
+from onbeat.telemetry.open_metrics import exemplar_of, prefers_open_metrics
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -42,6 +47,8 @@ FRESH_SECONDS: Final = 5.0
 READ_SECONDS_MAX: Final = 5.0
 
 JOB_LABELS: Final = ("queue", "task")
+
+Bucket = tuple[str, float] | tuple[str, float, Exemplar]
 
 
 class Measured(Protocol):
@@ -106,9 +113,12 @@ class Metrics(Collector):
             self._store_up = True
             self._figures = StoreFigures(now, top_queues(queues), stats)
 
-    def exposition(self) -> bytes:
-        """The body of `GET /metrics`, as `CONTENT_TYPE`."""
-        return generate_latest(self.registry)
+    def exposition(self, accept: str = "") -> tuple[bytes, str]:
+        """The body of `GET /metrics` and its content type, for the `Accept` of the request."""
+        if prefers_open_metrics(accept):
+            body: bytes = generate_open_metrics(self.registry)  # type: ignore[no-untyped-call]
+            return body, OPEN_METRICS_CONTENT_TYPE
+        return generate_latest(self.registry), CONTENT_TYPE
 
     def collect(self) -> Iterator[Metric]:
         yield from job_metrics(self._counts)
@@ -141,6 +151,14 @@ def counter(name: str, meaning: str, value: float) -> Metric:
     return CounterMetricFamily(f"onbeat_{name}", meaning, value=value)
 
 
+def labelled_counter(name: str, meaning: str, label: str, counts: Mapping[str, int]) -> Metric:
+    """Other threads may add to the counts meanwhile."""
+    family = CounterMetricFamily(f"onbeat_{name}", meaning, labels=(label,))
+    for value, count in dict(counts).items():
+        family.add_metric((value,), count)
+    return family
+
+
 def gauge(name: str, meaning: str, value: float) -> Metric:
     return GaugeMetricFamily(f"onbeat_{name}", meaning, value=value)
 
@@ -169,16 +187,22 @@ def job_metrics(counts: Counters) -> Iterator[Metric]:
         starts.add_metric(labels, series.starts)
         for name, count in zip(OUTCOMES, series.outcomes, strict=True):
             outcomes.add_metric((*labels, name), count)
-        buckets = cumulate(LATENESS_BOUNDS, series.lateness)
+        buckets = cumulate(LATENESS_BOUNDS, series.lateness, series.lateness_traced)
         lateness.add_metric(labels, buckets, series.lateness_sum)
-        buckets = cumulate(DURATION_BOUNDS, series.duration)
+        buckets = cumulate(DURATION_BOUNDS, series.duration, series.duration_traced)
         duration.add_metric(labels, buckets, series.duration_sum)
     yield from (starts, outcomes, lateness, duration)
 
 
-def cumulate(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
+def cumulate(
+    bounds: Sequence[float], counts: Sequence[int], traced: Mapping[int, TracedValue]
+) -> list[Bucket]:
+    """The buckets, each with a trace as its exemplar where there is one."""
     names = [*map(str, bounds), "+Inf"]
-    return list(zip(names, accumulate(counts), strict=True))
+    return [
+        (name, count, exemplar_of(traced[place])) if place in traced else (name, count)
+        for place, (name, count) in enumerate(zip(names, accumulate(counts), strict=True))
+    ]
 
 
 def loop_metrics(counts: Counters) -> Iterator[Metric]:
@@ -199,32 +223,17 @@ def loop_metrics(counts: Counters) -> Iterator[Metric]:
     yield counter("jobs_pruned", "Ended jobs deleted.", counts.pruned_jobs)
     yield counter("clock_steps", "Times the clock was set by over a second.", counts.clock_steps)
     yield counter("keys_refused", "Requests with a wrong key or none.", counts.keys_refused)
-    dead_letters = CounterMetricFamily(
-        "onbeat_dead_letters", "Dead letters, by source.", labels=("source",)
-    )
-    for source, count in counts.dead_letters.copy().items():
-        dead_letters.add_metric((source,), count)
-    yield dead_letters
-    duplicates = CounterMetricFamily(
-        "onbeat_duplicate_submissions", "Submissions that added no job.", labels=("source",)
-    )
-    for source, count in counts.duplicates.copy().items():
-        duplicates.add_metric((source,), count)
-    yield duplicates
+    yield labelled_counter("dead_letters", "Dead letters.", "source", counts.dead_letters)
+    yield labelled_counter("jobs_sent", "Jobs added by senders.", "source", counts.sent_jobs)
+    meaning = "Submissions that added no job."
+    yield labelled_counter("duplicate_submissions", meaning, "source", counts.duplicates)
+    meaning = "Requests with an idempotency key that was known."
+    yield labelled_counter("repeated_requests", meaning, "operation", counts.repeats)
     yield counter("breakers_opened", "Endpoints that seemed to be down.", counts.breakers_opened)
     yield gauge("breakers_open", "Endpoints that are not called now.", counts.breakers_open)
-    shortages = CounterMetricFamily(
-        "onbeat_shortages",
-        "Attempts put off for want of something of this machine.",
-        labels=("means",),
-    )
-    for means, count in counts.shortages.copy().items():
-        shortages.add_metric((means,), count)
-    yield shortages
-    failures = CounterMetricFamily("onbeat_loop_failures", "Failed rounds.", labels=("loop",))
-    for loop, count in counts.loop_failures.copy().items():
-        failures.add_metric((loop,), count)
-    yield failures
+    meaning = "Attempts put off for want of something of this machine."
+    yield labelled_counter("shortages", meaning, "means", counts.shortages)
+    yield labelled_counter("loop_failures", "Failed rounds.", "loop", counts.loop_failures)
     beats = [((loop,), at) for loop, at in counts.loop_beats.copy().items()]
     meaning = "When a loop last went round, in Unix time."
     yield labelled_gauge("loop_last_round_timestamp_seconds", meaning, ("loop",), beats)
@@ -233,14 +242,8 @@ def loop_metrics(counts: Counters) -> Iterator[Metric]:
 def connection_metrics(counts: ConnectionCounts) -> Iterator[Metric]:
     yield gauge("api_connections", "Open connections to the API.", counts.open)
     yield gauge("api_connections_max", "Most connections that may be open.", counts.limit)
-    refused = CounterMetricFamily(
-        "onbeat_api_refused",
-        "Connections and requests refused before a key was looked at.",
-        labels=("reason",),
-    )
-    for reason, count in counts.refused.copy().items():
-        refused.add_metric((reason,), count)
-    yield refused
+    meaning = "Connections and requests refused before a key was looked at."
+    yield labelled_counter("api_refused", meaning, "reason", counts.refused)
 
 
 def queue_metrics(reading: StoreFigures) -> Iterator[Metric]:

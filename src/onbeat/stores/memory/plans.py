@@ -12,7 +12,7 @@ from onbeat.model.job import Job
 from onbeat.model.plan import Dropped, Plan, Skip
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.ports.store import Hint
-from onbeat.rules.plans import CHANGED, DELETED, follow_schedule
+from onbeat.rules.plans import DELETED, cause_of_edit, follow_schedule
 from onbeat.stores.memory.dependents import cancel, cancel_waiting, find_unstarted
 from onbeat.stores.memory.dispositions import job_of, skip_of
 from onbeat.stores.memory.stored_events import announce
@@ -122,7 +122,7 @@ def update_schedule(
     edited = replace(schedule, planned_through=stored.planned_through, plan_at=stored.plan_at)
     tables.put_schedule(edited)
     if plan is not None:
-        forget_future(tables, edited.id, now)
+        forget_future(tables, edited, now)
         # Nothing is planned beyond `now` any more; the new plan sets the watermark.
         store_plan(tables, replace(edited, planned_through=min(stored.planned_through, now)), plan)
     for job in tables.waiting_jobs(edited.id):
@@ -131,12 +131,13 @@ def update_schedule(
     return True
 
 
-def forget_future(tables: Tables, id: ScheduleId, now: datetime) -> None:
+def forget_future(tables: Tables, edited: Schedule, now: datetime) -> None:
     """Delete occurrences later than `now` that never started; they are planned again."""
+    id, reason = edited.id, cause_of_edit(edited)
     later = [job.id for job in tables.waiting_jobs(id) if is_later(job, now)]
     void = [job for one in later if (job := find_unstarted(tables, one))]
     for job in void:
-        cancel_waiting(tables, job, CHANGED, now)
+        cancel_waiting(tables, job, reason, now)
     started = started_later(tables, id, now).difference(job.id for job in void)
     tables.dispositions.cut_after(id, now, started)
 

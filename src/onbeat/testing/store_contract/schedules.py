@@ -232,6 +232,14 @@ class NewRuleContract:
         assert (gone.state, gone.reason) == (JobState.CANCELLED, "schedule changed")
         assert gone.finished_at == NOW
 
+    async def test_a_pause_is_the_cause_of_what_it_cancels(self, store: Store) -> None:
+        schedule = a_schedule()
+        job = an_occurrence(schedule, NOW + HOUR)
+        await add_planned(store, schedule, job)
+        paused = edited_schedule(schedule, status=ScheduleStatus.PAUSED)
+        await store.update_schedule(paused, a_plan(paused), NOW)
+        assert (await stored_job(store, job)).reason == "schedule paused"
+
     async def test_later_occurrences_of_the_old_rule_are_forgotten(self, store: Store) -> None:
         schedule = a_schedule()
         await add_planned(store, schedule, an_occurrence(schedule, NOW + HOUR))

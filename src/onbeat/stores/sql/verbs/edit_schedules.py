@@ -8,7 +8,7 @@ from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.plan import Plan
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.ports.store import Hint
-from onbeat.rules.plans import CHANGED, DELETED, follow_schedule
+from onbeat.rules.plans import DELETED, cause_of_edit, follow_schedule
 from onbeat.stores.sql.dialect import Columns, Row
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.verbs.dependents import cancel_waiting
@@ -52,7 +52,7 @@ async def update_schedule(
     await rewrite_schedule(session, edited)
     await hold_jobs(session, [edited.id], held=edited.status is ScheduleStatus.PAUSED)
     if plan is not None:
-        await forget_after(session, edited.id, now)
+        await forget_after(session, edited, now)
         await store_plan(session, plan)
     await follow(session, edited)
     await announce(session, () if event is None else (event,))
@@ -96,15 +96,16 @@ async def follow(session: Session, edited: Schedule) -> None:
     await session.update_rows("jobs", {"id": "uuid"}, columns, rows)
 
 
-async def forget_after(session: Session, id: ScheduleId, now: int) -> None:
+async def forget_after(session: Session, edited: Schedule, now: int) -> None:
     """After a changed rule, cancel jobs planned for later than `now` that never started."""
+    id, reason = edited.id, cause_of_edit(edited)
     rest = f"""
         FROM onbeat.jobs {session.dialect.use_index("jobs_of_schedule")}
         WHERE schedule_id = ? AND occurrence > ? AND {session.dialect.is_waiting}
           AND (token = 0 OR start_by IS NOT NULL)
     """
     later = await session.select("id", rest, id, now)
-    reasons = {JobId(str(job_id)): CHANGED for (job_id,) in later}
+    reasons = {JobId(str(job_id)): reason for (job_id,) in later}
     # A job that was claimed meanwhile goes on and keeps its disposition.
     void = await cancel_waiting(session, reasons, now, started_too=False)
     await forget_dispositions_after(session, id, now, void)

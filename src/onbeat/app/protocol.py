@@ -1,4 +1,4 @@
-"""HTTP/1.1 for the API, with limits that hold before a key is checked.
+"""HTTP/1.1 with limits that hold before a key is checked.
 
 The parser itself has no limits: it buffers its input until the headers are complete.
 """
@@ -11,9 +11,8 @@ import httptools
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from onbeat.api.connections import FULL, Connections
+from onbeat.app.connections import FULL, Connections
 from onbeat.model.limits import (
-    HEAD_SECONDS_MAX,
     LINGER_BYTES_MAX,
     REQUEST_HEAD_BYTES_MAX,
     REQUEST_HEADERS_MAX,
@@ -77,7 +76,7 @@ TOO_SLOW: Final = Refusal(
     HTTPStatus.REQUEST_TIMEOUT,
     "invalid_request",
     "head_timeout",
-    f"The headers did not arrive within {HEAD_SECONDS_MAX:g} seconds",
+    "The headers did not arrive in time",
 )
 TOO_MANY_AT_ONCE: Final = Refusal(
     HTTPStatus.BAD_REQUEST,
@@ -354,6 +353,16 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.guard_timer is not None:
             self.guard_timer.cancel()
             self.guard_timer = None
+
+
+def bounded_by(connections: Connections) -> type[asyncio.Protocol]:
+    """A protocol class that shares `connections`; uvicorn makes an instance per connection."""
+
+    class SharedProtocol(BoundedProtocol):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, connections=connections, **kwargs)
+
+    return SharedProtocol
 
 
 def authority_of(url: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The open connections of the API: their limit, and which are closed first."""
+"""The open connections of a port: their limit, and which are closed first."""
 
 from typing import Any, Final, Protocol
 
