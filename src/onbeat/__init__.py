@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from onbeat.app.batch import Batch
-    from onbeat.app.call import Call, http, message, notify, on_end, on_failure
+    from onbeat.app.call import Call, command, http, message, notify, on_end, on_failure
     from onbeat.app.client import Onbeat
     from onbeat.app.condition import Condition
     from onbeat.app.handle import Job, JobFailed
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 PLACES: Final = {
     "onbeat.app.batch": "Batch",
-    "onbeat.app.call": "Call http message notify on_end on_failure",
+    "onbeat.app.call": "Call command http message notify on_end on_failure",
     "onbeat.app.client": "Onbeat",
     "onbeat.app.condition": "Condition",
     "onbeat.app.options": "HttpOptions Options Role RuntimeOptions Template",
@@ -108,6 +108,7 @@ __all__ = [
     "Template",
     "Unauthorized",
     "Unavailable",
+    "command",
     "cron",
     "daily",
     "every",

@@ -95,6 +95,10 @@ def notice(body: Body) -> object:
     return job({"target": {"notify": {"channel": "here", "text": "x", **body}}})
 
 
+def command(body: Body) -> object:
+    return job({"target": {"command": ["/bin/p"], **body}})
+
+
 def template(text: str) -> object:
     """Checked, and filled in with itself."""
     checked = notice({"text": text, "data": {"a": "x"}})

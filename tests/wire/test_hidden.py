@@ -5,7 +5,7 @@ import pytest
 
 from onbeat.model.ids import JobId
 from onbeat.model.job import Edge
-from onbeat.model.target import HttpTarget, MessageTarget, NotifyTarget, Target
+from onbeat.model.target import CommandTarget, HttpTarget, MessageTarget, NotifyTarget, Target
 from onbeat.testing.build import a_job
 from onbeat.wire.flows import FlowCounts, FlowEdge, edges_between
 from onbeat.wire.hidden import hidden_answer, hidden_target
@@ -25,6 +25,8 @@ SECRET = "4711"
             "mail", "ada@example.com", SECRET, SECRET, SECRET, data=msgspec.Raw(b'{"c":4711}')
         ),
         NotifyTarget("mail", "ada@example.com", template="code"),
+        CommandTarget(("/bin/otp", SECRET), {"CODE": SECRET}, "/tmp", SECRET),
+        CommandTarget(("/bin/otp",)),
     ],
 )
 def test_no_payload_of_a_target_is_shown(target: Target) -> None:
@@ -32,7 +34,7 @@ def test_no_payload_of_a_target_is_shown(target: Target) -> None:
     stored = msgspec.json.encode(hidden_target(target)).decode()
     for text in (answered, stored):
         assert SECRET not in text
-    whom = {"@http": "http://h/p", "@message:mq": "mq"}
+    whom = {"@http": "http://h/p", "@message:mq": "mq", "@command": "/bin/otp"}
     assert any(name in answered for name in (*whom.values(), "work", "ada@example.com"))
 
 

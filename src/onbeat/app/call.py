@@ -34,6 +34,7 @@ from onbeat.rules.flows import Linked, link
 from onbeat.rules.origins import with_credentials_of
 from onbeat.rules.urls import checked_headers, checked_method, checked_secrets, checked_url
 from onbeat.rules.windows import opening_at_or_after
+from onbeat.wire.commands import command_target
 from onbeat.wire.options import ALWAYS_TEXT, read_job_name
 from onbeat.wire.targets import MessageBody, NotifyBody, message_target, notify_target
 from onbeat.wire.values import (
@@ -444,6 +445,22 @@ def message(
     header_values = dict(headers or {})
     form = MessageBody(to=to, queue=queue, body=msgspec.Raw(text), headers=header_values)
     return Call(message_target(form), JobOptions())
+
+
+def command(
+    program: str,
+    *args: str,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    stdin: str | None = None,
+) -> Call[dict[str, object]]:
+    """A program for a worker's machine, by its absolute path, with its arguments; no shell runs.
+
+    It has few variables beside `env`, and `stdin` as UTF-8. The result is `{"exit_code": 0,
+    "output": "..."}`; another exit code fails. Raises `Invalid` naming the invalid argument.
+    """
+    argv = (program, *args)
+    return Call(command_target(argv, dict(env or {}), cwd, stdin, ""), JobOptions())
 
 
 class NoticeContent(TypedDict, total=False):

@@ -29,11 +29,13 @@ from onbeat.engine.runtime import Runtime
 from onbeat.model.errors import Misconfigured
 from onbeat.model.role import Role
 from onbeat.model.target import (
+    CommandTarget,
     HandlerTarget,
     HttpTarget,
     MessageTarget,
     NotifyTarget,
     Target,
+    command_lane,
     message_lane,
     notify_lane,
 )
@@ -45,6 +47,7 @@ from onbeat.ports.telemetry import ReadCounters, Telemetry
 from onbeat.ports.transport import Broker
 from onbeat.rules.outages import OnOutage
 from onbeat.targets.breaker import Breakers
+from onbeat.targets.command.runner import CommandRunner
 from onbeat.targets.decryption import DecryptingRunner
 from onbeat.targets.handler_log import INSTALLATION
 from onbeat.targets.lazy import LazyRunner
@@ -93,6 +96,7 @@ class RunningApp:
         self.callbacks = callback_runner(backend, self.outages.report)
         breakers = Breakers(backend.clock, backend.telemetry, self.outages.report)
         self.messages = MessageRunner(backend.options.connections, broker_for, breakers)
+        self.commands = CommandRunner(backend.clock, backend.options.commands)
         self.notices = notice_runner(backend, self.callbacks, self.outages.report)
         self.broker_setup = broker_setup_of(backend)
         self.sidecar = sidecar_of(backend)
@@ -145,6 +149,7 @@ class RunningApp:
             await run_stop_hooks(self.hooks)
         await self.messages.close()
         await self.notices.close()
+        await self.commands.close()
         if self.callbacks is not None:
             await self.callbacks.close()
         await self.handlers.close()
@@ -207,9 +212,11 @@ def dependencies_of(backend: Backend, running: RunningApp) -> Dependencies:
         HandlerTarget: DecryptingRunner(running.handlers, backend.cipher),
         MessageTarget: DecryptingRunner(running.messages, backend.cipher),
         NotifyTarget: running.notices,
+        CommandTarget: DecryptingRunner(running.commands, backend.cipher),
     }
     others = frozenset(message_lane(name) for name in running.messages.urls)
     others |= frozenset(map(notify_lane, running.notices.records))
+    others |= frozenset(map(command_lane, running.commands.allowed))
     if running.callbacks is not None:
         runners[HttpTarget] = DecryptingRunner(running.callbacks, backend.cipher)
         others |= {"@http"}

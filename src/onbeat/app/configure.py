@@ -14,6 +14,7 @@ def options_from(settings: Settings) -> Options:
         runtime=runtime_options(settings),
         retry=settings.retry.policy,
         http=http_options(settings),
+        commands=settings.commands.allow,
         drain_timeout=settings.worker.drain_timeout,
         transport=settings.transport,
         connections=settings.connections,

@@ -14,6 +14,7 @@ from onbeat.model.retry import RetryPolicy
 from onbeat.model.role import Role
 from onbeat.rules.kinds import check_kinds
 from onbeat.targets.http_options import HttpOptions
+from onbeat.wire.commands import read_programs
 
 __all__ = ["IN_PROCESS", "HttpOptions", "Options", "Role", "RuntimeOptions", "Template"]
 
@@ -32,7 +33,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     while its interpreter is held. `metrics_port` opens a port with `/metrics`, `/healthz` and
     `/readyz` on `metrics_host` while the program runs jobs; it needs the extra `server`.
     `log_level` is the least level of what handlers log that is kept with their jobs, None for
-    nothing; `secrets` are values that are hidden there.
+    nothing; `secrets` are values that are hidden there. `commands` are the absolute paths of the
+    programs that jobs may run here, none by default.
     """
 
     runtime: RuntimeOptions = RuntimeOptions()
@@ -51,10 +53,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     metrics_host: str = "127.0.0.1"
     log_level: Literal["debug", "info", "warning", "error"] | None = "info"
     secrets: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises `Invalid` for an option of another kind."""
+        """Raises `Invalid` for an option of another kind, and for a path that is not absolute."""
         check_kinds(self)
+        read_programs(self.commands, "commands")
         by_name(self.remote_tasks)
 
     @property

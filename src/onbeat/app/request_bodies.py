@@ -15,7 +15,14 @@ from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobSpec
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
-from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, NotifyTarget, Target
+from onbeat.model.target import (
+    CommandTarget,
+    HandlerTarget,
+    HttpTarget,
+    MessageTarget,
+    NotifyTarget,
+    Target,
+)
 from onbeat.wire.conditions import ConditionBody, WindowBody, one_window_answer
 from onbeat.wire.jobs import JobBody, edge_answer
 from onbeat.wire.options import ALWAYS_TEXT
@@ -95,6 +102,10 @@ def target_body(target: Target) -> TargetBody:
             return TargetBody(message=MessageBody(to=to, queue=queue, body=body, headers=headers))
         case NotifyTarget():
             return TargetBody(notify=NotifyBody(**msgspec.structs.asdict(target)))
+        case CommandTarget(argv=argv, env=env, cwd=cwd, stdin=stdin):
+            return TargetBody(
+                command=argv, env=env or UNSET, cwd=cwd or UNSET, stdin=stdin or UNSET
+            )
 
 
 def reaction_body(options: Mapping[str, Any]) -> dict[str, Any]:

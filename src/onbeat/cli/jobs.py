@@ -68,6 +68,7 @@ Examples:
   onbeat job add --url https://api.example.com/hook --method POST \\
       --body @order.json --delay 10m
   onbeat job add --task report --run-at 2027-01-31T09:00 --unique report:jan
+  onbeat job add --command -- /usr/bin/backup --all
   onbeat job add --file jobs.jsonl   (one job a line, as in POST /api/jobs)"""
 
 
@@ -117,7 +118,9 @@ def add(
         add_many(connection, file, as_json=as_json)
         return OK
     if "target" not in body:
-        raise click.UsageError("a job needs a target: --task or --url (or --file for many)")
+        raise click.UsageError(
+            "a job needs a target: --task or --url, or --command (or --file for many)"
+        )
     if wait is not None:
         return add_and_wait(connection, body, read_patience(wait), as_json=as_json)
     answer = connection.call("job.enqueue", body=body)
@@ -277,6 +280,8 @@ def target_words(target: Mapping[str, Any]) -> str:
         return plain(f"{target['message']['queue']} at {target['message']['to']}")
     if "notify" in target:
         return plain(f"{target['notify'].get('to', 'notice')} by {target['notify']['channel']}")
+    if "command" in target:
+        return plain(" ".join(target["command"]))
     http = target.get("http", {})
     return plain(f"{http.get('method', '')} {http.get('url', '').partition('://')[2]}")
 

@@ -18,6 +18,7 @@ Value = TypeVar("Value")
 Decorator = Callable[[Callable[..., Value]], Callable[..., Value]]
 
 RULES: Final = ("rrule", "cron", "every", "at")
+OPTION_NAMES: Final = {"headers": "header", "secret_file": "secret-file"}
 RETRY: Final = ("attempts_max", "backoff", "delay", "delay_max", "jitter", "lost_max")
 
 
@@ -72,6 +73,18 @@ target_options = options(
     field("--args", metavar="JSON", help="Its positional arguments, e.g. '[7]'."),
     field("--kwargs", metavar="JSON", help="""Its named arguments, e.g. '{"language":"de"}'."""),
     click.option("--encrypted", is_flag=True, help="Encrypt its arguments at rest."),
+    click.option(
+        "--command", is_flag=True, help="Run a program on a worker: -- /PATH ARGUMENTS, at the end."
+    ),
+    field("--env", multiple=True, metavar="K=V", help="Its variable. Repeat for several."),
+    field("--cwd", metavar="FOLDER", help="The folder in which it runs."),
+    field("--stdin", metavar="TEXT", help="Its input, or @FILE."),
+    click.argument("argv", nargs=-1, type=click.UNPROCESSED, metavar="[-- PROGRAM [ARGUMENT]...]"),
+)
+
+TARGET_OPTIONS: Final = (
+    *("url", "method", "headers", "body", "secret_file"),
+    *("task", "args", "kwargs", "encrypted"),
 )
 
 retry_options = options(
@@ -149,6 +162,14 @@ def spec_body(values: Mapping[str, Any], spec: type[JobSpec | ScheduleSpec]) -> 
 
 def target_body(values: Mapping[str, Any]) -> dict[str, Any]:
     """`{"target": …}` of the given kind, or nothing."""
+    if values["command"]:
+        refuse_beside("--command", values, *TARGET_OPTIONS)
+        return {"target": command_body(values)}
+    if values["argv"]:
+        raise click.UsageError(f"unexpected {values['argv'][0]!r}; a program needs --command")
+    for name in ("env", "cwd", "stdin"):
+        if values.get(name):
+            raise click.UsageError(f"--{name} is of a program; give --command with it")
     if values["url"] and values["task"]:
         raise click.UsageError("give --url or --task, not both")
     if values["url"]:
@@ -164,9 +185,24 @@ def target_body(values: Mapping[str, Any]) -> dict[str, Any]:
 def refuse_beside(what: str, values: Mapping[str, Any], *names: str) -> None:
     for name in names:
         if values.get(name):
-            raise click.UsageError(
-                f"--{name.removesuffix('s') if name == 'headers' else name} does not go with {what}"
-            )
+            raise click.UsageError(f"--{OPTION_NAMES.get(name, name)} does not go with {what}")
+
+
+def command_body(values: Mapping[str, Any]) -> dict[str, Any]:
+    if not values["argv"]:
+        raise click.UsageError("--command needs a program: end with -- /PATH/TO/PROGRAM ARGUMENTS")
+    body: dict[str, Any] = {"command": list(values["argv"]), **given_options(values, "cwd")}
+    if values.get("env"):
+        body["env"] = dict(variable_of(text) for text in values["env"])
+    if values.get("stdin") is not None:
+        body["stdin"] = text_or_file(values["stdin"])
+    return body
+
+
+def variable_of(text: str) -> tuple[str, str]:
+    """The value as it is, with its blanks."""
+    name, _ = pair_of(text, "=", "--env", "NAME=VALUE")
+    return name, text.partition("=")[2]
 
 
 def http_body(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -80,6 +80,8 @@ Examples:
   onbeat schedule add ping --every 15m --url https://api.example.com/hook \\
       --method POST --header "X-From: onbeat" --body '{"n": 1}'
   onbeat schedule add pay --rrule "FREQ=MONTHLY;BYDAY=-1FR" --task pay.all
+  onbeat schedule add backup --cron "0 2 * * *" \\
+      --command -- /usr/bin/backup --all
   onbeat schedule add launch --at 2027-01-31T09:00 --tz UTC --task launch \\
       --key launch --replace
   onbeat schedule add unpaid --on order.placed --by event.data.order \\
@@ -109,7 +111,7 @@ def add(connection: ConnectionOptions, *, replace: bool, as_json: bool, **values
     if not any(rule in body for rule in ("rrule", "cron", "every", "at", "on")):
         raise click.UsageError("a schedule needs a rule: --rrule, --cron, --every, --at or --on")
     if "target" not in body:
-        raise click.UsageError("a schedule needs a target: --url or --task")
+        raise click.UsageError("a schedule needs a target: --url or --task, or --command")
     if replace and not values["key"]:
         raise click.UsageError("--replace needs a --key")
     if replace:

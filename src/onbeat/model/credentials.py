@@ -7,7 +7,14 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
-from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, NotifyTarget, Target
+from onbeat.model.target import (
+    CommandTarget,
+    HandlerTarget,
+    HttpTarget,
+    MessageTarget,
+    NotifyTarget,
+    Target,
+)
 
 HIDDEN: Final = "***"
 """Replaces a credential in every answer; in an edit it keeps the stored credential."""
@@ -68,6 +75,8 @@ def masked(target: Target) -> Target:
             )
         case NotifyTarget():
             return target  # its channel keeps the credentials
+        case CommandTarget():
+            return msgspec.structs.replace(target, env=masked_headers(target.env))
 
 
 def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -96,6 +105,14 @@ def credentials_of(target: HttpTarget) -> tuple[str, ...]:
             result |= {value, unquote_plus(value)}
     written = {msgspec.json.encode(value).decode()[1:-1] for value in result}
     kept = (value for value in result | written if len(value) >= CREDENTIAL_CHARS_MIN)
+    return tuple(sorted(kept, key=len, reverse=True))
+
+
+def secrets_in_env(target: CommandTarget) -> tuple[str, ...]:
+    """The lines of secret variables that a program may print, longest first."""
+    values = (value for name, value in target.env.items() if is_secret_name(name))
+    lines = {line.strip() for value in values for line in value.splitlines()}
+    kept = (line for line in lines if len(line) >= CREDENTIAL_CHARS_MIN)
     return tuple(sorted(kept, key=len, reverse=True))
 
 

@@ -217,6 +217,16 @@ CALLBACK_INTERIM_BYTES_MAX: Final = 32_768
 CALLBACK_RESPONSE_HEADERS_MAX: Final = 100
 CALLBACK_RESPONSE_HEADER_BYTES_MAX: Final = 32_768
 
+# Commands. One argument on Linux has at most 128 KiB, all of them with the environment 2 MiB.
+COMMAND_ARGS_MAX: Final = 1_000  # the program included
+COMMAND_ARG_BYTES_MAX: Final = 32_768
+COMMAND_ENV_MAX: Final = 100  # variables, as headers of a callback
+COMMAND_ENV_NAME_CHARS_MAX: Final = 200
+COMMAND_ENV_BYTES_MAX: Final = 8_192  # of one value, as of a header
+COMMAND_CWD_CHARS_MAX: Final = 1_000
+COMMAND_PROGRAMS_MAX: Final = 100  # that a worker allows; each is a lane that claims ask for
+COMMAND_OUTPUT_BYTES_MAX: Final = 32_768  # of a result; as JSON at most RESULT_BYTES_MAX
+
 # Log lines of handlers.
 LOG_LINES_MAX: Final = 200  # of one attempt: a job is no log file
 LOG_LAST_LINES: Final = 50  # of these, for the last ones: they say how it ended

@@ -69,7 +69,25 @@ class NotifyTarget(
     data: msgspec.Raw = NO_DATA
 
 
-Target = HandlerTarget | HttpTarget | MessageTarget | NotifyTarget
+class CommandTarget(
+    msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", tag="command", gc=False
+):
+    """A program on the worker's machine: `argv` has its absolute path and its arguments.
+
+    `env` adds to the few variables that it has, `stdin` is sent as UTF-8.
+    """
+
+    argv: tuple[str, ...]
+    env: dict[str, str] = {}
+    cwd: str | None = None
+    stdin: str | None = None
+
+    @property
+    def program(self) -> str:
+        return self.argv[0]
+
+
+Target = HandlerTarget | HttpTarget | MessageTarget | NotifyTarget | CommandTarget
 
 
 def lane_of(target: Target) -> str:
@@ -83,6 +101,8 @@ def lane_of(target: Target) -> str:
             return message_lane(to)
         case NotifyTarget(channel=channel):
             return notify_lane(channel)
+        case CommandTarget(argv=argv):
+            return command_lane(argv[0])
 
 
 def message_lane(connection: str) -> str:
@@ -93,3 +113,8 @@ def message_lane(connection: str) -> str:
 def notify_lane(channel: str) -> str:
     """The lane of notices over the channel of this name."""
     return f"@notify:{channel}"
+
+
+def command_lane(program: str) -> str:
+    """The lane of commands that run the program at this path."""
+    return f"@command:{program}"

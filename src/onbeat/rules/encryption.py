@@ -26,6 +26,7 @@ from onbeat.model.errors import Invalid, Undecryptable
 from onbeat.model.outcome import Snoozed
 from onbeat.model.target import (
     NO_KWARGS,
+    CommandTarget,
     HandlerTarget,
     HttpTarget,
     MessageTarget,
@@ -143,6 +144,8 @@ def needs_decryption(target: Target) -> bool:
             return ENCRYPTED in "\n".join((target.url, *target.headers.values(), *signing(target)))
         case NotifyTarget():
             return False
+        case CommandTarget():
+            return ENCRYPTED in "\n".join(target.env.values())
 
 
 def key_ids_of(target: Target) -> frozenset[str]:
@@ -173,13 +176,18 @@ def has_plain_credentials(target: Target) -> bool:
     return bool(result)
 
 
-def change_credentials(target: HttpTarget | MessageTarget | NotifyTarget, change: Change) -> Target:
-    """The target with `change` applied to each header, query parameter and secret."""
+def change_credentials(
+    target: HttpTarget | MessageTarget | NotifyTarget | CommandTarget, change: Change
+) -> Target:
+    """The target with `change` applied to each header, variable, query parameter and secret."""
     if isinstance(target, NotifyTarget):
         return target  # its channel keeps the credentials
     if isinstance(target, MessageTarget):
         headers = change_headers(target.headers, f"message\n{target.to}", change)
         return msgspec.structs.replace(target, headers=headers)
+    if isinstance(target, CommandTarget):
+        env = change_headers(target.env, f"command\n{target.program}", change)
+        return msgspec.structs.replace(target, env=env)
     scheme, host, port = origin_of(target.url)
     origin = f"http\n{scheme}://{host}:{port}"
     return msgspec.structs.replace(

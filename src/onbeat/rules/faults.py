@@ -22,6 +22,7 @@ from onbeat.model.fault import (
 )
 from onbeat.model.ids import JobId
 from onbeat.model.target import (
+    CommandTarget,
     HandlerTarget,
     HttpTarget,
     MessageTarget,
@@ -133,7 +134,7 @@ def title_of(target: Target, found: ParsedError, error: str) -> str:
 
 
 def subject_of(target: Target) -> str:
-    """What has failed: a task, a host, a queue of a connection, or a channel."""
+    """What has failed: a task, a host, a queue of a connection, a channel, or a program."""
     match target:
         case HandlerTarget(task=task):
             return task
@@ -143,6 +144,8 @@ def subject_of(target: Target) -> str:
             return f"@message:{to}:{queue}"
         case NotifyTarget(channel=channel):
             return f"@notify:{channel}"
+        case CommandTarget():
+            return lane_of(target)
 
 
 def host_of(target: Target) -> str:

@@ -16,6 +16,7 @@ from onbeat.model.credentials import (
 from onbeat.model.errors import Invalid
 from onbeat.model.target import (
     NO_KWARGS,
+    CommandTarget,
     HandlerTarget,
     HttpTarget,
     MessageTarget,
@@ -37,6 +38,10 @@ OTHER_BROKER: Final = (
     f"{HIDDEN} stands for what is stored, and that is for another broker: give it again in full,"
     " or leave it out"
 )
+OTHER_PROGRAM: Final = (
+    f"{HIDDEN} stands for what is stored, and that is for another program: give it again in full,"
+    " or leave it out"
+)
 OTHER_TASK: Final = (
     f"target.args: {HIDDEN} stands for the arguments that are stored, and those are for another"
     " task: give them again in full"
@@ -53,13 +58,17 @@ class Fields(msgspec.Struct, frozen=True):
     url: str = "url"
     headers: str = "headers"
     secret: str = "secret"  # noqa: S105  the name of a field
+    env: str = "env"
 
 
 PLAIN_FIELDS: Final = Fields()
 
 
 def fields_under(prefix: str) -> Fields:
-    return Fields(f"{prefix}url", f"{prefix}headers", f"{prefix}secret")
+    """The names under `target.KIND.`; variables are beside the kind."""
+    beside = prefix.removesuffix(".").rpartition(".")[0]
+    env = f"{beside}.env" if beside else "env"
+    return Fields(f"{prefix}url", f"{prefix}headers", f"{prefix}secret", env)
 
 
 def with_credentials_of(
@@ -82,6 +91,10 @@ def with_credentials_of(
             return handler_with(before if isinstance(before, HandlerTarget) else None, target)
         case NotifyTarget():
             return target
+        case CommandTarget():
+            return command_with(
+                before if isinstance(before, CommandTarget) else None, target, fields
+            )
 
 
 def is_complete(target: HttpTarget) -> bool:
@@ -109,6 +122,16 @@ def message_with(
         stored, why = {}, OTHER_BROKER
     headers = filled_headers(target.headers, stored, fields.headers, why)
     return msgspec.structs.replace(target, headers=headers)
+
+
+def command_with(
+    before: CommandTarget | None, target: CommandTarget, fields: Fields
+) -> CommandTarget:
+    stored, why = before.env if before else {}, NOTHING_STORED
+    if before is not None and before.program != target.program:
+        stored, why = {}, OTHER_PROGRAM
+    env = filled_headers(target.env, stored, fields.env, why)
+    return msgspec.structs.replace(target, env=env)
 
 
 def http_with(before: HttpTarget | None, target: HttpTarget, fields: Fields) -> HttpTarget:

@@ -3,7 +3,14 @@
 from msgspec.structs import replace
 
 from onbeat.model.job import Job
-from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, NotifyTarget, Target
+from onbeat.model.target import (
+    CommandTarget,
+    HandlerTarget,
+    HttpTarget,
+    MessageTarget,
+    NotifyTarget,
+    Target,
+)
 
 
 def without_payload(job: Job) -> Job:
@@ -24,3 +31,5 @@ def bare_target(target: Target) -> Target:
             return MessageTarget(target.to, target.queue)
         case NotifyTarget():
             return NotifyTarget(target.channel, target.to)
+        case CommandTarget():
+            return CommandTarget(target.argv[:1])

@@ -11,7 +11,7 @@ from onbeat.model.ids import JobId
 from onbeat.model.job import Edge, Job, JobState
 from onbeat.model.queue import NO_LIMITS, Queue
 from onbeat.model.schedule import PauseReason, Schedule
-from onbeat.model.target import NotifyTarget, Target, lane_of
+from onbeat.model.target import CommandTarget, NotifyTarget, Target, lane_of
 from onbeat.model.worker import WorkerRecord
 from onbeat.rules.condition import FALSE
 from onbeat.rules.event_waits import is_awaiting, is_endless
@@ -266,6 +266,8 @@ def ability(target: Target) -> str:
     """What a worker needs for the target, in words."""
     if isinstance(target, NotifyTarget):
         return f"has the channel {target.channel!r}"
+    if isinstance(target, CommandTarget):
+        return f"allows the program {target.program} (setting commands.allow)"
     return f"knows {lane_of(target)}"
 
 

@@ -19,6 +19,7 @@ from onbeat.model.remote_task import RemoteTask
 from onbeat.operations.remote_tasks import read_remote_task
 from onbeat.rules.access import clear_key, read_configured_keys, split_keys
 from onbeat.rules.encryption import read_keys
+from onbeat.wire.commands import read_programs
 from onbeat.wire.values import read_queue_name, read_task, span_seconds, span_text
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -367,6 +368,14 @@ def is_network(item: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def programs(value: object) -> tuple[str, ...]:
+    """Absolute paths of programs."""
+    try:
+        return read_programs(words(value), "each")
+    except Invalid as error:
+        raise ValueError(f"a list of absolute paths of programs; {error}") from None
 
 
 def did_you_mean(given: str, known: Sequence[str]) -> str:

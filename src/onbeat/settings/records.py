@@ -32,6 +32,7 @@ from onbeat.settings.parsers import (
     name,
     networks,
     one_of,
+    programs,
     queue_names_or_all,
     remote_tasks,
     some_of,
@@ -268,6 +269,19 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
 
 
+class CommandsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Programs that jobs may run on the machine of this worker."""
+
+    allow: Annotated[
+        tuple[str, ...],
+        SettingInfo(
+            "absolute paths of programs that this worker runs for jobs, with any arguments; "
+            "without any it runs none",
+            programs,
+        ),
+    ] = ()
+
+
 class PruneSettings(msgspec.Struct, frozen=True, kw_only=True):
     after: Annotated[
         timedelta, SettingInfo("finished jobs older than this are deleted", span(NOTHING, SPAN_MAX))
@@ -486,6 +500,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     retry: RetrySettings = RetrySettings()
     remote: RemoteSettings = RemoteSettings()
     http: HttpSettings = HttpSettings()
+    commands: CommandsSettings = CommandsSettings()
     prune: PruneSettings = PruneSettings()
     secrets: SecretsSettings = SecretsSettings()
     log: LogSettings = LogSettings()

@@ -21,7 +21,7 @@ from onbeat.model.job import Job, Progress
 from onbeat.model.limits import YIELDED_CALLS_MAX
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.signals import Fail
-from onbeat.model.target import HandlerTarget, NotifyTarget
+from onbeat.model.target import CommandTarget, HandlerTarget, NotifyTarget
 from onbeat.ports.store import SentJobs
 from onbeat.ports.target import Run
 from onbeat.rules.derived_ids import derived_id, instant_of
@@ -227,6 +227,8 @@ def size_of(job: Job) -> int:
         return len(target.args) + len(target.kwargs)
     if isinstance(target, NotifyTarget):
         return len(target.text or "") + len(target.html or "") + len(target.data)
+    if isinstance(target, CommandTarget):
+        return sum(map(len, target.argv)) + len(target.stdin or "")
     return len(target.body or "")
 
 

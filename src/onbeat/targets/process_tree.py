@@ -125,6 +125,8 @@ def kill_tree(leader: Identity) -> None:
     if not HAS_PROC:
         signal_session(leader.pid, signal.SIGKILL)
         return
+    # A script must not go on with its next line when what it waits for is killed.
+    send([leader], signal.SIGSTOP)
     if identity(leader.pid) != leader:
         return
     known: set[Identity] = set()

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from onbeat.model.credentials import NOT_SHOWN
 from onbeat.model.target import (
     NO_DATA,
+    CommandTarget,
     HandlerTarget,
     HttpTarget,
     MessageTarget,
@@ -37,6 +38,8 @@ def hidden_answer(target: TargetAnswer) -> TargetAnswer:
         return replace(target, message=hidden_message(target.message))
     if target.notify is not UNSET:
         return replace(target, notify=hidden_notice(target.notify))
+    if target.command is not UNSET:
+        return hidden_command(target, target.command)
     return target
 
 
@@ -65,6 +68,20 @@ def hidden_notice(notice: NotifyAnswer) -> NotifyAnswer:
     )
 
 
+def hidden_command(target: TargetAnswer, argv: tuple[str, ...]) -> TargetAnswer:
+    """Without arguments, input, and the values of variables."""
+    return replace(
+        target,
+        command=hidden_argv(argv),
+        env=dict.fromkeys(target.env, NOT_SHOWN) if target.env else UNSET,
+        stdin=UNSET if target.stdin is UNSET else NOT_SHOWN,
+    )
+
+
+def hidden_argv(argv: tuple[str, ...]) -> tuple[str, ...]:
+    return (argv[0], NOT_SHOWN) if len(argv) > 1 else argv
+
+
 def hidden_target(target: Target) -> Target:
     """The same for a record."""
     match target:
@@ -87,6 +104,13 @@ def hidden_target(target: Target) -> Target:
                 text=None if target.text is None else NOT_SHOWN,
                 html=None if target.html is None else NOT_SHOWN,
                 data=NO_DATA,
+            )
+        case CommandTarget():
+            return replace(
+                target,
+                argv=hidden_argv(target.argv),
+                env=dict.fromkeys(target.env, NOT_SHOWN),
+                stdin=None if target.stdin is None else NOT_SHOWN,
             )
 
 

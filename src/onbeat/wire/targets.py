@@ -23,11 +23,19 @@ from onbeat.model.target import (
     NO_ARGS,
     NO_DATA,
     NO_KWARGS,
+    CommandTarget,
     HandlerTarget,
     HttpTarget,
     MessageTarget,
     NotifyTarget,
     Target,
+)
+from onbeat.wire.commands import (
+    ArgvForm,
+    CwdForm,
+    EnvForm,
+    StdinForm,
+    command_target,
 )
 from onbeat.wire.values import (
     ANY_ARRAY,
@@ -52,7 +60,7 @@ EncryptedForm = Annotated[
     Meta(description="Whether the arguments are encrypted at rest; then shown as `***`"),
 ]
 OWN_HEADERS: Final = "onbeat-"
-KINDS: Final = "task, http, message or notify"
+KINDS: Final = "task, http, message, notify or command"
 
 DataForm = Annotated[
     msgspec.Raw | UnsetType,
@@ -123,7 +131,9 @@ class NotifyBody(NoticeBody, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class TargetBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One kind of target: a `task` with its arguments, an `http` request, a `message`, a notice."""
+    """One kind of target: a `task` with its arguments, an `http` request, a `message`, a notice, or
+    a `command` with its environment and input.
+    """
 
     task: str | UnsetType = UNSET
     args: ArgsForm = UNSET
@@ -132,6 +142,10 @@ class TargetBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     http: HttpBody | UnsetType = UNSET
     message: MessageBody | UnsetType = UNSET
     notify: NotifyBody | UnsetType = UNSET
+    command: ArgvForm = UNSET
+    env: EnvForm = UNSET
+    cwd: CwdForm = UNSET
+    stdin: StdinForm = UNSET
 
 
 class RetryBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -178,6 +192,10 @@ class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
     http: HttpAnswer | UnsetType = UNSET
     message: MessageAnswer | UnsetType = UNSET
     notify: NotifyAnswer | UnsetType = UNSET
+    command: ArgvForm = UNSET
+    env: EnvForm = UNSET
+    cwd: CwdForm = UNSET
+    stdin: StdinForm = UNSET
 
 
 class RetryAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,8 +214,9 @@ def read_target(body: TargetBody, field: str, before: Target | None = None) -> T
     `***`, which stands for the stored one.
     """
     is_task = not body.task is body.args is body.kwargs is body.encrypted is UNSET
+    is_command = not body.command is body.env is body.cwd is body.stdin is UNSET
     others = (body.http, body.message, body.notify)
-    if is_task + sum(other is not UNSET for other in others) > 1:
+    if is_task + is_command + sum(other is not UNSET for other in others) > 1:
         raise Invalid(f"{field} must be of one kind: {KINDS}", field)
     if body.http is not UNSET:
         return http_target(body.http, f"{field}.http", before)
@@ -205,6 +224,10 @@ def read_target(body: TargetBody, field: str, before: Target | None = None) -> T
         return message_target(body.message, f"{field}.message")
     if body.notify is not UNSET:
         return notify_target(body.notify, f"{field}.notify")
+    if is_command:
+        return command_target(
+            body.command or (), body.env or {}, body.cwd or None, body.stdin or None, field
+        )
     if body.task is UNSET:
         raise Invalid(f"{field} needs a kind: {KINDS}", field)
     target = handler_target(body.task, body.args, body.kwargs, field)
@@ -390,6 +413,17 @@ def target_answer(target: Target) -> TargetAnswer:
             )
         case NotifyTarget() as target:
             return TargetAnswer(notify=notify_answer(target))
+        case CommandTarget() as target:
+            return command_answer(target)
+
+
+def command_answer(target: CommandTarget) -> TargetAnswer:
+    return TargetAnswer(
+        command=target.argv,
+        env=target.env or UNSET,
+        cwd=target.cwd or UNSET,
+        stdin=target.stdin or UNSET,
+    )
 
 
 def notify_answer(target: NotifyTarget) -> NotifyAnswer:

@@ -224,13 +224,15 @@ async def neighbours(viewer: Viewer, job: JobInfo) -> list[tuple[str, str, JobIn
 
 
 def title_of(target: TargetAnswer) -> str:
-    """The task, or where a callback, a message or a notice goes."""
+    """The task, the program, or where a callback, a message or a notice goes."""
     if target.http is not UNSET:
         return f"{target.http.method} {target.http.url}"
     if target.message is not UNSET:
         return f"message to {target.message.queue}"
     if target.notify is not UNSET:
         return f"notify by {target.notify.channel}"
+    if target.command is not UNSET:
+        return f"command {target.command[0]}"
     return str(target.task)
 
 

@@ -13,10 +13,12 @@ from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import (
     NO_ARGS,
     NO_KWARGS,
+    CommandTarget,
     HandlerTarget,
     HttpTarget,
     MessageTarget,
     NotifyTarget,
+    Target,
     lane_of,
 )
 from onbeat.ports.access import TargetChange
@@ -60,11 +62,13 @@ class SpecParts(msgspec.Struct, frozen=True):
     http: HttpTarget | None = None
     message: MessageTarget | None = None
     notify: NotifyTarget | None = None
+    command: CommandTarget | None = None
     retry: RetryPolicy = RetryPolicy()
 
 
 SPEC = SpecForm(JobSpec, (*IN_COLUMNS, "target", "created_at", "retry"), SpecParts)
 EMPTY = "{}"
+KINDS = ("http", "message", "notify", "command")
 PLAIN = SpecParts()
 
 CLAIMED_COLUMNS = f"""
@@ -99,13 +103,15 @@ def spec_json(job: Job) -> bytes:
         case HandlerTarget():
             args = or_default(target.args, NO_ARGS)
             kwargs = or_default(target.kwargs, NO_KWARGS)
-            spec = SPEC.pack(job, args, kwargs, None, None, None, retry)
+            spec = SPEC.pack(job, args, kwargs, None, None, None, None, retry)
         case HttpTarget():
-            spec = SPEC.pack(job, NO_ARGS, NO_KWARGS, target, None, None, retry)
+            spec = SPEC.pack(job, NO_ARGS, NO_KWARGS, target, None, None, None, retry)
         case MessageTarget():
-            spec = SPEC.pack(job, NO_ARGS, NO_KWARGS, None, target, None, retry)
+            spec = SPEC.pack(job, NO_ARGS, NO_KWARGS, None, target, None, None, retry)
         case NotifyTarget():
-            spec = SPEC.pack(job, NO_ARGS, NO_KWARGS, None, None, target, retry)
+            spec = SPEC.pack(job, NO_ARGS, NO_KWARGS, None, None, target, None, retry)
+        case CommandTarget():
+            spec = SPEC.pack(job, NO_ARGS, NO_KWARGS, None, None, None, target, retry)
     return ENCODER.encode(spec)
 
 
@@ -114,7 +120,8 @@ def read_spec(text: str, lane: str) -> dict[str, Any]:
     if text == EMPTY:
         return {"target": HandlerTarget(lane)}
     fields: dict[str, Any] = SPEC.decode(text)
-    target = fields.pop("http", None) or fields.pop("message", None) or fields.pop("notify", None)
+    found: list[Target | None] = [fields.pop(kind, None) for kind in KINDS]
+    target = next((one for one in found if one is not None), None)
     args, kwargs = fields.pop("args", NO_ARGS), fields.pop("kwargs", NO_KWARGS)
     fields["target"] = target or HandlerTarget(lane, args, kwargs)
     return fields
@@ -134,6 +141,8 @@ def with_job_target(text: str, change: TargetChange) -> str | None:
             spec = msgspec.structs.replace(spec, message=target)
         case NotifyTarget():
             spec = msgspec.structs.replace(spec, notify=target)
+        case CommandTarget():
+            spec = msgspec.structs.replace(spec, command=target)
     return to_json(spec)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from onbeat.model.job import Job, JobState
 from onbeat.model.outcome import Cancelled, Outcome
-from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, Target
+from onbeat.model.target import CommandTarget, HandlerTarget, HttpTarget, MessageTarget, Target
 from onbeat.ports.store import Store
 from onbeat.testing.build import NOW, a_job
 from onbeat.testing.store_contract.steps import (
@@ -31,6 +31,10 @@ TARGETS: Final[dict[str, tuple[Target, Target]]] = {
     "@message:mq": (
         MessageTarget("mq", "otp", CODE, {"code": "482913"}),
         MessageTarget("mq", "otp"),
+    ),
+    "@command:/bin/otp": (
+        CommandTarget(("/bin/otp", "482913"), {"CODE": "482913"}, stdin="482913"),
+        CommandTarget(("/bin/otp",)),
     ),
 }
 

@@ -5,7 +5,14 @@ import pytest
 
 from onbeat.model.job import Job
 from onbeat.model.schedule import Schedule
-from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, NotifyTarget, Target
+from onbeat.model.target import (
+    CommandTarget,
+    HandlerTarget,
+    HttpTarget,
+    MessageTarget,
+    NotifyTarget,
+    Target,
+)
 from onbeat.ports.access import TargetChange
 from onbeat.ports.store import Store
 from onbeat.testing.build import a_job, a_schedule, an_id, an_occurrence
@@ -30,6 +37,10 @@ KINDS: tuple[tuple[Target, Target], ...] = (
         ),
         NotifyTarget("mail", "a@example.org", template="size"),
     ),
+    (
+        CommandTarget(("/bin/backup", "--all", "Größe"), {"TOKEN": "a"}, "/srv", "in"),
+        CommandTarget(("/bin/backup", "--all", "Größe"), {"TOKEN": "größe"}, "/srv", "in"),
+    ),
 )
 
 
@@ -38,7 +49,9 @@ def change(of: Job | Schedule, after: Target) -> TargetChange:
 
 
 class TargetContract:
-    @pytest.mark.parametrize(("before", "after"), KINDS, ids=["task", "http", "message", "notify"])
+    @pytest.mark.parametrize(
+        ("before", "after"), KINDS, ids=["task", "http", "message", "notify", "command"]
+    )
     async def test_the_target_of_a_job_is_replaced_and_nothing_else(
         self, store: Store, before: Target, after: Target
     ) -> None:

@@ -1,0 +1,1 @@
+"""Runs programs on the worker's machine."""
