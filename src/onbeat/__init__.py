@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from onbeat.app.client import Onbeat
     from onbeat.app.condition import Condition
     from onbeat.app.handle import Job, JobFailed
-    from onbeat.app.options import HttpOptions, Options, Role, RuntimeOptions, Template
+    from onbeat.app.options import HttpOptions, KeepRule, Options, Role, RuntimeOptions, Template
     from onbeat.app.remote_tasks import remote_task
     from onbeat.app.retry import Retry
     from onbeat.app.task import CURRENT, AsyncTask, Context, Event, FanOut, Task
@@ -45,7 +45,7 @@ PLACES: Final = {
     "onbeat.app.call": "Call command http message notify on_end on_failure",
     "onbeat.app.client": "Onbeat",
     "onbeat.app.condition": "Condition",
-    "onbeat.app.options": "HttpOptions Options Role RuntimeOptions Template",
+    "onbeat.app.options": "HttpOptions KeepRule Options Role RuntimeOptions Template",
     "onbeat.app.handle": "Job JobFailed",
     "onbeat.app.remote_tasks": "remote_task",
     "onbeat.app.retry": "Retry",
@@ -93,6 +93,7 @@ __all__ = [
     "Invalid",
     "Job",
     "JobFailed",
+    "KeepRule",
     "LeaseLost",
     "Misconfigured",
     "NotFound",

@@ -14,7 +14,7 @@ import pytest
 
 from conditions import eventually, eventually_here
 from onbeat import Invalid, JobFailed, Onbeat, Options, Retry, command, every
-from onbeat.app.remote_backend import target_body
+from onbeat.app.request_bodies import target_body
 from onbeat.model.target import CommandTarget
 from onbeat.wire.job_logs import LogLineAnswer
 from onbeat.wire.targets import read_target

@@ -10,16 +10,16 @@ from onbeat.model.access import AuditFilter, AuditRecord
 from onbeat.model.event import EventVerdict
 from onbeat.model.ids import EventSeq
 from onbeat.model.job import Job, JobState
+from onbeat.model.keep_rule import Keeping, KeepRule
 from onbeat.model.route import Routing
 from onbeat.ports.events import EventFilter
-from onbeat.testing.build import DAY, NOW, a_job, an_id
+from onbeat.testing.build import DAY, HOUR, NOW, a_job, an_id
 from onbeat.testing.store_contract.events import an_event
 from onbeat.testing.store_contract.idempotency import a_keyed_request
 
 KEEP, KEEP_FAILED = 7 * DAY, 30 * DAY
 KEEPS = {
-    "keep": KEEP,
-    "keep_failed": KEEP_FAILED,
+    "keeping": Keeping(after=KEEP, failed_after=KEEP_FAILED),
     "keep_audit": 365 * DAY,
     "keep_keys": DAY,
     "keep_events": KEEP,
@@ -30,8 +30,8 @@ def pruner_of(bench: EngineHarness, **keeps: Any) -> Pruner:
     return Pruner(bench.store, bench.clock, bench.told, **{**KEEPS, **keeps})
 
 
-def ended(state: JobState, ago: timedelta) -> Job:
-    return a_job(state=state, finished_at=NOW - ago)
+def ended(state: JobState, ago: timedelta, **fields: Any) -> Job:
+    return a_job(state=state, finished_at=NOW - ago, **fields)
 
 
 async def test_what_was_kept_long_enough_goes_and_nothing_else() -> None:
@@ -117,3 +117,59 @@ async def test_events_are_kept_as_long_as_the_setting_says() -> None:
         bench.clock.set(NOW + timedelta(microseconds=1))
         assert await pruner.step() == PRUNE_PERIOD
         assert not await bench.store.events(EventFilter(limit=1))
+
+
+RULES = (
+    KeepRule(queue="bulk", state=JobState.SUCCEEDED, after=HOUR),
+    KeepRule(queue="payments", after=365 * DAY),
+    KeepRule(state=JobState.FAILED, after=2 * DAY),
+)
+RULED = Keeping(after=KEEP, failed_after=KEEP_FAILED, rules=RULES)
+
+
+async def test_rules_keep_jobs_for_less_and_for_longer() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        gone = [
+            ended(JobState.SUCCEEDED, 2 * HOUR, queue="bulk"),
+            ended(JobState.SUCCEEDED, 366 * DAY, queue="payments"),
+            ended(JobState.FAILED, 3 * DAY),
+            ended(JobState.CANCELLED, 8 * DAY),
+        ]
+        kept = [
+            ended(JobState.CANCELLED, 2 * HOUR, queue="bulk"),
+            ended(JobState.SUCCEEDED, 2 * HOUR),
+            ended(JobState.FAILED, 300 * DAY, queue="payments"),
+            ended(JobState.FAILED, DAY),
+        ]
+        await bench.store.enqueue([*gone, *kept])
+        assert await pruner_of(bench, keeping=RULED).step() == PRUNE_PERIOD
+        assert not any([await bench.job(job) for job in gone])
+        assert all([await bench.job(job) for job in kept])
+
+
+async def test_many_jobs_are_examined_in_batches_without_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pruner_module, "PRUNE_MAX", 2)
+    async with EngineHarness(work=lambda: None) as bench:
+        pruner = pruner_of(bench, keeping=RULED)
+        queues = ("other", "other", "other", "bulk", "bulk")
+        jobs = [ended(JobState.SUCCEEDED, 2 * HOUR, queue=queue) for queue in queues]
+        await bench.store.enqueue(jobs)
+        assert [await pruner.step() for _ in range(3)] == [0.0, 0.0, PRUNE_PERIOD]
+        left = [job.queue for job in jobs if await bench.job(job)]
+        assert left == ["other"] * 3
+
+
+async def test_what_arrives_with_an_old_end_goes_within_a_day() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        pruner = pruner_of(bench, keeping=RULED)
+        await pruner.step()
+        late, old = (ended(JobState.SUCCEEDED, ago, queue="bulk") for ago in (HOUR * 1.05, DAY))
+        await bench.store.enqueue([late, old])
+        await pruner.step()
+        assert await bench.job(late) is None
+        assert await bench.job(old) is not None
+        bench.clock.set(NOW + DAY)
+        await pruner.step()
+        assert await bench.job(old) is None

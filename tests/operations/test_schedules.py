@@ -92,6 +92,31 @@ async def test_a_new_time_zone_keeps_the_rule(office: OperationsHarness) -> None
     assert shown["next_at"] == "2026-03-02T14:00:00Z"
 
 
+async def test_a_zone_in_the_rule_itself_is_not_changed_in_silence(
+    office: OperationsHarness,
+) -> None:
+    rule = "DTSTART;TZID=Europe/Berlin:20260301T090000\nRRULE:FREQ=DAILY"
+    id = await make(office, every=None, rrule=rule)
+    with pytest.raises(Invalid, match="TZID=America/New_York") as caught:
+        await office.ask(SCHEDULE_UPDATE, {"timezone": "America/New_York"}, id=id)
+    assert caught.value.field == "timezone"
+    await office.ask(SCHEDULE_UPDATE, {"timezone": "Europe/Berlin"}, id=id)
+    moved = {"rrule": rule.replace("Europe/Berlin", "America/New_York")}
+    await office.ask(SCHEDULE_UPDATE, moved, id=id)
+    assert (await office.ask(SCHEDULE_SHOW, id=id))["next_at"] == "2026-03-02T14:00:00Z"
+
+
+async def test_the_zone_of_a_start_without_one_is_changed(office: OperationsHarness) -> None:
+    id = await make(office, every=None, rrule="DTSTART:20260301T090000\nRRULE:FREQ=DAILY")
+    for zone, next_at in (
+        ("Europe/Berlin", "2026-03-03T08"),
+        ("America/New_York", "2026-03-02T14"),
+    ):
+        await office.ask(SCHEDULE_UPDATE, {"timezone": zone}, id=id)
+        shown = await office.ask(SCHEDULE_SHOW, id=id)
+        assert (shown["timezone"], shown["next_at"][:13]) == (zone, next_at)
+
+
 async def test_a_rule_of_another_kind_takes_its_place(office: OperationsHarness) -> None:
     id = await make(office)
     await office.ask(SCHEDULE_UPDATE, {"cron": "0 * * * *"}, id=id)

@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from onbeat import remote_task
 from onbeat.model.errors import Misconfigured
+from onbeat.model.job import JobState
+from onbeat.model.keep_rule import KeepRule
 from onbeat.settings import Role, Settings, load
 from onbeat.settings.load import export_dotenv
+from onbeat.settings.setting import default_text
 
 LAYERS = ("file", "dotenv", "environment", "flags")
 
@@ -204,6 +208,20 @@ def test_remote_tasks_are_names_or_declarations(tmp_path: Path) -> None:
     assert load({}, environment={}, folder=tmp_path).remote.tasks == (resize, export)
     named = load({"remote.tasks": ["resize", "resize"]}, environment={}, folder=tmp_path)
     assert named.remote.tasks == (resize,)
+
+
+def test_rules_of_keeping_are_mappings_or_texts(tmp_path: Path) -> None:
+    (tmp_path / "onbeat.yaml").write_text(
+        "prune: {rules: [{queue: my bulk, state: succeeded, after: 1h}, {state: failed, after: 90d}]}"
+    )
+    failed = KeepRule(state=JobState.FAILED, after=timedelta(days=90))
+    bulk = KeepRule(queue="my bulk", state=JobState.SUCCEEDED, after=timedelta(hours=1))
+    assert load({}, environment={}, folder=tmp_path).prune.rules == (bulk, failed)
+    text = "queue=bulk state=Succeeded after=1h, state=failed after=90d"
+    environment = {"ONBEAT_PRUNE__RULES": text}
+    named = load({}, environment=environment, folder=tmp_path).prune.rules
+    assert named == (replace(bulk, queue="bulk"), failed)
+    assert default_text(named, "") == "queue=bulk state=succeeded after=1h,state=failed after=90d"
 
 
 def test_the_retry_settings_are_a_policy() -> None:

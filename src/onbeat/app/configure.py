@@ -58,6 +58,7 @@ def runtime_options(settings: Settings) -> RuntimeOptions:
         horizon=settings.planner.horizon,
         keep=settings.prune.after,
         keep_failed=settings.prune.failed_after,
+        keep_rules=settings.prune.rules,
         keep_audit=settings.prune.audit_after,
         keep_keys=settings.prune.keys_after,
         keep_events=settings.prune.events_after,

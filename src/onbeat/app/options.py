@@ -9,6 +9,7 @@ import msgspec
 from onbeat.app.remote_tasks import by_name
 from onbeat.engine.options import RuntimeOptions
 from onbeat.model.channel import Template
+from onbeat.model.keep_rule import KeepRule
 from onbeat.model.remote_task import RemoteTask
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.role import Role
@@ -16,7 +17,15 @@ from onbeat.rules.kinds import check_kinds
 from onbeat.targets.http_options import HttpOptions
 from onbeat.wire.commands import read_programs
 
-__all__ = ["IN_PROCESS", "HttpOptions", "Options", "Role", "RuntimeOptions", "Template"]
+__all__ = [
+    "IN_PROCESS",
+    "HttpOptions",
+    "KeepRule",
+    "Options",
+    "Role",
+    "RuntimeOptions",
+    "Template",
+]
 
 IN_PROCESS: Final = "memory://"
 

@@ -5,7 +5,9 @@ from typing import Final
 
 import msgspec
 
+from onbeat.model.keep_rule import Keeping, KeepRule
 from onbeat.model.role import Role
+from onbeat.rules.keep_rules import check_rules
 from onbeat.rules.kinds import check_kinds
 
 BEATS_PER_LEASE: Final = 4
@@ -23,13 +25,19 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     horizon: timedelta = timedelta(minutes=10)
     keep: timedelta = timedelta(days=7)
     keep_failed: timedelta = timedelta(days=30)
+    keep_rules: tuple[KeepRule, ...] = ()
     keep_audit: timedelta = timedelta(days=365)
     keep_keys: timedelta = timedelta(days=1)
     keep_events: timedelta = timedelta(days=7)
 
     def __post_init__(self) -> None:
-        """Raises `Invalid` for an option of another kind."""
+        """Raises `Invalid` for an option of another kind, and for rules that cannot be."""
         check_kinds(self)
+        check_rules(self.keep_rules)
+
+    @property
+    def keeping(self) -> Keeping:
+        return Keeping(after=self.keep, failed_after=self.keep_failed, rules=tuple(self.keep_rules))
 
     @property
     def lease_seconds(self) -> float:

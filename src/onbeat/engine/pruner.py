@@ -2,10 +2,14 @@
 
 from datetime import timedelta
 
+from onbeat.engine.sweeper import Sweeper
+from onbeat.model.job import JobState
+from onbeat.model.keep_rule import Keeping
 from onbeat.model.limits import PRUNE_MAX
 from onbeat.ports.clock import Clock
 from onbeat.ports.store import PrunerStore
 from onbeat.ports.telemetry import Telemetry
+from onbeat.rules.keep_rules import longest
 
 PRUNE_PERIOD = 60.0
 FAULTS_KEPT = timedelta(days=30)
@@ -19,8 +23,7 @@ class Pruner:
         clock: Clock,
         telemetry: Telemetry,
         *,
-        keep: timedelta,
-        keep_failed: timedelta,
+        keeping: Keeping,
         keep_audit: timedelta,
         keep_keys: timedelta,
         keep_events: timedelta,
@@ -28,8 +31,10 @@ class Pruner:
         self.store = store
         self.clock = clock
         self.telemetry = telemetry
-        self.keep = keep
-        self.keep_failed = keep_failed
+        self.keep_failed = keeping.failed_after
+        self.sweeper = Sweeper(store, clock, keeping)
+        self.longest = longest(keeping, JobState.SUCCEEDED, JobState.CANCELLED)
+        self.longest_failed = longest(keeping, JobState.FAILED)
         self.keep_audit = keep_audit
         self.keep_keys = keep_keys
         self.keep_events = keep_events
@@ -38,13 +43,20 @@ class Pruner:
         """Delete one small batch of jobs, to block others only briefly. Returns how many."""
         now = self.clock.now()
         count = await self.store.prune(
-            finished_before=now - self.keep,
-            failed_before=now - self.keep_failed,
+            finished_before=now - self.longest,
+            failed_before=now - self.longest_failed,
             limit=PRUNE_MAX,
         )
         if count:
             self.telemetry.pruned(count)
         return count
+
+    async def sweep(self) -> bool:
+        """Delete what rules keep for less than others. Returns whether there is more to look at."""
+        deleted, has_more = await self.sweeper.sweep(PRUNE_MAX)
+        if deleted:
+            self.telemetry.pruned(deleted)
+        return has_more
 
     async def prune_audit(self) -> int:
         """The same for audit records."""
@@ -82,5 +94,6 @@ class Pruner:
             await self.prune_held_keys(),
             await self.prune_bulks(),
         )
+        has_more = await self.sweep()
         await self.prune_faults()
-        return 0.0 if PRUNE_MAX in counts else PRUNE_PERIOD
+        return 0.0 if has_more or max(counts) >= PRUNE_MAX else PRUNE_PERIOD

@@ -170,6 +170,7 @@ PLAN_JOBS_MAX: Final = 1_000  # jobs that one plan of one schedule may add
 CLAIM_MAX: Final = 1_000
 RESCUE_MAX: Final = 500
 PRUNE_MAX: Final = 1_000
+KEEP_RULES_MAX: Final = 20  # each is applied once a minute
 LAPSED_MAX: Final = 500
 DEPENDENTS_MAX: Final = 10_000  # jobs that one transaction unblocks or cancels when others end
 YIELDED_CALLS_MAX: Final = 100  # that a call of the same distributor may come after

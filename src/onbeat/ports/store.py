@@ -28,6 +28,7 @@ from onbeat.model.held_key import HeldKey
 from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
 from onbeat.model.ids import DeadLetterId, JobId, ScheduleId, Token, WorkerId
 from onbeat.model.job import Job, JobState, Progress
+from onbeat.model.keep_rule import Sweep, Swept
 from onbeat.model.page import Counted, JobFilter, OccurrenceFilter, Page, ScheduleFilter
 from onbeat.model.plan import Plan, Skip
 from onbeat.model.pulse import Gauges
@@ -382,6 +383,13 @@ class PrunerStore(Protocol):
         """
         ...
 
+    async def sweep(self, sweep: Sweep, limit: int) -> Swept:
+        """Examine up to `limit` ended jobs from `sweep.place` on, in the order in which they ended.
+
+        Those that it takes are deleted with their history, in one transaction.
+        """
+        ...
+
     async def prune_held_keys(self, now: datetime, limit: int) -> int:
         """Delete up to `limit` keys that are held no longer. Returns how many were deleted."""
         ...
@@ -425,13 +433,18 @@ class OperationsStore(Protocol):
 
         Waiting jobs of the schedule take over its target, queue, priority, retry, timeout, overlap
         and labels. A plan means that the rule itself changed: occurrences after `now` that never
-        started lose their disposition and their jobs are cancelled (by `cause_of_edit`), then the
-        plan is stored as in `apply_plans`.
+        started lose their disposition and their jobs are deleted, then the plan is stored as in
+        `apply_plans`. A job that others wait for, or that was changed by hand, is not deleted but
+        cancelled (by `cause_of_edit`).
         """
         ...
 
     async def delete_schedule(self, id: ScheduleId, now: datetime) -> bool:
-        """Cancel its waiting jobs, ask running ones to stop, and keep ended ones readable."""
+        """Cancel its waiting jobs, ask running ones to stop, and keep ended ones readable.
+
+        Of the jobs that are planned for later than `now` only the first one is cancelled; the
+        others are deleted as in `update_schedule`.
+        """
         ...
 
     async def schedule(self, id: ScheduleId) -> Schedule | None: ...

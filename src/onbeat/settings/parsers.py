@@ -14,11 +14,14 @@ from typing import Final, TypeVar, cast
 from urllib.parse import urlsplit
 
 from onbeat.model.errors import Invalid
-from onbeat.model.limits import NAME_CHARS_MAX
+from onbeat.model.job import JobState
+from onbeat.model.keep_rule import KeepRule
+from onbeat.model.limits import NAME_CHARS_MAX, SPAN_MAX
 from onbeat.model.remote_task import RemoteTask
 from onbeat.operations.remote_tasks import read_remote_task
 from onbeat.rules.access import clear_key, read_configured_keys, split_keys
 from onbeat.rules.encryption import read_keys
+from onbeat.rules.keep_rules import check_rules
 from onbeat.wire.commands import read_programs
 from onbeat.wire.values import read_queue_name, read_task, span_seconds, span_text
 
@@ -31,6 +34,8 @@ KEYS: Final = "a list of texts (in YAML in quotes): KEY or NAME:SCOPE[+SCOPE][:Q
 KEY_DEFAULTS: Final = (("scopes", "admin"), ("queues", ""))
 DESTINATIONS: Final = "a list of stdout, file:PATH, tcp://HOST:PORT and cloudwatch:GROUP"
 LOG_GROUP: Final = re.compile(r"[\w./#-]{1,512}", re.ASCII)  # as the API of CloudWatch has it
+KEEP_RULES: Final = 'a list of rules like "queue=bulk state=succeeded after=1h"'
+KEEP_RULE_KEYS: Final = frozenset({"after", "queue", "state"})
 REMOTE_OPTIONS: Final = frozenset({"requires", "key", "unique_for"})
 HOST: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?\.?", re.IGNORECASE)
 
@@ -280,6 +285,34 @@ def api_keys(value: object) -> tuple[str, ...]:
     except Invalid as error:
         raise ValueError(f"{KEYS}: {error}") from None
     return result
+
+
+def keep_rules(value: object) -> tuple[KeepRule, ...]:
+    """Rules of keeping: mappings, or texts like `queue=bulk state=succeeded after=1h`."""
+    items = words(value) if isinstance(value, str) else items_of(value)
+    result = tuple(map(keep_rule, items))
+    try:
+        check_rules(result)
+    except Invalid as error:
+        raise ValueError(f"{KEEP_RULES}: {error}") from None
+    return result
+
+
+def keep_rule(item: object) -> KeepRule:
+    pairs = [part.partition("=") for part in item.split()] if isinstance(item, str) else []
+    given = {name: text for name, _, text in pairs} if pairs else item
+    if not isinstance(given, dict) or "after" not in given or given.keys() - KEEP_RULE_KEYS:
+        raise ValueError(f"{KEEP_RULES}, each with after and some of queue and state")
+    found = cast("dict[str, object]", given)
+    try:
+        queue, state = found.get("queue"), found.get("state")
+        return KeepRule(
+            after=span(timedelta(), SPAN_MAX)(found["after"]),
+            queue=None if queue is None else read_queue_name(text(queue), "queue"),
+            state=None if state is None else one_of(JobState)(state),
+        )
+    except (Invalid, ValueError) as error:
+        raise ValueError(f"{KEEP_RULES}: must be {error}") from None
 
 
 def encryption_keys(value: object) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from onbeat.model.keep_rule import KeepRule
 from onbeat.model.limits import (
     ATTEMPTS_MAX,
     CONNECTIONS_MAX,
@@ -28,6 +29,7 @@ from onbeat.settings.parsers import (
     host_name,
     host_names,
     http_url,
+    keep_rules,
     log_destinations,
     name,
     networks,
@@ -284,11 +286,21 @@ class CommandsSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 class PruneSettings(msgspec.Struct, frozen=True, kw_only=True):
     after: Annotated[
-        timedelta, SettingInfo("finished jobs older than this are deleted", span(NOTHING, SPAN_MAX))
+        timedelta,
+        SettingInfo("jobs that ended longer ago than this are deleted", span(NOTHING, SPAN_MAX)),
     ] = timedelta(days=7)
     failed_after: Annotated[
-        timedelta, SettingInfo("failed jobs older than this are deleted", span(NOTHING, SPAN_MAX))
+        timedelta,
+        SettingInfo("jobs that failed longer ago than this are deleted", span(NOTHING, SPAN_MAX)),
     ] = timedelta(days=30)
+    rules: Annotated[
+        tuple[KeepRule, ...],
+        SettingInfo(
+            "other spans for jobs of a `queue` and with a `state`, the first rule that a job meets "
+            "counts: `queue=bulk state=succeeded after=1h, state=failed after=90d`",
+            keep_rules,
+        ),
+    ] = ()
     audit_after: Annotated[
         timedelta, SettingInfo("audit records older than this are deleted", span(NOTHING, SPAN_MAX))
     ] = timedelta(days=365)

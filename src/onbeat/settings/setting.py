@@ -7,6 +7,7 @@ from typing import Final, cast, get_type_hints
 
 import msgspec
 
+from onbeat.model.keep_rule import KeepRule
 from onbeat.settings.parsers import truth
 from onbeat.wire.values import span_text
 
@@ -86,6 +87,9 @@ def default_text(value: object, unset: str) -> str:
         case dict():
             pairs = cast("dict[str, object]", value).items()
             return " ".join(f"{name}={default_text(item, unset)}" for name, item in pairs)
+        case KeepRule():
+            parts = {"queue": value.queue, "state": value.state, "after": span_text(value.after)}
+            return " ".join(f"{name}={part}" for name, part in parts.items() if part is not None)
         case tuple():
             return ",".join(default_text(item, unset) for item in cast("tuple[object, ...]", value))
         case _:

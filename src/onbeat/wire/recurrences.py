@@ -125,7 +125,23 @@ def changed_recurrence(
             raise Invalid(
                 "This rule was made by a program; its time zone is part of it", "timezone"
             )
+        return zoned_anew(body, before, form, key, budget)
     return anchored_like(before, parse_rule(form, text, body, before, before.key or key, budget))
+
+
+def zoned_anew(
+    body: RecurrenceFields, before: RecurrenceSpec, form: str, key: str, budget: Budget | None
+) -> RecurrenceSpec:
+    """The previous rule in another zone. A zone in the rule's own text cannot be replaced so."""
+    result = parse_rule(form, before.text, body, before, before.key or key, budget)
+    zone = body.timezone
+    if form == "rrule" and isinstance(zone, str) and zone and zone != result.tz:
+        raise Invalid(
+            f"the DTSTART of the rule has its own zone, {result.tz}: send the rrule too, with"
+            f" TZID={zone} or without a zone",
+            "timezone",
+        )
+    return anchored_like(before, result)
 
 
 def written_rule(body: RecurrenceFields) -> tuple[str | None, str | float]:

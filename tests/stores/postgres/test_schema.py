@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from onbeat.model.errors import Misconfigured, Unavailable
 from onbeat.model.event import OWN_TYPES
+from onbeat.model.job import Job
 from onbeat.model.outcome import Released
 from onbeat.ports.store import SentJobs
 from onbeat.stores.postgres import leases, settle
@@ -369,6 +371,70 @@ async def test_a_day_that_is_still_kept_stays(store: PostgresStore, database: st
     now = instant(int(time.time() * 1_000_000))
     await store.prune(finished_before=now - DAY, failed_before=now - DAY, limit=100)
     assert await store.job(job.id) == job
+
+
+async def running_today(store: PostgresStore, count: int, at: datetime) -> list[Job]:
+    """Jobs with ids of today that run since `at`."""
+    new = [a_job(id=an_id_of(0, number), due_at=at, created_at=at) for number in range(count)]
+    return [await run_job(store, job, now=at) for job in new]
+
+
+def clock_now() -> datetime:
+    return instant(int(time.time() * 1_000_000))
+
+
+async def test_a_keep_under_two_days_holds_within_a_day_that_goes_on(
+    store: PostgresStore, database: str
+) -> None:
+    now = clock_now()
+    jobs = await running_today(store, 4, now - HOUR)
+    past, failed, kept, tried = jobs
+    await end(store, past, now=now - HOUR)
+    await end(store, failed, FAILURE, now - HOUR)
+    await end(store, kept, now=now)
+    await end(store, tried, Released(), now - HOUR)
+    (tried,) = await claim_jobs(store, now=now - HOUR)
+    await end(store, tried, now=now - HOUR)
+    await store.add_log_lines([a_line(past), a_line(kept)])
+    keep: dict[str, Any] = {"finished_before": now - HOUR / 2, "limit": 1}
+    assert [await store.prune(**keep, failed_before=now - DAY) for _ in range(3)] == [1, 1, 0]
+    assert [await store.job(job.id) is None for job in jobs] == [True, False, False, True]
+    assert list(await store.attempts(tried.id)) == []
+    assert await store.export_log_lines(None, 10) == [a_line(kept)]
+    assert await place_of(database, kept.id) == name_of_day(0)
+
+
+async def test_failed_jobs_may_be_kept_for_less_than_others(store: PostgresStore) -> None:
+    at = clock_now() - 4 * DAY
+    failed, succeeded = await running_today(store, 2, at)
+    await end(store, failed, FAILURE, at)
+    await end(store, succeeded, now=at)
+    ages: dict[str, Any] = {"finished_before": at - 3 * DAY, "failed_before": at + DAY}
+    assert await store.prune(**ages, limit=9) == 1
+    assert await store.job(failed.id) is None
+    assert await store.job(succeeded.id) is not None
+
+
+INDEXES = """
+    SELECT count(*) FROM pg_indexes
+    WHERE schemaname = 'indexed' AND indexname ~ '^finished_[0-9]+_by_end$'
+"""
+
+
+async def test_only_stores_that_delete_by_rows_pay_for_an_index(database: str) -> None:
+    store = PostgresStore(server.with_schema(database, "indexed"))
+    await store.open()
+    now = clock_now()
+    (job,) = await running_today(store, 1, now - 2 * HOUR)
+    await end(store, job, now=now - 2 * HOUR)
+    await store.prune(finished_before=now - 7 * DAY, failed_before=now - 30 * DAY, limit=100)
+    assert await ask(database, INDEXES) == 0
+    assert await store.job(job.id) is not None
+    await store.prune(finished_before=now - HOUR, failed_before=now - 30 * DAY, limit=100)
+    days = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'indexed.finished'::regclass"
+    assert await ask(database, INDEXES) == await ask(database, days) - 1
+    assert await store.job(job.id) is None
+    await store.close()
 
 
 async def test_the_doctor_looks_at_what_durability_rests_on(store: PostgresStore) -> None:

@@ -13,6 +13,7 @@ from onbeat.model.event import StoredEvent
 from onbeat.model.fault import OperatorNote
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Edge, Job, JobState, Progress
+from onbeat.model.keep_rule import Sweep
 from onbeat.model.page import JobFilter, OccurrenceFilter, ScheduleFilter
 from onbeat.model.plan import Dropped, Skip
 from onbeat.model.pulse import Gauges
@@ -522,6 +523,8 @@ async def prune(store: Store) -> None:
     await store.enqueue([a_job(queue="metered")])
     await claim_jobs(store)
     later = NOW + 9 * DAY
+    await store.sweep(Sweep(state=JobState.SUCCEEDED, before=later, others=("slow",)), 100)
+    await run_and_end(store, a_job())
     await store.prune(finished_before=later, failed_before=later, limit=100)
 
 

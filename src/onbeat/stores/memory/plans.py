@@ -137,9 +137,19 @@ def forget_future(tables: Tables, edited: Schedule, now: datetime) -> None:
     later = [job.id for job in tables.waiting_jobs(id) if is_later(job, now)]
     void = [job for one in later if (job := find_unstarted(tables, one))]
     for job in void:
-        cancel_waiting(tables, job, reason, now)
+        withdraw(tables, job, reason, now)
     started = started_later(tables, id, now).difference(job.id for job in void)
     tables.dispositions.cut_after(id, now, started)
+
+
+def withdraw(tables: Tables, job: Job, reason: str, now: datetime) -> None:
+    """Delete a planned job that never started; cancel it if others know it."""
+    if job.token or tables.awaited_by.get(job.id) or tables.transitions.get(job.id):
+        cancel_waiting(tables, job, reason, now)
+        return
+    tables.unblock(job.id)
+    tables.remove_job(job.id)
+    tables.hints.add(Hint.ENDED)
 
 
 def started_later(tables: Tables, id: ScheduleId, now: datetime) -> set[JobId]:
@@ -157,12 +167,23 @@ def delete_schedule(tables: Tables, id: ScheduleId, now: datetime) -> bool:
     schedule = tables.schedules.get(id)
     if schedule is None:
         return False
+    for job in planned_after_next(tables, id, now):
+        withdraw(tables, job, DELETED, now)
     for job in tables.live_jobs(id):
         cancel(tables, tables.jobs[job.id], DELETED, now)
     tables.dispositions.cut_after(id, now, set())
     tables.remove_schedule(schedule)
     tables.hints.add(Hint.SCHEDULES)
     return True
+
+
+def planned_after_next(tables: Tables, id: ScheduleId, now: datetime) -> list[Job]:
+    """The jobs planned for later than `now` that never started, but for the first one.
+
+    The first one shows the deletion of its schedule, also to a copy.
+    """
+    planned = [job for job in tables.waiting_jobs(id) if is_later(job, now) and not job.token]
+    return sorted(planned, key=lambda job: (job.due_at, job.id))[1:]
 
 
 def backfill(tables: Tables, id: ScheduleId, jobs: Sequence[Job], skips: Sequence[Skip]) -> int:

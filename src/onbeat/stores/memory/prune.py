@@ -1,10 +1,14 @@
 """Pruning by age."""
 
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Final
 
 from onbeat.model.ids import JobId
 from onbeat.model.job import JobState
+from onbeat.model.keep_rule import EndPlace, Sweep, Swept
 from onbeat.stores.memory.tables import Tables
+
+AT_FIRST: Final[EndPlace] = (datetime.min.replace(tzinfo=UTC), JobId(""))
 
 
 def prune(tables: Tables, finished_before: datetime, failed_before: datetime, limit: int) -> int:
@@ -22,6 +26,17 @@ def prune(tables: Tables, finished_before: datetime, failed_before: datetime, li
     prune_dead_letters(tables, failed_before)
     prune_meters(tables, finished_before)
     return len(past[:limit])
+
+
+def sweep(tables: Tables, sweep: Sweep, limit: int) -> Swept:
+    since = sweep.place or AT_FIRST
+    past = sorted(ended_before(tables, sweep.state, sweep.before))
+    examined = [place for place in past if place > since][:limit]
+    chosen = [id for _, id in examined if sweep.takes(tables.jobs[id].queue)]
+    for id in chosen:
+        tables.remove_job(id)
+    is_last = len(examined) < limit
+    return Swept(deleted=len(chosen), place=None if is_last else examined[-1])
 
 
 def ended_before(tables: Tables, state: JobState, bound: datetime) -> list[tuple[datetime, JobId]]:

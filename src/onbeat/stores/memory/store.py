@@ -21,6 +21,7 @@ from onbeat.model.held_key import HeldKey
 from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
 from onbeat.model.ids import DeadLetterId, EventSeq, JobId, ScheduleId, Token, WorkerId
 from onbeat.model.job import Job, Progress
+from onbeat.model.keep_rule import Sweep, Swept
 from onbeat.model.live import StreamBatch
 from onbeat.model.log_line import JobLogLine, LineKey
 from onbeat.model.page import Counted, JobFilter, OccurrenceFilter, Page, ScheduleFilter
@@ -287,6 +288,10 @@ class MemoryStore:
     async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
         with self.lock_tables() as tables:
             return prune_verb.prune(tables, finished_before, failed_before, limit)
+
+    async def sweep(self, sweep: Sweep, limit: int) -> Swept:
+        with self.lock_tables() as tables:
+            return prune_verb.sweep(tables, sweep, limit)
 
     async def prune_held_keys(self, now: datetime, limit: int) -> int:
         with self.lock_tables() as tables:

@@ -11,16 +11,20 @@ from typing import Concatenate, Final, ParamSpec
 import asyncpg
 
 from onbeat.model.errors import OnbeatError
+from onbeat.model.keep_rule import Sweep, Swept
 from onbeat.stores.postgres.loop_connections import LoopConnections
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import micros
-from onbeat.stores.sql.verbs.prune import prune
+from onbeat.stores.sql.verbs import sweeps
+from onbeat.stores.sql.verbs.prune import NEVER, prune, prune_jobs
 
 P = ParamSpec("P")
 
 DAYS_AHEAD = 7
 DAYS_BACK = 1
 DAY = timedelta(days=1)
+BY_ROWS_UNDER = 2 * DAY
+"""Jobs that are kept for less are deleted row by row: their day goes up to a day too late."""
 KEPT_MAX = 20_000  # most rows moved to `finished_rest` from a dropped day; with more the day stays
 KEYS: Final = {"finished": "id", "job_logs": "job_id"}
 Day = tuple[str, date]
@@ -56,9 +60,66 @@ async def prune_finished(
         gone = await run_unless_locked(connections, drop_day, day, finished_before, failed_before)
         if gone:
             break
-    return gone + await connections.transact(
-        prune, "finished_rest", finished_before, failed_before, limit
+    rest = await connections.transact(prune, "finished_rest", finished_before, failed_before, limit)
+    return gone + rest + await prune_rows(connections, finished_before, failed_before, limit)
+
+
+async def prune_rows(
+    connections: LoopConnections, finished_before: int, failed_before: int, limit: int
+) -> int:
+    """Delete rows of days that stay, where waiting for the end of their day would be too long."""
+    ages = await connections.run(ages_by_rows, finished_before, failed_before)
+    if max(ages) == NEVER:
+        return 0
+    await index_days(connections)
+    return await connections.transact(prune_jobs, "finished", *ages, limit)
+
+
+async def sweep(connections: LoopConnections, sweep: Sweep, limit: int) -> Swept:
+    await index_days(connections)
+    return await connections.transact(sweeps.sweep, sweep, limit)
+
+
+async def ages_by_rows(
+    transaction: Transaction, finished_before: int, failed_before: int
+) -> tuple[int, int]:
+    """The same ages; `NEVER` for those whose jobs go with their day."""
+    now = await transaction.value("SELECT floor(extract(epoch FROM now()) * 1000000)::bigint")
+    short = now - BY_ROWS_UNDER // timedelta(microseconds=1)
+    return (
+        finished_before if finished_before > short else NEVER,
+        failed_before if failed_before > min(short, finished_before) else NEVER,
     )
+
+
+async def index_days(connections: LoopConnections) -> None:
+    """Index the days by the end of their jobs, which costs only stores that delete by rows.
+
+    Later days get the index while they are empty. A day that has rows takes no writes meanwhile.
+    """
+    for day in await connections.run(unindexed_days):
+        await run_unless_locked(connections, index_day, day)
+
+
+async def unindexed_days(transaction: Transaction) -> list[date]:
+    names = await transaction.column(
+        "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()"
+        " AND starts_with(indexname, 'finished_')"
+    )
+    return [day for day in await days(transaction, "finished") if index_of(day) not in names]
+
+
+def index_of(day: date) -> str:
+    return f"{name_of('finished', day)}_by_end"
+
+
+async def index_day(transaction: Transaction, day: date) -> int:
+    if await is_alone(transaction):
+        table = name_of("finished", day)
+        await transaction.db.execute(
+            f"CREATE INDEX IF NOT EXISTS {index_of(day)} ON {table} (state, finished_at)"
+        )
+    return 0
 
 
 async def run_unless_locked(

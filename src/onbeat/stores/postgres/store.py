@@ -8,6 +8,7 @@ from onbeat.model.errors import Misconfigured, Unavailable
 from onbeat.model.idempotency import KeyedRequest
 from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job
+from onbeat.model.keep_rule import Sweep, Swept
 from onbeat.model.worker import WorkerRecord
 from onbeat.ports.store import (
     Claimed,
@@ -161,6 +162,9 @@ class PostgresStore(ServerStore[LoopConnections, Transaction]):
         return await self._at(
             lambda connections: partitions.prune_finished(connections, *ages, limit)
         )
+
+    async def sweep(self, sweep: Sweep, limit: int) -> Swept:
+        return await self._at(lambda connections: partitions.sweep(connections, sweep, limit))
 
     async def enqueue(
         self, jobs: Sequence[Job], keyed: KeyedRequest | None = None

@@ -18,6 +18,7 @@ from onbeat.model.held_key import HeldKey
 from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
 from onbeat.model.ids import DeadLetterId, EventSeq, JobId, ScheduleId, Token, WorkerId
 from onbeat.model.job import Job, Progress
+from onbeat.model.keep_rule import Sweep, Swept
 from onbeat.model.live import StreamBatch
 from onbeat.model.log_line import JobLogLine, LineKey
 from onbeat.model.page import Counted, JobFilter, OccurrenceFilter, Page, ScheduleFilter
@@ -65,6 +66,7 @@ from onbeat.stores.sql.verbs import (
     queues,
     reschedule,
     routes,
+    sweeps,
     timeline,
     workers,
 )
@@ -187,6 +189,9 @@ class SqlStore(ABC, Generic[T]):
 
     async def forget_workers(self, ids: Collection[WorkerId]) -> int:
         return await self._run(workers.forget_workers, ids)
+
+    async def sweep(self, sweep: Sweep, limit: int) -> Swept:
+        return await self._transact(sweeps.sweep, sweep, limit)
 
     async def prune_held_keys(self, now: datetime, limit: int) -> int:
         return await self._transact(held_keys.prune_held_keys, micros(now), limit)

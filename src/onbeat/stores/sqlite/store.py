@@ -45,6 +45,7 @@ from onbeat.stores.sql.verbs import (
     prune_events,
     pulses,
     queues,
+    sweeps,
     workers,
 )
 from onbeat.stores.sql.verbs import plans as plan_verbs
@@ -90,6 +91,7 @@ SPARED = frozenset[Callable[..., object]](
         cancel_and_retry.cancel_overdue,
         prune.prune,
         prune_events.prune_events,
+        sweeps.sweep,
         pulses.fold_history,
         queues.pause_queue,
         edit_schedules.delete_schedule,

@@ -93,6 +93,7 @@ from onbeat.testing.store_contract.sensitive import SensitiveContract
 from onbeat.testing.store_contract.settlements import ProgressContract, SettlementContract
 from onbeat.testing.store_contract.start_conditions import StartConditionContract
 from onbeat.testing.store_contract.stats import QueueNameContract, QueueStatsContract, StatsContract
+from onbeat.testing.store_contract.sweeps import SweepContract
 from onbeat.testing.store_contract.targets import TargetContract
 from onbeat.testing.store_contract.timeline import TimelineContract
 
@@ -155,6 +156,7 @@ class StoreContract(
     QueueNameContract,
     StatsContract,
     PruneContract,
+    SweepContract,
     RequestContract,
     RequestKeepingContract,
     RequestRaceContract,

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import ScheduleId
-from onbeat.model.job import JobState
+from onbeat.model.job import Edge, JobState
 from onbeat.model.outcome import Released
+from onbeat.model.page import JobFilter
 from onbeat.model.plan import Skip
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.retry import RetryPolicy
@@ -222,15 +223,52 @@ class EditContract:
 
 
 class NewRuleContract:
-    async def test_later_jobs_of_the_old_rule_are_cancelled(self, store: Store) -> None:
+    async def test_later_jobs_of_the_old_rule_leave_no_trace(self, store: Store) -> None:
+        schedule = a_schedule()
+        jobs = [an_occurrence(schedule, NOW + hours * HOUR) for hours in (1, 2, 3)]
+        await add_planned(store, schedule, *jobs)
+        before = await store.stats(NOW)
+        new = edited_schedule(schedule)
+        await store.update_schedule(new, a_plan(new), NOW)
+        assert [await store.job(job.id) for job in jobs] == [None, None, None]
+        after = await store.stats(NOW)
+        assert after.jobs["cancelled"] == before.jobs["cancelled"]
+        assert after.jobs["waiting"] == before.jobs["waiting"] - 3
+        assert (await store.jobs(JobFilter(schedule_id=schedule.id))).items == ()
+
+    async def test_a_later_job_that_others_wait_for_is_cancelled(self, store: Store) -> None:
         schedule = a_schedule()
         job = an_occurrence(schedule, NOW + HOUR)
-        await add_planned(store, schedule, job)
+        await add_planned(store, schedule, job, an_occurrence(schedule, NOW + 2 * HOUR))
+        dependent = a_job(after=(job.id,))
+        cleaner = a_job(after=(job.id,), edges={job.id: Edge.END})
+        await store.enqueue([dependent, cleaner])
         new = edited_schedule(schedule)
         await store.update_schedule(new, a_plan(new), NOW)
         gone = await stored_job(store, job)
         assert (gone.state, gone.reason) == (JobState.CANCELLED, "schedule changed")
         assert gone.finished_at == NOW
+        assert (await stored_job(store, dependent)).cause_id == job.id
+        assert [one.id for one in await claim_jobs(store, now=NOW + DAY)] == [cleaner.id]
+
+    async def test_a_later_job_that_was_moved_by_hand_is_cancelled(self, store: Store) -> None:
+        schedule = a_schedule()
+        job = an_occurrence(schedule, NOW + HOUR)
+        await add_planned(store, schedule, job)
+        await store.reschedule(job.id, NOW + 2 * HOUR, NOW)
+        new = edited_schedule(schedule)
+        await store.update_schedule(new, a_plan(new), NOW)
+        assert (await stored_job(store, job)).reason == "schedule changed"
+        steps = [step.to for step in await store.transitions(job.id)]
+        assert steps == ["rescheduled", "cancelled"]
+
+    async def test_the_unique_key_of_a_later_job_is_free(self, store: Store) -> None:
+        schedule = a_schedule()
+        await add_planned(store, schedule, an_occurrence(schedule, NOW + HOUR, unique="key"))
+        new = edited_schedule(schedule)
+        await store.update_schedule(new, a_plan(new), NOW)
+        (answer,) = await store.enqueue([a_job(unique="key")])
+        assert answer.created
 
     async def test_a_pause_is_the_cause_of_what_it_cancels(self, store: Store) -> None:
         schedule = a_schedule()
@@ -360,6 +398,25 @@ class DeleteContract:
         await store.delete_schedule(schedule.id, NOW)
         gone = await stored_job(store, job)
         assert (gone.state, gone.reason) == (JobState.CANCELLED, "schedule deleted")
+
+    async def test_one_planned_job_shows_that_its_schedule_was_deleted(self, store: Store) -> None:
+        schedule = a_schedule()
+        late, first, *rest = [an_occurrence(schedule, NOW + hours * HOUR) for hours in range(4)]
+        await add_planned(store, schedule, late, first, *rest)
+        await store.delete_schedule(schedule.id, NOW)
+        assert [await store.job(job.id) for job in rest] == [None, None]
+        assert {(await stored_job(store, job)).reason for job in (late, first)} == {
+            "schedule deleted"
+        }
+
+    async def test_a_job_keeps_its_meaning_when_its_schedule_is_deleted(self, store: Store) -> None:
+        schedule = a_schedule()
+        jobs = [an_occurrence(schedule, NOW + hours * HOUR) for hours in (1, 2)]
+        await add_planned(store, schedule, *jobs)
+        dependent = a_job(after=(jobs[1].id,))
+        await store.enqueue([dependent])
+        await store.delete_schedule(schedule.id, NOW)
+        assert (await stored_job(store, dependent)).cause_id == jobs[1].id
 
     async def test_running_jobs_of_a_deleted_schedule_are_asked_to_stop(self, store: Store) -> None:
         schedule = a_schedule()

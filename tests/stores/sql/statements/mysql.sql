@@ -247,6 +247,11 @@ DELETE dead_letters FROM dead_letters FORCE INDEX (PRIMARY) WHERE id IN %s;
 -- sql/verbs/dependents.py add_cascades
 INSERT INTO cascades (job_id, state) VALUES (%s, %s) ON DUPLICATE KEY UPDATE state = VALUES(state);
 
+-- sql/verbs/dependents.py awaited_among
+SELECT awaits
+FROM (SELECT DISTINCT awaits FROM waits FORCE INDEX (PRIMARY)
+WHERE awaits IN %s) AS awaited;
+
 -- sql/verbs/dependents.py delete_waits
 DELETE waits FROM waits FORCE INDEX (waits_of_job) WHERE job_id IN %s;
 
@@ -386,6 +391,12 @@ FROM jobs FORCE INDEX (jobs_of_schedule)
 WHERE schedule_id = %s
 ORDER BY id
 FOR UPDATE;
+
+-- sql/verbs/edit_schedules.py planned_after_next
+SELECT id
+FROM jobs FORCE INDEX (jobs_of_schedule)
+WHERE schedule_id = %s AND occurrence > %s AND running = 0 AND token = 0
+ORDER BY due_at, id;
 
 -- sql/verbs/enqueue.py keep_places
 UPDATE jobs FORCE INDEX (PRIMARY) SET cursor_text = %s, progress = %s WHERE id IN %s;
@@ -755,11 +766,6 @@ made_at,
 answer AS answer
 FROM idempotency_keys FORCE INDEX (PRIMARY)
 WHERE digest IN %s) AS known;
-
--- sql/verbs/imports.py awaited_among
-SELECT awaits
-FROM (SELECT DISTINCT awaits FROM waits FORCE INDEX (PRIMARY)
-WHERE awaits IN %s) AS awaited;
 
 -- sql/verbs/imports.py forget_planned
 DELETE FROM dispositions
@@ -1521,6 +1527,13 @@ SELECT id, name_key, status, planned_through, plan_at, version, spec FROM schedu
 -- sql/verbs/schedules.py schedules_of_owner
 SELECT id, name_key, status, planned_through, plan_at, version, spec FROM schedules FORCE INDEX (schedules_of_owner) WHERE owner = %s ORDER BY id;
 
+-- sql/verbs/sweeps.py sweep
+SELECT id, finished_at, queue
+FROM finished FORCE INDEX (finished_by_end)
+WHERE state = %s AND finished_at >= %s AND (finished_at > %s OR id > %s) AND finished_at < %s
+ORDER BY finished_at, id
+LIMIT %s;
+
 -- sql/verbs/timeline.py forgotten_between
 (SELECT schedule_id, first
 FROM (
@@ -1600,6 +1613,18 @@ LIMIT 2000
 ) AS looked
 WHERE job_id IS NULL AND last >= %s
 );
+
+-- sql/verbs/withdrawals.py changed_among
+SELECT job_id
+FROM (SELECT DISTINCT job_id FROM transitions FORCE INDEX (transitions_of_job)
+WHERE job_id IN %s) AS changed;
+
+-- sql/verbs/withdrawals.py lock_untouched
+SELECT id, token
+FROM jobs FORCE INDEX (PRIMARY)
+WHERE id IN %s AND running = 0
+ORDER BY id
+FOR UPDATE;
 
 -- sql/verbs/workers.py forget_workers
 DELETE FROM workers

@@ -276,6 +276,11 @@ SELECT job_id, state FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS new 
 ORDER BY place
 ON CONFLICT (job_id) DO UPDATE SET state = excluded.state;
 
+-- sql/verbs/dependents.py awaited_among
+SELECT awaits
+FROM (SELECT DISTINCT awaits FROM waits
+WHERE awaits = ANY($1::uuid[])) AS awaited;
+
 -- sql/verbs/dependents.py delete_waits
 DELETE FROM waits WHERE job_id = ANY($1::uuid[]);
 
@@ -449,6 +454,12 @@ FROM jobs
 WHERE schedule_id = $1
 ORDER BY id
 FOR UPDATE;
+
+-- sql/verbs/edit_schedules.py planned_after_next
+SELECT id
+FROM jobs
+WHERE schedule_id = $1 AND occurrence > $2 AND NOT running AND token = 0
+ORDER BY due_at, id;
 
 -- sql/verbs/enqueue.py lock_senders
 SELECT id, token, cursor, progress
@@ -890,11 +901,6 @@ made_at,
 answer AS answer
 FROM idempotency_keys
 WHERE digest = ANY($1::bytea[])) AS known;
-
--- sql/verbs/imports.py awaited_among
-SELECT awaits
-FROM (SELECT DISTINCT awaits FROM waits
-WHERE awaits = ANY($1::uuid[])) AS awaited;
 
 -- sql/verbs/imports.py forget_planned
 DELETE FROM dispositions
@@ -1389,7 +1395,17 @@ UPDATE dispositions SET job_id = NULL, reason = $1
 WHERE schedule_id = $2 AND first = $3 AND job_id = $4;
 
 -- sql/verbs/prune.py delete_jobs
+DELETE FROM finished WHERE id = ANY($1::uuid[]);
+
+-- sql/verbs/prune.py delete_jobs
 DELETE FROM finished_rest WHERE id = ANY($1::uuid[]);
+
+-- sql/verbs/prune.py delete_jobs
+SELECT id
+FROM finished
+WHERE id = ANY($1::uuid[])
+ORDER BY id
+FOR UPDATE;
 
 -- sql/verbs/prune.py delete_jobs
 SELECT id
@@ -1416,6 +1432,24 @@ worker, lease_until, started_at, NULL::bigint AS finished_at, progress,
 NULL::uuid AS cause_id
 FROM jobs  WHERE lapsed = FALSE AND start_by < $3 AND start_by IS NOT NULL AND NOT running ORDER BY start_by LIMIT $4
 ) AS part1) AS chosen;
+
+-- sql/verbs/prune.py past_jobs
+SELECT id FROM (
+SELECT * FROM (SELECT id, finished_at FROM finished
+WHERE state = 'succeeded' AND finished_at < $1
+ORDER BY finished_at
+LIMIT $2) AS succeeded
+UNION ALL
+SELECT * FROM (SELECT id, finished_at FROM finished
+WHERE state = 'cancelled' AND finished_at < $3
+ORDER BY finished_at
+LIMIT $4) AS cancelled
+UNION ALL
+SELECT * FROM (SELECT id, finished_at FROM finished
+WHERE state = 'failed' AND finished_at < $5
+ORDER BY finished_at
+LIMIT $6) AS failed
+) AS past ORDER BY finished_at, id LIMIT $7;
 
 -- sql/verbs/prune.py past_jobs
 SELECT id FROM (
@@ -1799,6 +1833,13 @@ SELECT id, key, status, planned_through, plan_at, version, spec FROM schedules W
 -- sql/verbs/schedules.py schedules_of_owner
 SELECT id, key, status, planned_through, plan_at, version, spec FROM schedules  WHERE owner = $1 ORDER BY id;
 
+-- sql/verbs/sweeps.py sweep
+SELECT id, finished_at, queue
+FROM finished
+WHERE state = $1 AND finished_at >= $2 AND (finished_at > $3 OR id > $4) AND finished_at < $5
+ORDER BY finished_at, id
+LIMIT $6;
+
 -- sql/verbs/timeline.py forgotten_between
 SELECT found.*
 FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS params (schedule_id, first, last)
@@ -1894,6 +1935,18 @@ LIMIT 2000
 ) AS looked
 WHERE job_id IS NULL AND last >= params.first
 OFFSET 0) AS found;
+
+-- sql/verbs/withdrawals.py changed_among
+SELECT job_id
+FROM (SELECT DISTINCT job_id FROM transitions
+WHERE job_id = ANY($1::uuid[])) AS changed;
+
+-- sql/verbs/withdrawals.py lock_untouched
+SELECT id, token
+FROM jobs
+WHERE id = ANY($1::uuid[]) AND NOT running
+ORDER BY id
+FOR UPDATE;
 
 -- sql/verbs/workers.py forget_workers
 DELETE FROM workers

@@ -244,6 +244,12 @@ DELETE FROM onbeat_dead_letters WHERE id IN (SELECT value FROM json_each(?));
 -- sql/verbs/dependents.py add_cascades
 INSERT INTO onbeat_cascades (job_id, state) SELECT * FROM (VALUES (?,?)) WHERE column1 IS NOT NULL ON CONFLICT (job_id) DO UPDATE SET state = excluded.state;
 
+-- sql/verbs/dependents.py awaited_among
+SELECT json_group_array(json_array(awaits)) FROM (SELECT awaits
+FROM (SELECT DISTINCT awaits FROM onbeat_waits
+WHERE awaits IN (SELECT value FROM json_each(?))) AS awaited
+);
+
 -- sql/verbs/dependents.py delete_waits
 DELETE FROM onbeat_waits WHERE job_id IN (SELECT value FROM json_each(?));
 
@@ -398,6 +404,13 @@ SELECT json_group_array(json_array(id)) FROM (SELECT id
 FROM onbeat_jobs
 WHERE schedule_id = ?
 ORDER BY id
+);
+
+-- sql/verbs/edit_schedules.py planned_after_next
+SELECT json_group_array(json_array(id)) FROM (SELECT id
+FROM onbeat_jobs
+WHERE schedule_id = ? AND occurrence > ? AND state = 'waiting' AND token = 0
+ORDER BY due_at, id
 );
 
 -- sql/verbs/enqueue.py keep_places
@@ -801,12 +814,6 @@ made_at,
 lower(hex(answer)) AS answer
 FROM onbeat_idempotency_keys
 WHERE digest IN (SELECT unhex(value) FROM json_each(?))) AS known
-);
-
--- sql/verbs/imports.py awaited_among
-SELECT json_group_array(json_array(awaits)) FROM (SELECT awaits
-FROM (SELECT DISTINCT awaits FROM onbeat_waits
-WHERE awaits IN (SELECT value FROM json_each(?))) AS awaited
 );
 
 -- sql/verbs/imports.py forget_planned
@@ -1549,6 +1556,14 @@ SELECT json_group_array(json_array(id, key, status, planned_through, plan_at, ve
 -- sql/verbs/schedules.py schedules_of_owner
 SELECT json_group_array(json_array(id, key, status, planned_through, plan_at, version, spec)) FROM (SELECT id, key, status, planned_through, plan_at, version, spec FROM onbeat_schedules INDEXED BY onbeat_schedules_of_owner WHERE owner = ? ORDER BY id);
 
+-- sql/verbs/sweeps.py sweep
+SELECT json_group_array(json_array(id, finished_at, queue)) FROM (SELECT id, finished_at, queue
+FROM onbeat_finished INDEXED BY onbeat_finished_by_end
+WHERE state = ? AND finished_at >= ? AND (finished_at > ? OR id > ?) AND finished_at < ?
+ORDER BY finished_at, id
+LIMIT ?
+);
+
 -- sql/verbs/timeline.py forgotten_between
 SELECT json_group_array(json(
 (SELECT json_group_array(json_array(schedule_id, first))
@@ -1650,6 +1665,19 @@ LIMIT 2000
 WHERE job_id IS NULL AND last >= params.first
 ))))
 FROM (SELECT value ->> 0 AS schedule_id, value ->> 1 AS first, value ->> 2 AS last FROM json_each(?)) AS params;
+
+-- sql/verbs/withdrawals.py changed_among
+SELECT json_group_array(json_array(job_id)) FROM (SELECT job_id
+FROM (SELECT DISTINCT job_id FROM onbeat_transitions
+WHERE job_id IN (SELECT value FROM json_each(?))) AS changed
+);
+
+-- sql/verbs/withdrawals.py lock_untouched
+SELECT json_group_array(json_array(id, token)) FROM (SELECT id, token
+FROM onbeat_jobs
+WHERE id IN (SELECT value FROM json_each(?)) AND state = 'waiting'
+ORDER BY id
+);
 
 -- sql/verbs/workers.py forget_workers
 DELETE FROM onbeat_workers

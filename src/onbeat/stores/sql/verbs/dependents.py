@@ -266,6 +266,18 @@ async def free(session: Session, waits: Sequence[Wait], blocked: Mapping[JobId, 
     session.hints.add(Hint.JOBS)
 
 
+async def awaited_among(session: Session, ids: Collection[JobId]) -> set[JobId]:
+    """Those of the jobs that others wait for."""
+    if not ids:
+        return set()
+    dialect = session.dialect
+    rest = f"""
+        FROM (SELECT DISTINCT awaits FROM onbeat.waits {dialect.use_index("PRIMARY")}
+              WHERE {dialect.in_list("awaits", "uuid")}) AS awaited
+    """  # noqa: S608  values are bound
+    return {JobId(str(id)) for (id,) in await session.select("awaits", rest, tuple(ids))}
+
+
 # Jobs that wait for others
 
 

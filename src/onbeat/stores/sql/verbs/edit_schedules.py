@@ -24,6 +24,7 @@ from onbeat.stores.sql.verbs.schedules import (
     rewrite_schedule,
     schedules_by_id,
 )
+from onbeat.stores.sql.verbs.withdrawals import withdraw
 
 FOLLOWED: Final = ("queue", "priority", "lane", "overlap", "spec")
 """The columns of a waiting job that an edit of its schedule may change."""
@@ -97,7 +98,7 @@ async def follow(session: Session, edited: Schedule) -> None:
 
 
 async def forget_after(session: Session, edited: Schedule, now: int) -> None:
-    """After a changed rule, cancel jobs planned for later than `now` that never started."""
+    """After a changed rule, withdraw jobs planned for later than `now` that never started."""
     id, reason = edited.id, cause_of_edit(edited)
     rest = f"""
         FROM onbeat.jobs {session.dialect.use_index("jobs_of_schedule")}
@@ -105,9 +106,8 @@ async def forget_after(session: Session, edited: Schedule, now: int) -> None:
           AND (token = 0 OR start_by IS NOT NULL)
     """
     later = await session.select("id", rest, id, now)
-    reasons = {JobId(str(job_id)): reason for (job_id,) in later}
     # A job that was claimed meanwhile goes on and keeps its disposition.
-    void = await cancel_waiting(session, reasons, now, started_too=False)
+    void = await withdraw(session, {JobId(str(job_id)) for (job_id,) in later}, reason, now)
     await forget_dispositions_after(session, id, now, void)
     # Nothing is planned beyond `now` any more; the new plan sets the watermark.
     sql = """
@@ -122,6 +122,8 @@ async def delete_schedule(session: Session, id: ScheduleId, now: int) -> bool:
     await forget_dispositions_after(session, id, now, None)
     live = await lock_jobs_of(session, id)
     await ask_to_stop(session, live, DELETED, now)
+    # The next job shows the deletion, also to a copy; those after it leave no trace.
+    await withdraw(session, await planned_after_next(session, id, now), DELETED, now)
     await cancel_waiting(session, dict.fromkeys(live, DELETED), now)
     await session.execute("DELETE FROM onbeat.schedules WHERE id = ?", id)
     await delete_own_types(session, [id])
@@ -139,3 +141,13 @@ async def lock_jobs_of(session: Session, id: ScheduleId) -> list[JobId]:
         {dialect.for_update}
     """
     return [JobId(str(job_id)) for (job_id,) in await session.select("id", rest, id)]
+
+
+async def planned_after_next(session: Session, id: ScheduleId, now: int) -> list[JobId]:
+    """The jobs planned for later than `now` that never started, but for the first one."""
+    rest = f"""
+        FROM onbeat.jobs {session.dialect.use_index("jobs_of_schedule")}
+        WHERE schedule_id = ? AND occurrence > ? AND {session.dialect.is_waiting} AND token = 0
+        ORDER BY due_at, id
+    """
+    return [JobId(str(job_id)) for (job_id,) in await session.select("id", rest, id, now)][1:]

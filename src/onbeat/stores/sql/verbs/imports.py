@@ -19,6 +19,7 @@ from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.values import micros, micros_or_none, text_or_none, to_json
 from onbeat.stores.sql.verbs.dependents import (
     add_dependencies,
+    awaited_among,
     cascade,
     delete_waits,
     lock_jobs,
@@ -284,14 +285,3 @@ async def connect_dependents(session: Session, jobs: Sequence[Job]) -> None:
     await rewrite_waits(session, marked.values())
     await add_dependencies(session, waiting)
     await wait_for_flows(session, waiting)
-
-
-async def awaited_among(session: Session, ids: Sequence[JobId]) -> set[JobId]:
-    if not ids:
-        return set()
-    dialect = session.dialect
-    rest = f"""
-        FROM (SELECT DISTINCT awaits FROM onbeat.waits {dialect.use_index("PRIMARY")}
-              WHERE {dialect.in_list("awaits", "uuid")}) AS awaited
-    """  # noqa: S608  values are bound
-    return {JobId(str(id)) for (id,) in await session.select("awaits", rest, tuple(ids))}

@@ -1,6 +1,7 @@
 """Pruning by age, and jobs that may no longer start."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from onbeat.model.ids import DeadLetterId, JobId
 from onbeat.model.job import Job, JobState
@@ -9,17 +10,26 @@ from onbeat.stores.sql.verbs.dead_letters import delete_dead_letters
 from onbeat.stores.sql.verbs.history import delete_histories
 from onbeat.stores.sql.verbs.jobs import delete_by_id, select_first
 
+NEVER: Final = 0
+"""An age that no job has: it ended before 1970."""
+
 
 async def prune(
     session: Session, table: str, finished_before: int, failed_before: int, limit: int
 ) -> int:
     """Delete the oldest ended jobs of the table with their histories, and what else is old."""
-    past = await past_jobs(session, table, finished_before, failed_before, limit)
-    gone = await delete_jobs(session, table, past) if past else 0
+    gone = await prune_jobs(session, table, finished_before, failed_before, limit)
     await prune_dispositions(session, failed_before, limit)
     await prune_dead_letters(session, failed_before, limit)
     await prune_meters(session, finished_before, limit)
     return gone
+
+
+async def prune_jobs(
+    session: Session, table: str, finished_before: int, failed_before: int, limit: int
+) -> int:
+    past = await past_jobs(session, table, finished_before, failed_before, limit)
+    return await delete_jobs(session, table, past) if past else 0
 
 
 async def past_jobs(
