@@ -9,6 +9,7 @@ import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from functools import cached_property
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 import uvicorn
@@ -307,7 +308,7 @@ class Service:
         return ApiOptions(
             keys=api.keys,
             key_refused=self.telemetry.counters.key_refused,
-            hosts=("localhost", api.host, *api.hosts),
+            hosts=("localhost", api.host, *api.hosts, *public_hosts(api.public_url)),
             hosts_with_key=bool(api.hosts),
             ready=self.health.readiness,
             metrics=self.health.exposition,
@@ -319,6 +320,11 @@ def address_of(listener: socket.socket | None) -> str | None:
         return None
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def public_hosts(url: str | None) -> tuple[str, ...]:
+    """The host under which receivers of callbacks report."""
+    return () if url is None else (urlsplit(url).hostname or "",)
 
 
 def stops_work(concern: Concern) -> bool:

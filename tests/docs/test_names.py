@@ -9,6 +9,7 @@ import click
 import pytest
 
 from docs.pages import PAGES, ROOT, blocks, name_of, with_language
+from onbeat.api.reports import REPORT_PATH
 from onbeat.api.security import STREAM_PATH
 from onbeat.cli.main import root
 from onbeat.operations.table import OPERATIONS
@@ -92,7 +93,7 @@ def test_metrics_that_are_named_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_paths_that_are_named_exist(page: Path) -> None:
-    known = {shape(operation.path) for operation in OPERATIONS} | {STREAM_PATH}
+    known = {shape(operation.path) for operation in OPERATIONS} | {STREAM_PATH, shape(REPORT_PATH)}
     assert {shape(path) for path in PATH.findall(page.read_text("utf-8"))} <= known
 
 

@@ -19,7 +19,7 @@ from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import LOST_MAX
 from onbeat.model.outcome import Evidence
-from onbeat.model.worker import WorkerRecord, remote_id
+from onbeat.model.worker import RECEIVER, WorkerRecord, remote_id
 from onbeat.ports.store import ClaimRequest
 from onbeat.testing.build import NOW, SECOND, a_job, a_worker
 
@@ -172,6 +172,31 @@ async def test_a_timed_lease_that_nobody_renews_is_taken_back_soon_after_its_end
         assert await silence(bench, 5) == 1
         (attempt,) = await bench.store.attempts(job.id)
         assert "did not renew its lease in time" in attempt.error
+
+
+async def test_a_receiver_that_does_not_report_has_failed_an_attempt() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        job = await timed(bench, 10)
+        until = bench.clock.now() + 20 * SECOND
+        assert await bench.store.hand_over(job.id, job.token, until)
+        assert await silence(bench, 20) == 0
+        assert await silence(bench, 6) == 1
+        (attempt,) = await bench.store.attempts(job.id)
+        assert (attempt.outcome, attempt.worker) == (OutcomeName.FAILED, RECEIVER)
+        assert "did not report within 20 s" in attempt.error
+        after = await bench.job(job)
+        assert (after.state, after.lost) == (JobState.WAITING, 0)
+
+
+async def test_a_cancelled_job_of_a_silent_receiver_ends_at_the_deadline() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        job = await timed(bench, 10)
+        until = bench.clock.now() + 10 * SECOND
+        assert await bench.store.hand_over(job.id, job.token, until)
+        await bench.store.cancel([job.id], "by hand", bench.clock.now())
+        assert await silence(bench, 16) == 1
+        after = await bench.job(job)
+        assert (after.state, after.reason) == (JobState.CANCELLED, "by hand")
 
 
 async def timed(bench: EngineHarness, seconds: int) -> Job:

@@ -1,7 +1,7 @@
 import asyncio
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -16,9 +16,13 @@ from onbeat.engine import worker as worker_module
 from onbeat.engine.worker import HandledAttempt
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.job import Job, JobState
-from onbeat.model.outcome import Succeeded
+from onbeat.model.outcome import Outcome, Succeeded
 from onbeat.model.retry import RetryPolicy
-from onbeat.model.target import HandlerTarget
+from onbeat.model.target import HandlerTarget, HttpTarget
+from onbeat.model.worker import RECEIVER
+from onbeat.ports.store import ClaimRequest, Settlement
+from onbeat.ports.target import HandedOver
+from onbeat.rules.settlement import attempt_of, settle
 from onbeat.testing.build import MINUTE, NOW, SECOND, a_job
 
 ONCE = RetryPolicy(attempts_max=1)
@@ -729,3 +733,66 @@ async def test_a_job_of_a_task_that_is_gone_fails_and_is_tried_again() -> None:
         after = await bench.job(job)
         assert (after.state, after.attempt) == (JobState.WAITING, 1)
         assert "no task 'work'" in after.error
+
+
+# Targets that report later.
+
+
+def a_callback() -> Job:
+    return a_job(target=HttpTarget("https://api.example.com"))
+
+
+async def taken_on(_run: Any) -> Outcome:
+    raise HandedOver(NOW + MINUTE)
+
+
+async def test_a_job_that_its_receiver_took_on_is_held_by_it_and_frees_its_slot() -> None:
+    async with EngineHarness(runners={HttpTarget: Scripted(taken_on)}) as bench:
+        job = a_callback()
+        await bench.store.enqueue([job])
+        bench.worker.accept(await claim_http(bench))
+        await bench.worker.wait_idle(30)
+        held = await bench.job(job)
+        assert (held.state, held.worker) == (JobState.RUNNING, RECEIVER)
+        assert (held.lease_until, held.attempt) == (NOW + MINUTE, 1)
+        assert bench.worker.running == {}
+        await bench.beat()
+        assert await bench.job(job) == held
+        assert await outcomes(bench, job) == []
+        assert bench.told.of("ended") == bench.told.of("lease_lost") == []
+
+
+async def test_a_hand_over_waits_for_the_store() -> None:
+    async with EngineHarness(runners={HttpTarget: Scripted(taken_on)}) as bench:
+        job = a_callback()
+        await bench.store.enqueue([job])
+        bench.store.trouble["hand_over"] = 1
+        bench.worker.accept(await claim_http(bench))
+        await bench.worker.wait_idle(30)
+        assert (await bench.job(job)).worker == RECEIVER
+
+
+async def test_a_report_that_came_first_counts() -> None:
+    async def report_at_once(run: Any) -> Outcome:
+        done, at = Succeeded(), NOW + SECOND
+        ended = Settlement(
+            job=settle(run.job, done, at, 0.5), attempt=attempt_of(run.job, done, at)
+        )
+        assert list(await bench.store.settle([ended])) == [True]
+        raise HandedOver(NOW + MINUTE)
+
+    async with EngineHarness(runners={HttpTarget: Scripted(report_at_once)}) as bench:
+        job = a_callback()
+        await bench.store.enqueue([job])
+        bench.worker.accept(await claim_http(bench))
+        await bench.worker.wait_idle(30)
+        assert (await bench.job(job)).state is JobState.SUCCEEDED
+        assert await outcomes(bench, job) == [OutcomeName.SUCCEEDED]
+        assert bench.worker.running == {}
+
+
+async def claim_http(bench: EngineHarness) -> Sequence[Job]:
+    request = ClaimRequest(
+        worker=bench.row.id, now=bench.clock.now(), limit=1, lanes=frozenset({"@http"})
+    )
+    return (await bench.store.claim(request)).jobs

@@ -12,15 +12,20 @@ from msgspec import UNSET
 from onbeat.expressions.cel import CelExpressions
 from onbeat.model import limits
 from onbeat.model.errors import OnbeatError
+from onbeat.model.ids import JobId
 from onbeat.model.retry import RetryPolicy
+from onbeat.model.target import HttpTarget
 from onbeat.operations.drafts import build_schedule, job_from, new_draft
 from onbeat.operations.notice_checks import Notices
 from onbeat.operations.notifications import jobs_of, recipients_of
 from onbeat.operations.recurrences import build_preview
 from onbeat.ports.expressions import Fault
 from onbeat.recurrence import Budget
+from onbeat.rules.callback_policy import hop_after
 from onbeat.rules.channels import read_channel
 from onbeat.rules.condition import NAMES
+from onbeat.rules.fence import Fence
+from onbeat.rules.reports import open_seal
 from onbeat.settings.setting import Setting
 from onbeat.settings.table import TABLE as SETTINGS
 from onbeat.targets.http_response import Response, outcome_of, retry_after_of
@@ -32,6 +37,7 @@ from onbeat.wire.jobs import EnqueueBody, read_jobs
 from onbeat.wire.jsonrpc import read_call, split
 from onbeat.wire.notifications import NotificationBody
 from onbeat.wire.recurrences import PreviewBody
+from onbeat.wire.reports import ReportBody, read_report_body
 from onbeat.wire.schedules import ScheduleBody, read_schedule
 from onbeat.wire.submissions import read_submission
 from onbeat.wire.worker_results import SettleBody, read_report
@@ -194,4 +200,19 @@ def answered(text: str) -> object:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     failed = Response(status=500, body=text.encode("utf-8", "replace")[:65_536], retry_after=text)
     moved = Response(status=301, body=b"", location=text)
-    return outcome_of(failed, "it", now), outcome_of(moved, "it", now), retry_after_of(text, now)
+    target = HttpTarget(EXAMPLE, redirects=1)
+    outcomes = [outcome_of(answer, "it", now, target) for answer in (failed, moved)]
+    return outcomes, retry_after_of(text, now)
+
+
+def redirected_to(location: str) -> object:
+    """The hop after a redirect of a callback to this place."""
+    return hop_after(307, location, method="POST", url=EXAMPLE, headers={}, body=None)
+
+
+def reported(body: Body) -> object:
+    return read_report_body(decode(ReportBody, encoded({"outcome": "succeeded", **body})))
+
+
+def sealed(text: str) -> object:
+    return open_seal(Fence(b"x" * 32), JobId(ID), text)

@@ -33,9 +33,12 @@ from inputs.readers import (
     reaction,
     record,
     redacted,
+    redirected_to,
     rendered,
+    reported,
     rpc,
     schedule,
+    sealed,
     settled,
     submission,
     template,
@@ -91,6 +94,7 @@ from onbeat.wire.limits import (
 )
 from onbeat.wire.pulses import AskPulses
 from onbeat.wire.recurrences import TEXT_CHARS_MAX, PreviewBody
+from onbeat.wire.reports import SEAL_CHARS_MAX, ReportBody
 from onbeat.wire.requests import PAGE_MAX, BackfillBody, ListJobs, ListQueues, ListSchedules
 from onbeat.wire.secrets import CURSOR_CHARS_MAX, ReencryptBody
 from onbeat.wire.timeline import ShowTimeline
@@ -813,6 +817,50 @@ TABLE: tuple[Input, ...] = (
         fits="whsec_" + of(85) + "A",
         over="whsec_" + of(88),
     ),
+    items(
+        "Statuses that count as success",
+        "the same",
+        limits.STATUSES_MAX,
+        "statuses",
+        named(http, "success"),
+        lambda count: [200] * count,
+    ),
+    text("Status", "the same", 3, lambda text: http({"success": [text]}), head="2x", fill="x"),
+    number("Redirects", "the same", 0, limits.REDIRECTS_MAX, named(http, "redirects")),
+    Input(
+        "`connect_timeout` of a callback",
+        "the same",
+        "10 ms to 5 minutes",
+        INVALID,
+        named(http, "connect_timeout"),
+        fits="5m",
+        over="5m1s",
+    ),
+    text(
+        "`Location` of an answer",
+        "answer to a callback whose redirects are followed",
+        limits.URL_CHARS_MAX,
+        redirected_to,
+        LARGE,
+        head=EXAMPLE,
+    ),
+    body(
+        "Report of an attempt",
+        "`POST /api/reports/{id}`",
+        limits.REPORT_BYTES_MAX,
+        json_of(ReportBody, limits.REPORT_BYTES_MAX),
+        '{"outcome":"succeeded"}',
+    ),
+    Input(
+        "Result of a report",
+        "the same",
+        f"{limits.RESULT_BYTES_MAX:,} bytes",
+        LARGE,
+        named(reported, "result"),
+        fits=of(limits.RESULT_BYTES_MAX - 2),
+        over=of(limits.RESULT_BYTES_MAX - 1),
+    ),
+    Input("Seal of its address", "the same", f"{SEAL_CHARS_MAX} characters", "", sealed),
     items(
         "Headers of a message",
         "target `message`",

@@ -122,11 +122,14 @@ def test_a_schedule_with_a_callback_reads_body_and_secret_from_files(
     added = asked(
         "schedule", "add", "ping", "--every", "15m", "--url", "http://127.0.0.1:9/x",
         "--method", "POST", "--header", "X-One: 1", "--header", "X-Two: a:b",
-        "--body", "@body.json", "--secret-file", "secret",
+        "--body", "@body.json", "--secret-file", "secret", "--success", "200",
+        "--success", "3xx", "--redirects", "2", "--connect-timeout", "5s",
     )  # fmt: skip
     shown = asked("schedule", "show", added["id"])["target"]["http"]
     assert (shown["method"], shown["body"]) == ("POST", '{"n": 1}')
     assert shown["headers"] == {"X-One": "1", "X-Two": "a:b"}
+    assert (shown["success"], shown["redirects"]) == ([200, "3xx"], 2)
+    assert shown["connect_timeout"] == "5s"
     assert shown["secret_set"] is True
     assert "whsec" not in onbeat("schedule", "show", added["id"]).stdout
 

@@ -179,6 +179,9 @@ def test_secrets_are_in_no_answer() -> None:
         "headers",
         "body",
         "secret_set",
+        "success",
+        "redirects",
+        "connect_timeout",
     }
 
 

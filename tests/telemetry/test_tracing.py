@@ -17,18 +17,23 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
-from opentelemetry.trace import format_span_id, format_trace_id
+from opentelemetry.trace import StatusCode, format_span_id, format_trace_id
 
 from conditions import eventually
+from engine.harness import Scripted
 from interfaces.rest_client import RestClient
 from onbeat import HttpOptions, Onbeat, Options, Retry, Snooze, message
 from onbeat.api.asgi import build_api
 from onbeat.app.brokers import open_broker
 from onbeat.app.stores import open_store
 from onbeat.model.job import Job
+from onbeat.model.outcome import Outcome
+from onbeat.ports.target import HandedOver, UnleasedRun
 from onbeat.ports.tracing import ACTIVE, active_ids, active_trace
 from onbeat.ports.transport import Envelope
+from onbeat.targets.traced_runner import TracedRunner
 from onbeat.telemetry.tracing import OtelTracing
+from operations.harness import StoppedClock
 from telemetry.collector import receiving
 from telemetry.jobs import SECOND, a_job
 
@@ -253,6 +258,19 @@ async def test_a_trace_that_is_not_sampled_stays_so() -> None:
 @pytest.fixture
 def untraced() -> None:
     ACTIVE.read = None
+
+
+async def test_an_attempt_that_its_receiver_took_on_is_no_error(spans: Spans) -> None:
+    clock = StoppedClock()
+
+    async def take_on(_run: Any) -> Outcome:
+        raise HandedOver(clock.now())
+
+    runner = TracedRunner(Scripted(take_on), spans.tracing, clock)
+    with pytest.raises(HandedOver):
+        await runner.run(UnleasedRun(a_job()))
+    (span,) = spans.exporter.get_finished_spans()
+    assert (span.status.status_code, span.events) == (StatusCode.UNSET, ())
 
 
 @pytest.mark.usefixtures("untraced")

@@ -15,6 +15,7 @@ from onbeat.api.key_refusals import Refusals
 from onbeat.api.keyring import Keyring
 from onbeat.api.options import ApiOptions
 from onbeat.api.pages import page_routes
+from onbeat.api.reports import report_routes
 from onbeat.api.responses import error_response
 from onbeat.api.rest import rest_routes
 from onbeat.api.rpc import rpc_routes
@@ -50,6 +51,7 @@ def build_api(
             routes=[
                 *pages(access),
                 *stream_routes(access, hub or StreamHub(context)),
+                *report_routes(context, options, access.refusals),
                 *rest_routes(context, options, bulk),
                 *rpc_routes(context, options, bulk),
                 *health_routes(options),

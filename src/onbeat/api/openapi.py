@@ -11,12 +11,14 @@ import msgspec
 import yaml
 
 from onbeat.api.event_document import CONTENT, header_parameters
+from onbeat.api.reports import REPORT_PATH
 from onbeat.api.requests import query_names
 from onbeat.model.limits import IDEMPOTENCY_KEY_CHARS_MAX
 from onbeat.operations.invoke import CREATED, body_type
 from onbeat.operations.table import OPERATIONS, Operation
 from onbeat.rules.idempotency import HEADER
 from onbeat.wire.errors import ProblemAnswer
+from onbeat.wire.reports import ReportAnswer, ReportBody, SealedReport
 from onbeat.wire.stream import StreamRequest
 from onbeat.wire.values import ANY_ARRAY, ANY_OBJECT
 
@@ -273,6 +275,38 @@ def stream_path() -> Schema:
     }
 
 
+def report_path() -> Schema:
+    """`/api/reports/{id}`, whose right is in its query."""
+    return {
+        "operationId": "reportAttempt",
+        "summary": "Report an attempt whose callback was answered with `Onbeat-Async: true`",
+        "description": "Its address, with the seal, is the header `Onbeat-Report-Url` of the call.",
+        "tags": ["service"],
+        "security": [],
+        "parameters": [*named_parameters(SealedReport, ("seal",), "report")],
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": reference(ReportBody),
+                    "example": {"outcome": "succeeded", "result": {"rows": 23}},
+                }
+            },
+        },
+        "responses": {
+            "200": {
+                "description": "Done, now or by the same report before",
+                "content": {"application/json": {"schema": reference(ReportAnswer)}},
+            },
+            "429": {
+                "description": "`rate_limited`: too many forged seals; with Retry-After",
+                "content": {"application/json": {"schema": PROBLEM}},
+            },
+            **problems((400, 403, 404, 409, 413, 422, 500, 503)),
+        },
+    }
+
+
 def paths() -> Schema:
     schema: Schema = {}
     for operation in OPERATIONS:
@@ -281,6 +315,7 @@ def paths() -> Schema:
         )
     schema["/rpc"] = {"post": rpc_path()}
     schema["/api/stream"] = {"get": stream_path()}
+    schema[REPORT_PATH] = {"post": report_path()}
     for path, (id, summary, content_type) in OTHER_PATHS.items():
         schema[path] = {"get": service_operation_object(path, id, summary, content_type)}
     return schema
@@ -412,7 +447,7 @@ def schemas() -> Schema:
     types = [operation.answer for operation in OPERATIONS]
     types += [body_type(operation) for operation in OPERATIONS if operation.body]
     _, components = msgspec.json.schema_components(
-        [*dict.fromkeys(types), ProblemAnswer], ref_template=REF
+        [*dict.fromkeys(types), ReportBody, ReportAnswer, ProblemAnswer], ref_template=REF
     )
     return {name: with_plain_text(components[name]) for name in sorted(components)}
 

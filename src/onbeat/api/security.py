@@ -23,7 +23,7 @@ from onbeat.model.principal import ANONYMOUS, Principal
 from onbeat.rules.sessions import proves
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/rpc/openrpc.json"})
-OPEN_PREFIXES: Final = ("/docs/", "/swagger-ui", "/assets/", "/login")
+OPEN_PREFIXES: Final = ("/docs/", "/swagger-ui", "/assets/", "/login", "/api/reports/")
 FOR_PROGRAMS: Final = ("/api", "/rpc", "/metrics")
 """The beginnings of the paths that answer JSON or text; all others are pages."""
 STREAM_PATH: Final = "/api/stream"

@@ -30,6 +30,11 @@ from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HandlerTarget, HttpTarget, Target, lane_of
 from onbeat.ports.running_cause import running_cause
 from onbeat.ports.tracing import active_trace
+from onbeat.rules.callback_policy import (
+    checked_connect_timeout,
+    checked_redirects,
+    checked_success,
+)
 from onbeat.rules.flows import Linked, link
 from onbeat.rules.origins import with_credentials_of
 from onbeat.rules.urls import checked_headers, checked_method, checked_secrets, checked_url
@@ -407,11 +412,16 @@ def http(
     body: str | None = None,
     json: object = None,
     secret: str | Sequence[str] | None = None,
+    success: str | Sequence[int | str] | None = None,
+    redirects: int = 0,
+    connect_timeout: Span | None = None,
 ) -> Call[object]:
     """A call of an HTTP endpoint. `json` sets its content type; `secret` signs (whsec_...).
 
-    A list of secrets adds a signature for each. Raises `Invalid` for an invalid URL, method, header
-    or secret.
+    A list of secrets adds a signature for each. `success` are the statuses that count as success,
+    such as `[200, "3xx"]`, or `"any"`; 2xx by default. `redirects` is how many are followed.
+    `connect_timeout` limits each connection, beside the timeout of the job. Raises `Invalid` that
+    names the invalid argument.
     """
     if body is not None and json is not None:
         raise Invalid("give body or json, not both", field="json")
@@ -426,6 +436,9 @@ def http(
         headers=dict(checked_headers(sent)),
         body=body,
         secret=checked_secrets(secret),
+        success=checked_success(success),
+        redirects=checked_redirects(redirects),
+        connect_timeout=checked_connect_timeout(span("connect_timeout", connect_timeout)),
     )
     return Call(target, JobOptions())
 

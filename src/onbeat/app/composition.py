@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from base64 import b32encode
+from functools import partial
 from hashlib import sha256
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, cast
@@ -41,8 +42,9 @@ from onbeat.model.target import (
 )
 from onbeat.operations.alerts import concerns_now
 from onbeat.operations.context import OperationContext
+from onbeat.operations.reports import report_address
 from onbeat.ports.sidecar import NO_SIDECAR, Sidecar
-from onbeat.ports.target import TargetRunner
+from onbeat.ports.target import ReportAddress, TargetRunner
 from onbeat.ports.telemetry import ReadCounters, Telemetry
 from onbeat.ports.transport import Broker
 from onbeat.rules.outages import OnOutage
@@ -203,7 +205,14 @@ def http_runner(backend: Backend, on_outage: OnOutage | None) -> TargetRunner:
         telemetry=backend.telemetry,
         on_outage=on_outage,
         tracing=backend.tracing,
+        report_address=report_address_of(backend),
     )
+
+
+def report_address_of(backend: Backend) -> ReportAddress | None:
+    """None where nobody has named the address of the service."""
+    base = backend.options.public_url
+    return None if base is None else partial(report_address, backend.store, base)
 
 
 def dependencies_of(backend: Backend, running: RunningApp) -> Dependencies:

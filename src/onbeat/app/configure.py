@@ -28,6 +28,7 @@ def options_from(settings: Settings) -> Options:
         metrics_host=settings.metrics.host,
         log_level=settings.logs.level.value if settings.logs.keep else None,
         secrets=settings.secret_values,
+        public_url=settings.api.public_url,
     )
 
 

@@ -41,9 +41,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     first encrypts, all decrypt. With `sidecar` a process beside the worker sends its heartbeats
     while its interpreter is held. `metrics_port` opens a port with `/metrics`, `/healthz` and
     `/readyz` on `metrics_host` while the program runs jobs; it needs the extra `server`.
-    `log_level` is the least level of what handlers log that is kept with their jobs, None for
-    nothing; `secrets` are values that are hidden there. `commands` are the absolute paths of the
-    programs that jobs may run here, none by default.
+    `public_url` is the address of a service on the same store, to which receivers of callbacks may
+    report later. `log_level` is the least level of what handlers log that is kept with their jobs,
+    None for nothing; `secrets` are values that are hidden there. `commands` are the absolute paths
+    of the programs that jobs may run here, none by default.
     """
 
     runtime: RuntimeOptions = RuntimeOptions()
@@ -63,6 +64,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     log_level: Literal["debug", "info", "warning", "error"] | None = "info"
     secrets: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    public_url: str | None = None
 
     def __post_init__(self) -> None:
         """Raises `Invalid` for an option of another kind, and for a path that is not absolute."""

@@ -29,7 +29,14 @@ from onbeat.wire.options import ALWAYS_TEXT
 from onbeat.wire.reactions import gather_body, pattern_body
 from onbeat.wire.recurrences import FORM_OF_KIND
 from onbeat.wire.schedules import ScheduleBody, ScheduleDraft
-from onbeat.wire.targets import HttpBody, MessageBody, NotifyBody, RetryBody, TargetBody
+from onbeat.wire.targets import (
+    HttpBody,
+    MessageBody,
+    NotifyBody,
+    RetryBody,
+    TargetBody,
+    shown_success,
+)
 
 
 def job_body(job: Job, names: Mapping[JobId, str]) -> JobBody:
@@ -89,13 +96,16 @@ def target_body(target: Target) -> TargetBody:
         case HandlerTarget(task=task, args=args, kwargs=kwargs, encrypted=encrypted):
             mark = True if encrypted else UNSET
             return TargetBody(task=task, args=args, kwargs=kwargs, encrypted=mark)
-        case HttpTarget():
+        case HttpTarget(connect_timeout=connect):
             http = HttpBody(
                 url=target.url,
                 method=target.method,
                 headers=target.headers,
                 body=target.body or UNSET,
                 secret=target.secret or UNSET,
+                success=shown_success(target.success) or UNSET,
+                redirects=target.redirects or UNSET,
+                connect_timeout=UNSET if connect is None else connect.total_seconds(),
             )
             return TargetBody(http=http)
         case MessageTarget(to=to, queue=queue, body=body, headers=headers):

@@ -18,7 +18,6 @@ Value = TypeVar("Value")
 Decorator = Callable[[Callable[..., Value]], Callable[..., Value]]
 
 RULES: Final = ("rrule", "cron", "every", "at")
-OPTION_NAMES: Final = {"headers": "header", "secret_file": "secret-file"}
 RETRY: Final = ("attempts_max", "backoff", "delay", "delay_max", "jitter", "lost_max")
 
 
@@ -69,6 +68,14 @@ target_options = options(
     field("--header", "headers", multiple=True, metavar="'K: V'", help="Repeat for several."),
     field("--body", metavar="TEXT", help="Body of the call, or @FILE."),
     field("--secret-file", metavar="FILE", help="Sign with the secrets in it, one a line."),
+    field(
+        "--success",
+        multiple=True,
+        metavar="STATUS",
+        help="200, 3xx or any counts as success; repeat.  [default: 2xx]",
+    ),
+    field("--redirects", type=int, metavar="N", help="Follow so many redirects.  [default: 0]"),
+    field("--connect-timeout", metavar="SPAN", help="Longest wait for a connection, e.g. 5s."),
     field("--task", metavar="NAME", help="Run this task."),
     field("--args", metavar="JSON", help="Its positional arguments, e.g. '[7]'."),
     field("--kwargs", metavar="JSON", help="""Its named arguments, e.g. '{"language":"de"}'."""),
@@ -175,7 +182,12 @@ def target_body(values: Mapping[str, Any]) -> dict[str, Any]:
     if values["url"]:
         refuse_beside("--url", values, "args", "kwargs", "encrypted")
         return {"target": {"http": http_body(values)}}
-    refuse_beside("--task" if values["task"] else "no --url", values, "method", "headers", "body")
+    refuse_beside(
+        "--task" if values["task"] else "no --url",
+        values,
+        *("method", "headers", "body"),
+        *("success", "redirects", "connect_timeout"),
+    )
     if values["task"]:
         return {"target": task_body(values)}
     refuse_beside("no --task", values, "args", "kwargs", "encrypted")
@@ -185,7 +197,8 @@ def target_body(values: Mapping[str, Any]) -> dict[str, Any]:
 def refuse_beside(what: str, values: Mapping[str, Any], *names: str) -> None:
     for name in names:
         if values.get(name):
-            raise click.UsageError(f"--{OPTION_NAMES.get(name, name)} does not go with {what}")
+            option = "header" if name == "headers" else name.replace("_", "-")
+            raise click.UsageError(f"--{option} does not go with {what}")
 
 
 def command_body(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,7 +219,9 @@ def variable_of(text: str) -> tuple[str, str]:
 
 
 def http_body(values: Mapping[str, Any]) -> dict[str, Any]:
-    body = given_options(values, "url", "method")
+    body = given_options(values, "url", "method", "redirects", "connect_timeout")
+    if values.get("success"):
+        body["success"] = list(values["success"])
     if values.get("headers"):
         pairs = (pair_of(text, ":", "--header", "'Name: value'") for text in values["headers"])
         body["headers"] = dict(pairs)

@@ -1,5 +1,6 @@
 """The part of a form that says what a job does: a task, a callback, or any target as JSON."""
 
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import msgspec
@@ -12,10 +13,12 @@ from onbeat.wire.targets import TargetAnswer
 
 TARGET_FIELDS: Final = (
     *("target_kind", "task", "args", "kwargs"),
-    *("url", "method", "headers", "body", "target"),
+    *("url", "method", "headers", "body", "success", "redirects", "connect_timeout", "target"),
 )
+HTTP_FIELDS: Final = frozenset(TARGET_FIELDS[4:-1])
 TARGET_KINDS: Final = {"task": "a task", "http": "an HTTP callback", "json": "a target as JSON"}
 LINE_CHARS_MAX: Final = 60
+COUNT_DIGITS_MAX: Final = 9
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 
 
@@ -38,6 +41,9 @@ def target_texts(answer: TargetAnswer) -> dict[str, str]:
             "method": http.get("method", "GET"),
             "headers": pretty(http["headers"]) if http.get("headers") else "",
             "body": http.get("body") or "",
+            "success": statuses_text(http.get("success", ())),
+            "redirects": str(http.get("redirects") or ""),
+            "connect_timeout": http.get("connect_timeout") or "",
         }
     return {"target_kind": "json", "target": pretty(plain)}
 
@@ -51,6 +57,9 @@ def target_of(texts: Texts) -> dict[str, Any]:
                 "method": texts.get("method") or None,
                 "headers": object_of(texts, "headers"),
                 "body": texts.get("body") or None,
+                "success": statuses_of(texts.get("success", "")),
+                "redirects": count_of(texts, "redirects"),
+                "connect_timeout": texts.get("connect_timeout", "").strip() or None,
             }
             return {"http": {name: value for name, value in http.items() if value is not None}}
         case "json":
@@ -64,6 +73,23 @@ def target_of(texts: Texts) -> dict[str, Any]:
             return {name: value for name, value in task.items() if value is not None}
         case _:
             raise Invalid(f"This must be one of {', '.join(TARGET_KINDS)}", "target_kind")
+
+
+def statuses_text(statuses: str | Sequence[str | int]) -> str:
+    return statuses if isinstance(statuses, str) else ", ".join(map(str, statuses))
+
+
+def statuses_of(text: str) -> list[str] | None:
+    return [one.strip() for one in text.split(",") if one.strip()] or None
+
+
+def count_of(texts: Texts, name: str) -> int | None:
+    text = texts.get(name, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= COUNT_DIGITS_MAX):
+        raise Invalid("This must be a whole number", name)
+    return int(text)
 
 
 def without_secrets(answer: TargetAnswer) -> tuple[TargetAnswer, bool]:
@@ -103,5 +129,5 @@ def field_of_target(path: str) -> str:
     kind, _, rest = path.partition(".")
     first = rest.partition(".")[0]
     if kind == "http":
-        return first if first in {"url", "method", "headers", "body"} else "url"
+        return first if first in HTTP_FIELDS else "url"
     return kind if kind in {"task", "args", "kwargs"} else "target"

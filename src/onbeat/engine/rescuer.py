@@ -11,7 +11,7 @@ from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import RESCUE_MAX
 from onbeat.model.outcome import Evidence, Lost, Outcome, Released
-from onbeat.model.worker import WorkerRecord, is_carried
+from onbeat.model.worker import RECEIVER, WorkerRecord, is_carried
 from onbeat.ports.clock import Clock
 from onbeat.ports.liveness import Liveness
 from onbeat.ports.randomness import Randomness
@@ -27,6 +27,7 @@ from onbeat.rules.liveness import (
     verdicts,
     wants_proof,
 )
+from onbeat.rules.reports import unreported
 from onbeat.rules.settlement import attempt_of, settle
 from onbeat.rules.suspicion import returned_after
 
@@ -170,6 +171,8 @@ def outcome_of(
     assert job.worker is not None, "a running job has a worker"
     if is_carried(job.worker):
         return Released()
+    if job.worker == RECEIVER:
+        return unreported(job)
     if job.lease_until is not None:
         evidence = Evidence.EXPIRED
     else:

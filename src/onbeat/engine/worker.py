@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from onbeat.ports.expressions import NO_EXPRESSIONS, Expressions
 from onbeat.ports.job_log import ATTEMPT_LOG
 from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import HeldLease, Settlement, WorkerStore
-from onbeat.ports.target import Runners, TargetRunner
+from onbeat.ports.target import HandedOver, Runners, TargetRunner
 from onbeat.ports.telemetry import Telemetry
 from onbeat.rules.event_delivery import GONE, reads_events
 from onbeat.rules.fault_tally import FaultTally
@@ -45,9 +45,13 @@ NOT_COMMITTED = (
 
 
 class HandledAttempt(RunningAttempt, eq=False, gc=False):
-    """`finished` is the settlement in the handler's own transaction, if that commits."""
+    """`finished` is the settlement in the handler's own transaction, if that commits.
+
+    `reports_until`: the target has taken the job on, and reports its outcome until then.
+    """
 
     finished: Settlement | None = None
+    reports_until: datetime | None = None
 
 
 class JobRunner:
@@ -150,6 +154,8 @@ class JobRunner:
             self.telemetry.started(running.job, self.clock.now() - running.job.due_at)
             try:
                 outcome = await self.attempt(running, began)
+            except HandedOver as later:
+                outcome, running.reports_until = None, later.until
             except GeneratorExit as error:
                 # A GeneratorExit of a task that the handler awaited is raised in the outermost
                 # coroutine.
@@ -174,6 +180,8 @@ class JobRunner:
     def finish(self, running: HandledAttempt, outcome: Outcome | None, duration: timedelta) -> None:
         if running.finished is not None:
             self.spawn(self.confirm(running, running.finished, outcome, duration))
+        elif running.reports_until is not None:
+            self.spawn(self.hand_over(running, running.reports_until))
         elif outcome is None:
             self.telemetry.lease_lost(running.job)
             self.release_one(running)
@@ -210,7 +218,10 @@ class JobRunner:
             if is_being_cancelled():
                 raise
             return Failed("CancelledError: something that the handler awaited was cancelled")
-        except GeneratorExit:  # the coroutine is being closed
+        except (
+            GeneratorExit,
+            HandedOver,
+        ):  # the coroutine is being closed, or the job held elsewhere
             raise
         except BaseException as error:  # noqa: BLE001  a target may raise anything
             return self.outcome_of(error)
@@ -269,6 +280,16 @@ class JobRunner:
             self.settler.submit(job, Failed(NOT_COMMITTED), duration, running)
         else:
             self.settler.submit(job, outcome, duration, running)
+
+    async def hand_over(self, running: HandledAttempt, until: datetime) -> None:
+        """Let the receiver hold the lease; where it has reported already, there is none to give."""
+        job = running.job
+        try:
+            await self.settler.retry_until_stored(
+                lambda: self.store.hand_over(job.id, job.token, until)
+            )
+        finally:
+            self.release_one(running)
 
     async def record(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
         """Store the outcome of an attempt that holds no slot here."""

@@ -21,6 +21,11 @@ URL_CHARS_MAX: Final = 2_000  # what common servers accept in a request line
 HEADERS_MAX: Final = 100  # per callback; the usual bound of servers
 HEADER_BYTES_MAX: Final = 8_192  # of one header value
 REENCRYPT_MAX: Final = 500  # schedules or jobs that one request re-encrypts
+STATUSES_MAX: Final = 50  # statuses and classes that count as success of one callback
+REDIRECTS_MAX: Final = 20  # that one attempt may follow; browsers stop there too
+CONNECT_TIMEOUT_MIN: Final = timedelta(milliseconds=10)
+CONNECT_TIMEOUT_MAX: Final = timedelta(minutes=5)  # systems give up a connection sooner
+REPORT_BYTES_MAX: Final = 524_288  # a result in unusual spelling, and what is around it
 SECRETS_MAX: Final = 3  # secrets that sign one callback: the previous, the current and the next
 LABELS_MAX: Final = 50
 LABEL_CHARS_MAX: Final = 200

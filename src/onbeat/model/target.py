@@ -1,11 +1,16 @@
 """Targets: where a job's work is done."""
 
+from datetime import timedelta
+from typing import Final
+
 import msgspec
 
 NO_ARGS = msgspec.Raw(b"[]")
 NO_KWARGS = msgspec.Raw(b"{}")
 NO_BODY = msgspec.Raw(b"null")
 NO_DATA = msgspec.Raw(b"{}")
+ANY_STATUS: Final = "any"
+"""In `success`: every answer counts as success."""
 
 
 class HandlerTarget(
@@ -27,7 +32,9 @@ class HttpTarget(
 ):
     """An HTTP request. `body` is sent unchanged; `secret` signs it (Standard Webhooks).
 
-    With several secrets each adds a signature, so that receivers can rotate theirs.
+    With several secrets each adds a signature, so that receivers can rotate theirs. `success` has
+    the statuses that count as success, as `200`, `2xx` or `any`; without one, `2xx`. At most
+    `redirects` are followed. `connect_timeout` limits each connection, beside the job's timeout.
     """
 
     url: str
@@ -35,6 +42,9 @@ class HttpTarget(
     headers: dict[str, str] = {}
     body: str | None = None
     secret: str | tuple[str, ...] | None = None
+    success: tuple[str, ...] = ()
+    redirects: int = 0
+    connect_timeout: timedelta | None = None
 
 
 class MessageTarget(

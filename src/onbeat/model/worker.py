@@ -36,6 +36,8 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 CARRIER: Final = "carrier:"
 REMOTE: Final = "remote:"
+RECEIVER: Final = WorkerId("receiver")
+"""The holder of jobs whose callback was answered with 202, and whose result comes later."""
 
 
 def carrier_id(id: str) -> WorkerId:

@@ -30,6 +30,11 @@ from onbeat.ports.target import CheckStart, allow_start
 from onbeat.ports.telemetry import Telemetry
 from onbeat.ports.tracing import UNTRACED_SEND, SendSpan, Tracing, active_trace
 from onbeat.recurrence import Budget, compile_spec
+from onbeat.rules.callback_policy import (
+    checked_connect_timeout,
+    checked_redirects,
+    checked_success,
+)
 from onbeat.rules.fault_tally import FaultTally
 from onbeat.rules.idempotency import RequestKey
 from onbeat.rules.live_feed import LiveFeed
@@ -241,6 +246,11 @@ def checked_http_target(
         method=checked_method(target.method, field=f"{prefix}method"),
         headers=checked_headers(target.headers, field=f"{prefix}headers"),
         secret=checked_secrets(target.secret, field=f"{prefix}secret"),
+        success=checked_success(target.success or None, field=f"{prefix}success"),
+        redirects=checked_redirects(target.redirects, field=f"{prefix}redirects"),
+        connect_timeout=checked_connect_timeout(
+            target.connect_timeout, field=f"{prefix}connect_timeout"
+        ),
     )
 
 

@@ -16,7 +16,8 @@ A key has one scope or several. `operate` includes `read` and `submit`, `admin` 
 `work` is by itself: who runs jobs sees those that it was given and no others, in the key's queues
 if it names some. What is not allowed is answered with 403 `forbidden`, naming the scope.
 `submit:TASK` over JSON-RPC needs `submit`, `/metrics` and `/api/stream` need `read`. `/healthz`,
-`/readyz`, the documents of the API and the log-in of the dashboard need no key.
+`/readyz`, the documents of the API and the log-in of the dashboard need no key, and
+`/api/reports/{id}` only the seal that came with a [callback](../guides/call-http.md#answer-later).
 
 """
 

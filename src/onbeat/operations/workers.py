@@ -8,7 +8,7 @@ from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import PAGE_LIMIT_MAX
 from onbeat.model.page import JobFilter
-from onbeat.model.worker import is_carried, is_remote
+from onbeat.model.worker import RECEIVER, is_carried, is_remote
 from onbeat.operations.context import OperationContext
 from onbeat.wire.requests import ListWorkers
 from onbeat.wire.workers import WorkersAnswer, remote_answer, worker_answer
@@ -24,7 +24,7 @@ async def list_workers(context: OperationContext, request: ListWorkers) -> Worke
         remote=tuple(
             remote_answer(worker, jobs, request.jobs)
             for worker, jobs in sorted(running.items())
-            if is_remote(worker)
+            if is_remote(worker) or worker == RECEIVER
         ),
     )
 

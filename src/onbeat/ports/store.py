@@ -278,9 +278,19 @@ class WorkerStore(Protocol):
     ) -> Sequence[Job | None]:
         """Take over leases whose job is carried (`model.worker.is_carried`) or that are timed.
 
+        Not those that a receiver holds (see `hand_over`).
+
         The job then runs under `worker`, with the token and attempt of its claim, `started_at` now
         and a lease that lasts as long as the worker's heartbeats. None where the lease is no longer
         valid, or another worker has taken it over. A repeated call returns the same result.
+        """
+        ...
+
+    async def hand_over(self, id: JobId, token: Token, until: datetime) -> bool:
+        """Let `model.worker.RECEIVER` hold this lease, as a timed one that ends at `until`.
+
+        False where the lease is no longer valid. A repeated call returns True and changes nothing.
+        A lease that the receiver holds is not taken over by `start`.
         """
         ...
 

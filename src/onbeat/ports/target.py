@@ -23,7 +23,9 @@ class Run(Protocol):
 
     @property
     def is_question(self) -> bool:
-        """Whether this only answers a condition, before the attempt of the job begins."""
+        """Whether this has to be answered at once: it judges a condition, before the attempt of the
+        job begins, or is the request of a channel.
+        """
         ...
 
     @property
@@ -115,10 +117,23 @@ class UnleasedRun:
     async def confirm(self) -> None: ...
 
 
+class HandedOver(Exception):
+    """The target has taken the job on, and reports the outcome of the attempt until `until`."""
+
+    def __init__(self, until: datetime) -> None:
+        super().__init__(f"handed over until {until}")
+        self.until = until
+
+
+ReportAddress = Callable[[Job, datetime], Awaitable[str]]
+"""The address at which the running attempt of a job may be reported, until an instant."""
+
+
 class TargetRunner(Protocol):
     """Runs one kind of target.
 
     It may raise anything, `asyncio.CancelledError` included; the worker turns that into an outcome.
+    After `HandedOver` the attempt goes on without the worker.
     """
 
     def run(self, run: Run) -> Coroutine[Any, Any, Outcome]: ...

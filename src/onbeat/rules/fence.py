@@ -37,7 +37,10 @@ class Fence(msgspec.Struct, frozen=True):
         return token if is_ours else None
 
     def digest(self, id: JobId, token: Token) -> str:
-        made = hmac.digest(self.secret, f"lease\n{id}\n{token}".encode(), "sha256")
+        return self.digest_of(f"lease\n{id}\n{token}")
+
+    def digest_of(self, text: str) -> str:
+        made = hmac.digest(self.secret, text.encode(), "sha256")
         return urlsafe_b64encode(made[:SEAL_BYTES]).rstrip(b"=").decode()
 
     def __repr__(self) -> str:

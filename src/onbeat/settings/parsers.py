@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from onbeat.model.errors import Invalid
 from onbeat.model.job import JobState
 from onbeat.model.keep_rule import KeepRule
-from onbeat.model.limits import NAME_CHARS_MAX, SPAN_MAX
+from onbeat.model.limits import NAME_CHARS_MAX, SPAN_MAX, URL_CHARS_MAX
 from onbeat.model.remote_task import RemoteTask
 from onbeat.operations.remote_tasks import read_remote_task
 from onbeat.rules.access import clear_key, read_configured_keys, split_keys
@@ -98,6 +98,16 @@ def http_url(value: object) -> str:
     if not is_one or any(character.isspace() for character in text):
         raise ValueError("a URL like https://HOST/PATH")
     return text
+
+
+def base_url(value: object) -> str:
+    """A URL of HTTP to which a path can be added; without the slash at its end."""
+    text = http_url(value)
+    parts = urlsplit(text)
+    is_base = not parts.query and not parts.fragment and "@" not in parts.netloc
+    if not is_base or not text.isascii() or len(text) > URL_CHARS_MAX // 2:
+        raise ValueError("a URL like https://HOST or https://HOST/PATH, without a query")
+    return text.rstrip("/")
 
 
 def span(least: timedelta, most: timedelta) -> Callable[[object], timedelta]:

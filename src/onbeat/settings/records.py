@@ -25,6 +25,7 @@ from onbeat.rules.ip_policy import is_this_machine
 from onbeat.settings.logger_levels import levels_by_logger
 from onbeat.settings.parsers import (
     api_keys,
+    base_url,
     encryption_keys,
     host_name,
     host_names,
@@ -100,6 +101,15 @@ class ApiSettings(msgspec.Struct, frozen=True, kw_only=True):
             host_names,
         ),
     ] = ()
+    public_url: Annotated[
+        str | None,
+        SettingInfo(
+            "address of this service as receivers of callbacks reach it, to which they may report "
+            "later; without one, they have to answer at once",
+            base_url,
+            unset="none",
+        ),
+    ] = None
     connections_max: Annotated[
         int | None,
         SettingInfo(

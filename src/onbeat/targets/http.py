@@ -1,11 +1,13 @@
-"""HTTP callbacks: one request per attempt, with an SSRF guard, limits and no redirects."""
+"""HTTP callbacks: one request per attempt, and its redirects, with an SSRF guard and limits."""
 
 import asyncio
 import errno
 import ssl
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cache
 from importlib.metadata import version
+from math import inf
 from types import SimpleNamespace
 from typing import Final
 
@@ -17,18 +19,26 @@ from onbeat.model.limits import CALLBACK_RESPONSE_HEADERS_MAX
 from onbeat.model.outcome import Failed, Outcome, Snoozed
 from onbeat.model.target import HttpTarget
 from onbeat.ports.clock import Clock
-from onbeat.ports.target import Run
+from onbeat.ports.target import HandedOver, ReportAddress, Run
 from onbeat.ports.telemetry import Telemetry
 from onbeat.ports.tracing import Tracing
+from onbeat.rules.callback_policy import is_redirect
 from onbeat.rules.outages import OnOutage
 from onbeat.rules.shortage import shortage_in
 from onbeat.targets.breaker import Breakers, GuardedCall
 from onbeat.targets.descriptors import check_descriptors
 from onbeat.targets.http_options import HttpOptions
 from onbeat.targets.http_protocol import BoundedConnector
-from onbeat.targets.http_request import Request, request_for, with_active_trace
+from onbeat.targets.http_request import (
+    Request,
+    redirected,
+    request_for,
+    with_active_trace,
+    with_report_address,
+)
 from onbeat.targets.http_response import (
     DOWN,
+    NO_ADDRESS,
     NO_LOOKUP,
     Response,
     failure_of,
@@ -61,6 +71,19 @@ class NoResponse(Exception):
         self.error = error
 
 
+class BadLocation(Exception):
+    """A redirect to something that is no URL."""
+
+
+@dataclass(slots=True)
+class Trip:
+    """An attempt's request, replaced by each redirect, with the deadline of the attempt."""
+
+    request: Request
+    until: datetime
+    hops: int = 0
+
+
 class HttpRunner:
     """Runs attempts at HTTP targets; thousands may be in flight at once."""
 
@@ -73,8 +96,10 @@ class HttpRunner:
         telemetry: Telemetry | None = None,
         on_outage: OnOutage | None = None,
         tracing: Tracing | None = None,
+        report_address: ReportAddress | None = None,
     ) -> None:
         self.clock = clock
+        self.report_address = report_address
         self.tracing = tracing
         self.options = options
         self.lookup = lookup
@@ -114,9 +139,13 @@ class HttpRunner:
         call = self.breakers.call(endpoint_of(request.url.url), run.job)
         if isinstance(call, Snoozed):
             return call
+        until = self.clock.now() + time
         with call:
             try:
-                return await self.send_guarded(request, time, call)
+                if self.report_address is not None and not run.is_question:
+                    address = await self.report_address(run.job, until)
+                    request = with_report_address(request, address)
+                return await self.send_guarded(Trip(request, until), time, call)
             except asyncio.CancelledError:
                 # The worker has the same deadline, and may be the first to see it pass.
                 if run.deadline is not None and self.clock.now() >= run.deadline:
@@ -128,23 +157,53 @@ class HttpRunner:
         timeout = run.job.timeout or self.options.timeout
         return timeout if run.deadline is None else min(timeout, run.deadline - self.clock.now())
 
-    async def send_guarded(self, request: Request, time: timedelta, call: GuardedCall) -> Outcome:
+    async def send_guarded(self, trip: Trip, time: timedelta, call: GuardedCall) -> Outcome:
+        """Raises `HandedOver` where the endpoint reports the outcome later."""
         try:
             async with asyncio.timeout(time.total_seconds()):
-                answer = await (self.exchange if self.tracing is None else self.trace)(request)
-        except TimeoutError:
-            call.fail(unfinished(time))
-            return Failed(f"{request.shown} {unfinished(time)}")
+                answer = await self.follow(trip)
+        except TimeoutError as error:
+            why = late_reason(error, trip.request, time)
+            note_failure(call, trip, why)
+            return Failed(f"{trip.request.shown} {why}")
         except (aiohttp.ClientError, OSError) as error:
+            request = trip.request
             check_shortage(error, request.url.host)
-            note_error(call, error)
+            note_error(call, trip, error)
             if is_unresolved_for_now(error):
                 return call.put_off(f"{request.shown} was not sent: {NO_LOOKUP}")
             return failure_of(error, request.shown)
+        except BadLocation as error:
+            call.succeed()
+            return Failed(str(error), retryable=False)
+        request = trip.request
         answer = without_credentials(answer, request.target)
-        outcome = outcome_of(answer, request.shown, self.clock.now())
-        note_response(call, answer, outcome)
-        return outcome
+        outcome = outcome_of(answer, request.shown, self.clock.now(), request.target)
+        note_response(call, trip, answer, outcome)
+        if not answer.is_async:
+            return outcome
+        if not request.may_report:
+            return Failed(f"{request.shown} {NO_ADDRESS}", retryable=False)
+        raise HandedOver(trip.until)
+
+    async def follow(self, trip: Trip) -> Response:
+        """The response after all redirects that the target allows; `trip` has its request."""
+        ask = self.exchange if self.tracing is None else self.trace
+        while True:
+            request = trip.request
+            answer = await ask(request)
+            location = answer.location
+            if trip.hops == request.target.redirects or not is_redirect(answer.status, location):
+                return answer
+            assert location is not None, "a redirect has one"
+            trip.hops += 1
+            try:
+                trip.request = redirected(request, answer.status, location)
+            except Invalid as error:
+                raise BadLocation(
+                    f"{request.shown} answered {status_line(answer.status)} with a location that "
+                    f"cannot be called: {error}"
+                ) from None
 
     async def trace(self, request: Request) -> Response:
         """The exchange inside a span of its own, which the receiver can continue."""
@@ -179,6 +238,7 @@ class HttpRunner:
                 data=request.body,
                 allow_redirects=False,
                 trace_request_ctx=connection,
+                timeout=timeout_for(request.target.connect_timeout),
             )
         except NoResponse as no_answer:
             raise no_answer.error from no_answer.error.__cause__
@@ -198,6 +258,21 @@ def unfinished(time: timedelta) -> str:
     return f"did not finish within {time.total_seconds():g} s"
 
 
+def late_reason(error: TimeoutError, request: Request, time: timedelta) -> str:
+    """Which of the two deadlines has passed."""
+    span = request.target.connect_timeout
+    if isinstance(error, aiohttp.ConnectionTimeoutError) and span is not None:
+        return f"got no connection within {span.total_seconds():g} s, its connect_timeout"
+    return unfinished(time)
+
+
+def timeout_for(connect: timedelta | None) -> aiohttp.ClientTimeout:
+    if connect is None:
+        return NO_TIMEOUT
+    # Rounded up to a whole second by default, from 5 s on.
+    return aiohttp.ClientTimeout(connect=connect.total_seconds(), ceil_threshold=inf)
+
+
 def check_shortage(error: Exception, host: str) -> None:
     """Raises an error for a shortage of this machine, which is no failure of the endpoint."""
     # The same number also reports an address family that is unreachable from here.
@@ -208,15 +283,23 @@ def check_shortage(error: Exception, host: str) -> None:
         check_descriptors()  # without a descriptor, a lookup may report an unknown host name
 
 
-def note_error(call: GuardedCall, error: Exception) -> None:
-    if is_response_error(error):
+def note_failure(call: GuardedCall, trip: Trip, error: str) -> None:
+    """The breaker is that of the first endpoint, which has answered if it redirected."""
+    if trip.hops:
+        call.succeed()
+    else:
+        call.fail(error)
+
+
+def note_error(call: GuardedCall, trip: Trip, error: Exception) -> None:
+    if trip.hops or is_response_error(error):
         call.succeed()
     elif refusal_in(error) is None:
         call.fail(kind_of(error))
 
 
-def note_response(call: GuardedCall, answer: Response, outcome: Outcome) -> None:
-    if answer.status in DOWN and isinstance(outcome, Failed):
+def note_response(call: GuardedCall, trip: Trip, answer: Response, outcome: Outcome) -> None:
+    if answer.status in DOWN and isinstance(outcome, Failed) and not trip.hops:
         call.fail(f"answered {status_line(answer.status)}", outcome.retry_after)
     else:
         call.succeed()

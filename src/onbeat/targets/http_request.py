@@ -16,11 +16,13 @@ from onbeat.model.job import Job
 from onbeat.model.target import HttpTarget
 from onbeat.model.trace_context import STATE_HEADER, trace_context
 from onbeat.ports.tracing import active_trace
+from onbeat.rules.callback_policy import hop_after
 from onbeat.rules.urls import shown_url, url_parts
 from onbeat.wire.cloud_events import delivered
 
 TEXT: Final = "text/plain; charset=utf-8"
 URLS_KEPT: Final = 1_000
+REPORT_HEADER: Final = "Onbeat-Report-Url"
 
 
 class RequestUrl(msgspec.Struct, frozen=True):
@@ -34,7 +36,8 @@ class RequestUrl(msgspec.Struct, frozen=True):
 class Request(msgspec.Struct, frozen=True):
     """One request, ready to be sent; `shown` names it in messages.
 
-    `target` holds credentials that must not appear in a result or an error.
+    `target` holds credentials that must not appear in a result or an error. `origin` is the request
+    that was redirected here, as it is shown.
     """
 
     method: str
@@ -42,10 +45,17 @@ class Request(msgspec.Struct, frozen=True):
     headers: dict[str, str]
     body: bytes | None
     target: HttpTarget
+    origin: str | None = None
 
     @property
     def shown(self) -> str:
-        return f"{self.method} {self.url.shown}"
+        shown = f"{self.method} {self.url.shown}"
+        return shown if self.origin is None else f"{shown}, redirected from {self.origin},"
+
+    @property
+    def may_report(self) -> bool:
+        """Whether the endpoint is given an address to report to."""
+        return REPORT_HEADER in self.headers
 
 
 def request_for(
@@ -73,6 +83,30 @@ def with_active_trace(request: Request) -> Request:
         return request
     kept = {name: text for name, text in request.headers.items() if name != STATE_HEADER}
     return msgspec.structs.replace(request, headers=kept | trace.headers())
+
+
+def redirected(request: Request, status: int, location: str) -> Request:
+    """The request that follows a redirect. Raises `Invalid` for a location that is no URL."""
+    hop = hop_after(
+        status,
+        location,
+        method=request.method,
+        url=str(request.url.url),
+        headers=request.headers,
+        body=request.body,
+    )
+    return msgspec.structs.replace(
+        request,
+        method=hop.method,
+        url=request_url(hop.url),
+        headers=hop.headers,
+        body=hop.body,
+        origin=request.origin or request.shown,
+    )
+
+
+def with_report_address(request: Request, address: str) -> Request:
+    return msgspec.structs.replace(request, headers=request.headers | {REPORT_HEADER: address})
 
 
 def with_events(target: HttpTarget, events: Sequence[Event]) -> tuple[HttpTarget, str]:

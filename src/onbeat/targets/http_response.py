@@ -3,6 +3,7 @@
 import codecs
 import re
 import socket
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -22,8 +23,15 @@ from onbeat.model.limits import (
 )
 from onbeat.model.outcome import Failed, Outcome, Succeeded
 from onbeat.model.target import HttpTarget
+from onbeat.rules.callback_policy import REDIRECTS, is_success
 from onbeat.targets.http_protocol import OverBounds
 from onbeat.targets.ssrf_guard import AddressRefused
+
+ASYNC_HEADER: Final = "Onbeat-Async"
+NO_ADDRESS: Final = (
+    f"answered 202 with {ASYNC_HEADER}, but had no address to report to: set api.public_url to the "
+    "address of the service as the endpoint reaches it"
+)
 
 RETRYABLE: Final = frozenset({408, 425, 429})
 GONE: Final = 410
@@ -45,13 +53,17 @@ SECONDS: Final = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    """A response as far as it was read; `cut` if the body went on past the limit."""
+    """A response as far as it was read; `cut` if the body went on past the limit.
+
+    `is_async`: the endpoint has taken the job on, and reports its result later.
+    """
 
     status: int
     body: bytes
     cut: bool = False
     location: str | None = None
     retry_after: str | None = None
+    is_async: bool = False
 
 
 class KeptResponse(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -80,7 +92,12 @@ async def read_response(response: aiohttp.ClientResponse) -> Response:
         cut=count > len(kept),
         location=response.headers.get("Location"),
         retry_after=response.headers.get("Retry-After"),
+        is_async=response.status == HTTPStatus.ACCEPTED and is_true(response.headers, ASYNC_HEADER),
     )
+
+
+def is_true(headers: Mapping[str, str], name: str) -> bool:
+    return headers.get(name, "").strip().lower() == "true"
 
 
 def without_credentials(answer: Response, target: HttpTarget) -> Response:
@@ -112,10 +129,13 @@ def check_headers(response: aiohttp.ClientResponse) -> None:
         raise TooManyHeaders
 
 
-def outcome_of(answer: Response, shown: str, now: datetime) -> Outcome:
-    """2xx is success; statuses that may be temporary are retried; all others are final."""
+def outcome_of(answer: Response, shown: str, now: datetime, target: HttpTarget) -> Outcome:
+    """What the target's policy counts as success, by default 2xx.
+
+    Other statuses that may be temporary are retried; all others are final.
+    """
     status = answer.status
-    if 200 <= status < 300:
+    if is_success(status, target.success):
         return Succeeded(result_of(answer))
     message = f"{shown} answered {status_line(status)}"
     if status in RETRYABLE or not 100 <= status < 500:  # invalid ones count as 5xx (RFC 9110, 15)
@@ -123,7 +143,7 @@ def outcome_of(answer: Response, shown: str, now: datetime) -> Outcome:
             message + excerpt_of(answer), retry_after=retry_after_of(answer.retry_after, now)
         )
     if 300 <= status < 400:
-        return Failed(message + redirect_note(answer.location), retryable=False)
+        return Failed(message + redirect_note(answer, target.redirects), retryable=False)
     if status == GONE:
         return Failed(message + excerpt_of(answer) + GONE_ADVICE, retryable=False)
     return Failed(message + excerpt_of(answer), retryable=False)
@@ -159,12 +179,17 @@ def printable(text: str) -> str:
     return "".join(char for char in words if char.isprintable())[:EXCERPT_CHARS_MAX]
 
 
-def redirect_note(location: str | None) -> str:
+def redirect_note(answer: Response, followed: int) -> str:
+    location = answer.location
     if not location:
         return ""
     place = location.partition("?")[0].partition("#")[0]
     place = re.sub(r"//[^/]*@", "//", place)
-    return f" and pointed to {printable(place)}; redirects are not followed"
+    if followed and answer.status in REDIRECTS:
+        why = f"redirects followed are at most {followed}, by `redirects`"
+    else:
+        why = "redirects are not followed"
+    return f" and pointed to {printable(place)}; {why}"
 
 
 def retry_after_of(text: str | None, now: datetime) -> timedelta | None:

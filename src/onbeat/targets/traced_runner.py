@@ -6,7 +6,7 @@ from typing import Any
 
 from onbeat.model.outcome import Outcome
 from onbeat.ports.clock import Clock
-from onbeat.ports.target import Run, TargetRunner
+from onbeat.ports.target import HandedOver, Run, TargetRunner
 from onbeat.ports.tracing import Tracing
 
 
@@ -35,12 +35,17 @@ class TracedRunner:
         with self._tracing.attempt(run.job, self._clock.now() - run.job.due_at) as span:
             try:
                 outcome = await self._runner.run(run)
+            except HandedOver as later:
+                handed_over = later
             except BaseException:
                 if run.stop_reason is not None:
                     span.stop(timed_out=self._is_past(run.deadline))
                 raise
-            span.end_with(outcome)
-            return outcome
+            else:
+                span.end_with(outcome)
+                return outcome
+        # Raised outside of the span, which would count it as an error.
+        raise handed_over
 
     def _is_past(self, deadline: datetime | None) -> bool:
         return deadline is not None and self._clock.now() >= deadline

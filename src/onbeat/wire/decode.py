@@ -44,6 +44,7 @@ CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "catch_up": tuple(CatchUp),
     "overlap": tuple(Overlap),
     "backoff": tuple(Backoff),
+    "outcome": ("succeeded", "failed", "running"),
     "span": tuple(TimelineSpan),
     "order": tuple(LaneOrder),
     "dst_gap": get_args(DstGap),

@@ -281,8 +281,16 @@ def read_schedule_target(body: ScheduleBody, before: Target | None) -> Target | 
 
 
 def with_secret_of(nested: Target, flat: HttpTarget) -> Target:
-    """The nested form with the secret of the flat form, which has no field for it."""
-    return replace(nested, secret=flat.secret) if isinstance(nested, HttpTarget) else nested
+    """The nested form with what the flat form has no field for: its secret and its policy."""
+    if not isinstance(nested, HttpTarget):
+        return nested
+    return replace(
+        nested,
+        secret=flat.secret,
+        success=flat.success,
+        redirects=flat.redirects,
+        connect_timeout=flat.connect_timeout,
+    )
 
 
 def flat_target(body: ScheduleBody, before: Target | None) -> HttpTarget | UnsetType:
@@ -307,6 +315,9 @@ def flat_target(body: ScheduleBody, before: Target | None) -> HttpTarget | Unset
             headers=body.headers or {} if body.headers is not UNSET or old is None else old.headers,
             body=body.body or None if body.body is not UNSET or old is None else old.body,
             secret=old.secret if old is not None else None,
+            success=old.success if old is not None else (),
+            redirects=old.redirects if old is not None else 0,
+            connect_timeout=old.connect_timeout if old is not None else None,
         )
     )
 

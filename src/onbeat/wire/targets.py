@@ -1,5 +1,6 @@
 """Wire records of targets and retry policies."""
 
+from datetime import timedelta
 from typing import Annotated, Final
 
 import msgspec
@@ -10,16 +11,21 @@ from onbeat.model.encrypted import check_in_clear
 from onbeat.model.errors import Invalid, Malformed, TooLarge
 from onbeat.model.limits import (
     ATTEMPTS_MAX,
+    CONNECT_TIMEOUT_MAX,
+    CONNECT_TIMEOUT_MIN,
     HEADER_BYTES_MAX,
     HEADERS_MAX,
     LOST_MAX_LARGEST,
     PAYLOAD_BYTES_MAX,
     RECIPIENT_CHARS_MAX,
+    REDIRECTS_MAX,
     SECRETS_MAX,
+    STATUSES_MAX,
     TITLE_CHARS_MAX,
 )
 from onbeat.model.retry import Backoff, RetryPolicy
 from onbeat.model.target import (
+    ANY_STATUS,
     NO_ARGS,
     NO_DATA,
     NO_KWARGS,
@@ -83,10 +89,24 @@ SecretSetForm = Annotated[
 ]
 
 
+SuccessForm = Annotated[
+    str | Annotated[tuple[int | str, ...], Meta(min_length=1, max_length=STATUSES_MAX)],
+    Meta(
+        description="Statuses that count as success, such as 200 and `2xx`; or `any`",
+        examples=[[200, "3xx"], "any"],
+    ),
+]
+RedirectsForm = Annotated[
+    int,
+    Meta(ge=0, le=REDIRECTS_MAX, description="How many redirects are followed"),
+]
+
+
 class HttpBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An HTTP request: `body` as text, or `json`. `secret` signs it and is never shown again.
 
     A list of secrets signs with each. In an edit, `***` stands for the stored credential.
+    `connect_timeout` limits each connection, beside the timeout of the job.
     """
 
     url: str
@@ -96,6 +116,9 @@ class HttpBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     json: JsonForm = UNSET
     secret: SecretForm | UnsetType | None = UNSET
     secret_set: SecretSetForm = UNSET
+    success: SuccessForm | UnsetType | None = UNSET
+    redirects: RedirectsForm | UnsetType | None = UNSET
+    connect_timeout: SpanForm | UnsetType | None = UNSET
 
 
 class MessageBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -165,6 +188,9 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     headers: dict[str, str] = {}
     body: str | None = None
     secret_set: bool = False
+    success: SuccessForm | UnsetType = UNSET
+    redirects: int = 0
+    connect_timeout: str | None = None
 
 
 class MessageAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -274,9 +300,33 @@ def http_target(body: HttpBody, field: str, before: Target | None) -> HttpTarget
             headers=headers,
             body=text,
             secret=read_secret(body, before),
+            success=read_success(body),
+            redirects=body.redirects or 0,
+            connect_timeout=read_connect_timeout(body, f"{field}.connect_timeout"),
         ),
         f"{field}.",
     )
+
+
+def read_success(body: HttpBody) -> tuple[str, ...]:
+    given = body.success
+    if given is None or given is UNSET:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(map(str, given))
+
+
+def shown_success(statuses: tuple[str, ...]) -> str | tuple[int | str, ...]:
+    """The statuses of a target as a request has them."""
+    if statuses == (ANY_STATUS,):
+        return ANY_STATUS
+    return tuple(int(one) if one.isdigit() else one for one in statuses)
+
+
+def read_connect_timeout(body: HttpBody, field: str) -> timedelta | None:
+    given = body.connect_timeout
+    if given is None or given is UNSET:
+        return None
+    return read_span(given, field, least=CONNECT_TIMEOUT_MIN, most=CONNECT_TIMEOUT_MAX)
 
 
 def read_secret(body: HttpBody, before: Target | None) -> str | tuple[str, ...] | None:
@@ -397,7 +447,7 @@ def target_answer(target: Target) -> TargetAnswer:
             return TargetAnswer(
                 task=task, args=args, kwargs=kwargs, encrypted=True if encrypted else UNSET
             )
-        case HttpTarget() as target:
+        case HttpTarget(connect_timeout=span) as target:
             return TargetAnswer(
                 http=HttpAnswer(
                     url=target.url,
@@ -405,6 +455,9 @@ def target_answer(target: Target) -> TargetAnswer:
                     headers=target.headers,
                     body=target.body,
                     secret_set=target.secret is not None,
+                    success=shown_success(target.success) or UNSET,
+                    redirects=target.redirects,
+                    connect_timeout=None if span is None else span_text(span),
                 )
             )
         case MessageTarget(to=to, queue=queue, body=body, headers=headers):

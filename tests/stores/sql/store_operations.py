@@ -11,7 +11,7 @@ from onbeat.model.access import AuditFilter
 from onbeat.model.bulk import BulkAction
 from onbeat.model.event import StoredEvent
 from onbeat.model.fault import OperatorNote
-from onbeat.model.ids import JobId, ScheduleId
+from onbeat.model.ids import JobId, ScheduleId, Token
 from onbeat.model.job import Edge, Job, JobState, Progress
 from onbeat.model.keep_rule import Sweep
 from onbeat.model.page import JobFilter, OccurrenceFilter, ScheduleFilter
@@ -209,6 +209,7 @@ async def use_workers(store: Store) -> None:
     worker = a_worker()
     await store.heartbeat(worker)
     await store.held_leases(worker.id)
+    await store.hand_over(JobId(an_id()), Token(1), LATER)
     await store.workers()
     await store.rewrite_workers([worker.id])
     await store.forget_workers([worker.id])

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job, JobState
-from onbeat.model.worker import is_carried
+from onbeat.model.worker import RECEIVER, is_carried
 from onbeat.ports.store import HeldLease
 from onbeat.stores.memory.tables import Tables
 
@@ -35,10 +35,21 @@ def start(tables: Tables, worker: WorkerId, id: JobId, token: Token, now: dateti
     job = find_leased(tables, id, token)
     if job is None:
         return None
-    if is_carried(job.worker) or job.lease_until is not None:
+    is_timed = job.lease_until is not None and job.worker != RECEIVER
+    if is_carried(job.worker) or is_timed:
         job = replace(job, worker=worker, started_at=now, lease_until=None)
         tables.put_job(job)
     return job if job.worker == worker else None
+
+
+def hand_over(tables: Tables, id: JobId, token: Token, until: datetime) -> bool:
+    """Let the receiver of a callback hold the lease; one that it holds is not changed."""
+    job = find_leased(tables, id, token)
+    if job is None:
+        return False
+    if job.worker != RECEIVER:
+        tables.put_job(replace(job, worker=RECEIVER, lease_until=until))
+    return True
 
 
 def renew(tables: Tables, id: JobId, token: Token, until: datetime) -> HeldLease | None:

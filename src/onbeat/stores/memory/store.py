@@ -230,6 +230,10 @@ class MemoryStore:
         with self.lock_tables() as tables:
             return tuple(lease_verbs.start(tables, worker, *lease, now) for lease in leases)
 
+    async def hand_over(self, id: JobId, token: Token, until: datetime) -> bool:
+        with self.lock_tables() as tables:
+            return lease_verbs.hand_over(tables, id, token, until)
+
     async def enqueue_from(self, sent: Sequence[SentJobs]) -> Sequence[bool]:
         with self.lock_tables() as tables:
             for each in sent:

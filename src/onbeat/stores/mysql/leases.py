@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job
-from onbeat.model.worker import is_carried
+from onbeat.model.worker import RECEIVER, is_carried
 from onbeat.ports.store import HeldLease
 from onbeat.stores.mysql.rows import LIVE_COLUMNS, read_jobs
 from onbeat.stores.mysql.transaction import Transaction
@@ -61,7 +61,7 @@ async def lock_running(transaction: Transaction, ids: Collection[JobId]) -> dict
 
 
 def may_be_taken_over(job: Job) -> bool:
-    return is_carried(job.worker) or job.lease_until is not None
+    return is_carried(job.worker) or (job.lease_until is not None and job.worker != RECEIVER)
 
 
 def job_under_lease(takeover: Takeover, job: Job | None) -> Job | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job
-from onbeat.model.worker import CARRIER, WorkerRecord
+from onbeat.model.worker import CARRIER, RECEIVER, WorkerRecord
 from onbeat.ports.store import HeldLease
 from onbeat.stores.postgres.rows import LIVE_COLUMNS, columns, read_jobs
 from onbeat.stores.postgres.transaction import Transaction
@@ -45,6 +45,7 @@ START = f"""
       AND jobs.token = asked.lease
       AND running IS NOT DISTINCT FROM TRUE
       AND (timed OR starts_with(worker, '{CARRIER}'))
+      AND worker <> '{RECEIVER}'
     RETURNING {LIVE_COLUMNS}
 """  # noqa: S608  no value in it
 STARTED_BEFORE = f"""

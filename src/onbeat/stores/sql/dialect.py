@@ -28,7 +28,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     condition for running jobs that matches their index, `start_by` the column by which an index
     orders the waiting ones. `for_update` ends a SELECT that locks its rows, `for_share` one that
     only keeps others from changing them, `skip_locked` one that also skips rows locked by others.
-    `unless_taken` ends an INSERT that skips rows with a key in use.
+    `unless_taken` ends an INSERT that skips rows with a key in use. `set_lease` makes a lease
+    a timed one.
     """
 
     mark: str
@@ -39,6 +40,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     for_share: str = "FOR SHARE"
     skip_locked: str = "FOR UPDATE SKIP LOCKED"
     unless_taken: str = "ON CONFLICT DO NOTHING"
+    set_lease: str = "lease_until = ?"
     prefix: str = ""
     tables: Mapping[str, str] = {}
     named_indexes: frozenset[str] = frozenset()
@@ -237,7 +239,12 @@ class PostgresDialect(ServerDialect, frozen=True, kw_only=True, eq=False):
         return f"DELETE FROM onbeat.{table} WHERE {key} = ANY(ARRAY({chosen}))"  # noqa: S608  as above
 
 
-POSTGRES: Final = PostgresDialect(mark="${number}", is_running="running", is_waiting="NOT running")
+POSTGRES: Final = PostgresDialect(
+    mark="${number}",
+    is_running="running",
+    is_waiting="NOT running",
+    set_lease="lease_until = ?, timed = TRUE",
+)
 MYSQL: Final = MysqlDialect(
     mark="%s",
     is_running="worker IS NOT NULL",

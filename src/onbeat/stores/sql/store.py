@@ -181,6 +181,9 @@ class SqlStore(ABC, Generic[T]):
     async def held_leases(self, worker: WorkerId) -> Sequence[HeldLease]:
         return await self._beat(workers.held_leases, worker)
 
+    async def hand_over(self, id: JobId, token: Token, until: datetime) -> bool:
+        return await self._transact(workers.hand_over, id, token, micros(until))
+
     async def workers(self) -> Sequence[WorkerRecord]:
         return await self._read(workers.workers)
 

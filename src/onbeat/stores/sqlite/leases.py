@@ -5,7 +5,7 @@ from datetime import datetime
 
 from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job
-from onbeat.model.worker import CARRIER
+from onbeat.model.worker import CARRIER, RECEIVER
 from onbeat.ports.store import HeldLease
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sqlite.rows import read_jobs
@@ -28,7 +28,8 @@ def start(transaction: Transaction, rows: Sequence[StartRow]) -> list[Job | None
         FROM :rows
         WHERE id = column1 AND token = column2 AND state = 'running'
           AND (lease_until IS NOT NULL OR substr(worker, 1, length(:carrier)) = :carrier)
-        """.replace(":carrier", f"'{CARRIER}'"),
+          AND worker != :receiver
+        """.replace(":carrier", f"'{CARRIER}'").replace(":receiver", f"'{RECEIVER}'"),
         rows,
     )
     sql = """

@@ -50,6 +50,11 @@ class PostRun(RunWithJob):
         """None: the request has its body."""
         return ()
 
+    @property
+    def is_question(self) -> bool:
+        """A channel answers at once: it is given no address to report to."""
+        return True
+
 
 def post(url: str, body: object, secret: str | None = None) -> HttpTarget:
     return HttpTarget(

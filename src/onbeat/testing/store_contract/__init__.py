@@ -61,7 +61,11 @@ from onbeat.testing.store_contract.idempotency import (
 from onbeat.testing.store_contract.job_logs import JobLogContract
 from onbeat.testing.store_contract.job_search import JobSearchContract
 from onbeat.testing.store_contract.lateness import LatenessContract
-from onbeat.testing.store_contract.leases import StartContract, TimedLeaseContract
+from onbeat.testing.store_contract.leases import (
+    HandOverContract,
+    StartContract,
+    TimedLeaseContract,
+)
 from onbeat.testing.store_contract.limits.fairness import TurnContract
 from onbeat.testing.store_contract.limits.groups import GroupContract
 from onbeat.testing.store_contract.limits.model_based import AdmissionHistoryContract
@@ -127,6 +131,7 @@ class StoreContract(
     RescueContract,
     TimedLeaseContract,
     StartContract,
+    HandOverContract,
     SendContract,
     CancelContract,
     RetryContract,

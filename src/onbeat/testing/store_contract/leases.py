@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job, JobState, Progress
 from onbeat.model.outcome import Lost, Released, Succeeded
-from onbeat.model.worker import carrier_id, remote_id
+from onbeat.model.worker import RECEIVER, carrier_id, remote_id
 from onbeat.ports.store import HeldLease, Settlement, Store
 from onbeat.testing.build import HOUR, MINUTE, NOW, SECOND, TICK, a_job, a_worker, an_id
 from onbeat.testing.store_contract.steps import (
@@ -305,3 +305,57 @@ class StartContract:
         await end(store, job, Lost("no heartbeat"))
         (again,) = await claim_jobs(store)
         assert (again.id, again.token > job.token) == (job.id, True)
+
+
+class HandOverContract:
+    """Leases that a worker hands over to the receiver of its callback."""
+
+    async def test_a_lease_handed_over_is_timed_and_held_by_the_receiver(
+        self, store: Store
+    ) -> None:
+        job = await run_job(store, a_job())
+        assert await store.hand_over(*lease_of(job), NOW + HOUR) is True
+        assert await stored_job(store, job) == replace(job, worker=RECEIVER, lease_until=NOW + HOUR)
+        assert list(await store.held_leases(WORKER)) == []
+
+    async def test_a_repeated_hand_over_changes_nothing(self, store: Store) -> None:
+        job = await run_job(store, a_job())
+        await store.hand_over(*lease_of(job), NOW + HOUR)
+        handed = await stored_job(store, job)
+        assert await store.hand_over(*lease_of(job), NOW + MINUTE) is True
+        assert await stored_job(store, job) == handed
+
+    async def test_a_stale_lease_is_not_handed_over(self, store: Store) -> None:
+        stale = await run_job(store, a_job())
+        await end(store, stale, Lost("no heartbeat"))
+        (current,) = await claim_jobs(store)
+        assert await store.hand_over(*lease_of(stale), NOW + HOUR) is False
+        assert await stored_job(store, stale) == current
+
+    async def test_the_lease_of_an_ended_job_is_not_handed_over(self, store: Store) -> None:
+        job = await run_job(store, a_job())
+        await end(store, job)
+        assert await store.hand_over(*lease_of(job), NOW + HOUR) is False
+        assert await store.hand_over(JobId(an_id()), Token(1), NOW + HOUR) is False
+
+    async def test_no_worker_takes_it_over(self, store: Store) -> None:
+        job = await claim_as_carrier(store)
+        await store.hand_over(*lease_of(job), NOW + HOUR)
+        assert list(await store.start(WORKER, [lease_of(job)], LATER)) == [None]
+        assert (await stored_job(store, job)).worker == RECEIVER
+
+    async def test_it_is_abandoned_after_its_end(self, store: Store) -> None:
+        job = await run_job(store, a_job())
+        await store.hand_over(*lease_of(job), NOW + MINUTE)
+        assert list(await store.abandoned_jobs([WORKER, RECEIVER], NOW + MINUTE, 10)) == []
+        (found,) = await store.abandoned_jobs([], NOW + MINUTE + TICK, 10)
+        assert (found.id, found.worker) == (job.id, RECEIVER)
+
+    async def test_its_settlement_counts_once(self, store: Store) -> None:
+        job = await run_job(store, a_job())
+        await store.hand_over(*lease_of(job), NOW + HOUR)
+        handed = await stored_job(store, job)
+        settlement = a_settlement(handed, Succeeded())
+        assert list(await store.settle([settlement])) == [True]
+        assert list(await store.settle([a_settlement(handed, Lost("late"))])) == [False]
+        assert (await stored_job(store, job)).state is JobState.SUCCEEDED

@@ -1632,6 +1632,14 @@ WHERE id IN %s
 AND NOT EXISTS (SELECT 1 FROM jobs
 WHERE worker = workers.id AND worker IS NOT NULL);
 
+-- sql/verbs/workers.py hand_over
+SELECT token FROM jobs WHERE id = %s AND token = %s AND worker IS NOT NULL AND worker = %s;
+
+-- sql/verbs/workers.py hand_over
+UPDATE jobs
+SET worker = %s, lease_until = %s
+WHERE id = %s AND token = %s AND worker IS NOT NULL AND worker <> %s;
+
 -- sql/verbs/workers.py heartbeat
 INSERT INTO workers (id, record) VALUES (%s, %s)
 ON DUPLICATE KEY UPDATE record = VALUES(record);

@@ -1954,6 +1954,14 @@ WHERE id = ANY($1::text[])
 AND NOT EXISTS (SELECT 1 FROM jobs
 WHERE worker = workers.id AND running);
 
+-- sql/verbs/workers.py hand_over
+SELECT token FROM jobs WHERE id = $1 AND token = $2 AND running AND worker = $3;
+
+-- sql/verbs/workers.py hand_over
+UPDATE jobs
+SET worker = $1, lease_until = $2, timed = TRUE
+WHERE id = $3 AND token = $4 AND running AND worker <> $5;
+
 -- sql/verbs/workers.py held_leases
 SELECT id, token, cancel_reason
 FROM jobs

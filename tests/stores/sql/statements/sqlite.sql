@@ -1685,6 +1685,14 @@ WHERE id IN (SELECT value FROM json_each(?))
 AND NOT EXISTS (SELECT 1 FROM onbeat_jobs
 WHERE worker = onbeat_workers.id AND state = 'running');
 
+-- sql/verbs/workers.py hand_over
+SELECT json_group_array(json_array(token)) FROM (SELECT token FROM onbeat_jobs WHERE id = ? AND token = ? AND state = 'running' AND worker = ?);
+
+-- sql/verbs/workers.py hand_over
+UPDATE onbeat_jobs
+SET worker = ?, lease_until = ?
+WHERE id = ? AND token = ? AND state = 'running' AND worker <> ?;
+
 -- sql/verbs/workers.py heartbeat
 INSERT INTO onbeat_workers (id, record) VALUES (?, ?)
 ON CONFLICT (id) DO UPDATE SET record = excluded.record;

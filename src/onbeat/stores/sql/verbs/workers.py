@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from onbeat.model.ids import JobId, Token, WorkerId
-from onbeat.model.worker import WorkerRecord
+from onbeat.model.worker import RECEIVER, WorkerRecord
 from onbeat.ports.store import HeldLease
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.values import to_json
@@ -39,6 +39,20 @@ async def held_leases(session: Session, worker: WorkerId) -> Sequence[HeldLease]
         HeldLease(job_id=JobId(str(id)), token=Token(token), cancel_reason=reason)
         for id, token, reason in rows
     ]
+
+
+async def hand_over(session: Session, id: JobId, token: Token, until: int) -> bool:
+    """Let the receiver of a callback hold the lease; one that it holds is not changed."""
+    is_held = f"id = ? AND token = ? AND {session.dialect.is_running}"
+    sql = f"""
+        UPDATE onbeat.jobs
+        SET worker = ?, {session.dialect.set_lease}
+        WHERE {is_held} AND worker <> ?
+    """  # noqa: S608  values are bound
+    if await session.execute(sql, RECEIVER, until, id, token, RECEIVER):
+        return True
+    rest = f"FROM onbeat.jobs WHERE {is_held} AND worker = ?"
+    return bool(await session.select("token", rest, id, token, RECEIVER))
 
 
 async def workers(session: Session) -> Sequence[WorkerRecord]:
