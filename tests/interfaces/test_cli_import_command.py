@@ -36,7 +36,7 @@ def test_the_file_goes_to_standard_output_and_the_report_to_standard_error(onbea
     assert result.stdout.startswith("schedules:\n  backup:\n    cron: 30 2 * * *\n")
     assert "missed run" in result.stderr
     assert "Sun 2027-03-28 01:00:00Z  Sun 2027-03-28 01:00:00Z" in result.stderr
-    assert "2 schedules, 1 differ, 0 could not be carried over" in result.stderr
+    assert "2 schedules, 2 differ, 0 could not be carried over" in result.stderr
 
 
 def test_the_file_is_accepted_and_fires_as_the_table_says(onbeat: Run) -> None:
@@ -114,7 +114,8 @@ LINES = {
     "apscheduler": 's.add_job(f, "cron", minute={0}, id="{1}")\n',
     "rrule-scheduler": '{{"name": "{1}", "rrule": "DTSTART:20270101T00{0:02d}00Z\\nRRULE:FREQ=DAILY",'
     ' "callback_url": "https://example.com/{1}"}}\n',
-    "kubernetes": "---\nkind: CronJob\nmetadata: {{name: j{1}}}\nspec: {{schedule: {0} 1 * * *}}\n",
+    "kubernetes": "---\nkind: CronJob\nmetadata: {{name: j{1}}}\nspec:\n  schedule: {0} 1 * * *\n"
+    "  jobTemplate: {{spec: {{template: {{spec: {{containers: [{{command: [/bin/true]}}]}}}}}}}}\n",
     "eventbridge": '{{"Name": "{1}", "ScheduleExpression": "cron({0} 1 * * ? *)"}}\n',
 }
 

@@ -26,23 +26,36 @@ PATH=/usr/local/sbin:/usr/local/bin:/sbin:/bin
 CRON_D = "*/10 * * * * www-data [ -x /usr/bin/sync ] && /usr/bin/sync\n@reboot root /sbin/up\n"
 
 
+SETTINGS = 'SHELL=/bin/bash\nPATH = "/opt/bin:/my bin"\nLEVEL=3\n'
+
+
 def command_of(body: dict[str, object]) -> dict[str, object]:
     target = body["target"]
     assert isinstance(target, dict)
-    return target["kwargs"]
+    return target
 
 
-def test_a_line_is_a_call_with_its_shell_and_variables() -> None:
-    result = imported(
-        "crontab", 'SHELL=/bin/bash\nPATH = "/opt/bin"\n30 2 * * * /srv/backup.sh -f\n'
-    )
+def test_a_line_is_a_command_with_its_shell_and_variables() -> None:
+    result = imported("crontab", f"{SETTINGS}30 2 * * * /srv/backup.sh -f\n")
     body = bodies(result)["backup"]
     assert body["cron"] == "30 2 * * *"
-    assert command_of(body) == {
-        "command": ["/bin/bash", "-c", "/srv/backup.sh -f"],
-        "env": {"PATH": "/opt/bin"},
-    }
+    # PATH decides which code runs, so no environment of a command may have it.
+    shell = ["/bin/bash", "-c", "export PATH='/opt/bin:/my bin'\n/srv/backup.sh -f"]
+    assert command_of(body) == {"command": shell, "env": {"LEVEL": "3"}}
     assert body["retry"] == {"attempts_max": 1}
+    assert "commands" in differing(result)
+
+
+def test_a_line_is_a_call_of_a_task_that_is_named() -> None:
+    result = imported("crontab", f"{SETTINGS}30 2 * * * /srv/backup.sh -f\n", task="shell.run")
+    assert bodies(result)["backup"]["target"] == {
+        "task": "shell.run",
+        "kwargs": {
+            "command": ["/bin/bash", "-c", "/srv/backup.sh -f"],
+            "env": {"PATH": "/opt/bin:/my bin", "LEVEL": "3"},
+        },
+    }
+    assert "commands" not in differing(result)
 
 
 def test_variables_hold_for_the_lines_below_them() -> None:
@@ -92,7 +105,7 @@ def test_a_line_that_cannot_be_read_is_named_by_its_number(line: str) -> None:
 def test_mail_and_zones_of_commands_are_differences() -> None:
     result = imported("crontab", "MAILTO=a@example.com\nTZ=Asia/Tokyo\n0 1 * * * x\n")
     assert lost(result) == [(1, "MAILTO")]
-    assert differing(result) == ["TZ", "time zone", "missed run"]
+    assert differing(result) == ["TZ", "time zone", "commands", "missed run"]
     assert lost(imported("crontab", 'MAILTO=""\n0 1 * * * x\n')) == []
 
 

@@ -91,6 +91,7 @@ target_options = options(
 
 TARGET_OPTIONS: Final = (
     *("url", "method", "headers", "body", "secret_file"),
+    *("success", "redirects", "connect_timeout"),
     *("task", "args", "kwargs", "encrypted"),
 )
 

@@ -19,7 +19,7 @@ from onbeat.cli.imports import (
     read,
 )
 from onbeat.cli.imports.checks import FirePair, fires_of
-from onbeat.cli.imports.records import DEFAULT_TASK
+from onbeat.cli.imports.eventbridge import DEFAULT_TASK
 from onbeat.cli.imports.zone_names import is_zone
 from onbeat.cli.output import formatted_json, plain, table_text
 from onbeat.cli.times import local_now, read_instant, utc_text
@@ -74,8 +74,8 @@ def shared_options(command: Command) -> Command:
 
 
 task_option = click.option(
-    "--task", metavar="NAME", default=DEFAULT_TASK, show_default=True,
-    help="The task that every schedule calls.",
+    "--task", metavar="NAME",
+    help="Call this task with each command, in place of running it.",
 )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ task_option = click.option(
 @shared_options
 @task_option
 @click.option("--system", is_flag=True, help="Lines have a user, as in /etc/crontab.")
-def import_crontab(*, task: str, system: bool, **shared: Any) -> None:
+def import_crontab(*, task: str | None, system: bool, **shared: Any) -> None:
     """A crontab: lines of times and commands, with variables.
 
     `-` is standard input, as in `crontab -l | onbeat import crontab -`.
@@ -120,21 +120,22 @@ def import_rrule_scheduler(**shared: Any) -> None:
 @import_group.command("kubernetes", epilog=examples("onbeat import kubernetes cronjobs.yaml"))
 @shared_options
 @task_option
-def import_kubernetes(*, task: str, **shared: Any) -> None:
+def import_kubernetes(*, task: str | None, **shared: Any) -> None:
     """CronJobs in YAML, as of `kubectl get cronjobs -o yaml`."""
     run("kubernetes", shared, task=task)
 
 
 @import_group.command("eventbridge", epilog=examples("onbeat import eventbridge schedules.json"))
 @shared_options
-@task_option
+@click.option("--task", metavar="NAME", default=DEFAULT_TASK, show_default=True,
+              help="The task that every schedule calls.")  # fmt: skip
 def import_eventbridge(*, task: str, **shared: Any) -> None:
     """JSON of `aws scheduler get-schedule`, or of `aws events list-rules`."""
     run("eventbridge", shared, task=task)
 
 
 def run(
-    source: str, shared: dict[str, Any], *, task: str = DEFAULT_TASK, system: bool = False
+    source: str, shared: dict[str, Any], *, task: str | None = None, system: bool = False
 ) -> None:
     zone: str | None = shared["tz"]
     if zone is not None and not is_zone(zone):

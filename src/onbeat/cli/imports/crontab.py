@@ -4,7 +4,8 @@ Its meaning is that of Debian's cron, a Vixie cron, with the CRON_TZ of cronie (
 """
 
 import re
-from typing import Final, NamedTuple
+from shlex import quote
+from typing import Any, Final, NamedTuple
 
 from onbeat.cli.imports.cron_values import (
     HOUR,
@@ -15,10 +16,17 @@ from onbeat.cli.imports.cron_values import (
     BadField,
     from_monday,
 )
-from onbeat.cli.imports.records import CommandLine, ImportOptions, ImportResult, target_of_line
+from onbeat.cli.imports.records import (
+    COMMANDS,
+    CommandLine,
+    ImportOptions,
+    ImportResult,
+    target_of_line,
+)
 from onbeat.cli.imports.wall_rule import DayChoice, WallRule
 from onbeat.cli.imports.zone_names import is_zone
 from onbeat.recurrence.cron_text import ALIASES
+from onbeat.wire.commands import LOADING
 
 LINE_CHARS_MAX: Final = 10_000
 ENV_CHARS_MAX: Final = 2_000
@@ -110,16 +118,22 @@ class CrontabReader:
             return
         key = self.result.key_for(name_of_command(split.command))
         command, has_input, text = input_of(split.command)
-        words = CommandLine((self.shell, "-c", command), dict(self.env), None, text)
-        if has_input and not text:
-            words = words._replace(input="\n")
-        target = target_of_line(words, self.options.task)
+        target = self.target_of(command, (text or "\n") if has_input else None)
         self.result.add(key, {**body, "target": target, "retry": {"attempts_max": 1}}, number, rule)
         if split.user is not None:
             self.result.lose(
                 "user", f"runs as {split.user}", "a worker that runs as this user, and its queue",
                 line=number, key=key, onbeat="runs as the user of the worker",
             )  # fmt: skip
+
+    def target_of(self, command: str, text: str | None) -> dict[str, Any]:
+        """Its shell sets what decides which code runs: a command's environment may not."""
+        task, env = self.options.task, dict(self.env)
+        if task is None:
+            names = [name for name in env if LOADING.fullmatch(name)]
+            settings = [f"export {name}={quote(env.pop(name))}\n" for name in names]
+            command = "".join([*settings, command])
+        return target_of_line(CommandLine((self.shell, "-c", command), env, None, text), task)
 
     def split_line(self, number: int, line: str) -> CronLine | None:
         count = 1 if line.startswith("@") else 5
@@ -150,6 +164,8 @@ class CrontabReader:
                 "time zone", "times are those of the machine", "times are in UTC",
                 "give --tz ZONE",
             )  # fmt: skip
+        if self.options.task is None:
+            self.result.differ_once(*COMMANDS)
         self.result.differ_once(
             "missed run", "left out while the machine is off", "runs the latest one, late",
             "catch_up: none",

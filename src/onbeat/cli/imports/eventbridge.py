@@ -43,6 +43,7 @@ AWS_DAY: Final = MONTH_DAY._replace(open_step=True)
 AWS_YEAR: Final = FieldForm("year", 1970, 2199, open_step=True)
 UNITS: Final = {"minute": "minutes", "hour": "hours", "day": "days"}
 RETRIES_DEFAULT: Final = 185
+DEFAULT_TASK: Final = "aws.target"
 KNOWN: Final = frozenset(
     {"Name", "Arn", "ScheduleExpression", "ScheduleExpressionTimezone", "StartDate",
      "EndDate", "FlexibleTimeWindow", "State", "Target", "Targets",
@@ -214,19 +215,20 @@ def read_target(
     document: Document, options: ImportOptions, result: ImportResult, key: str
 ) -> dict[str, Any]:
     """The call of the task with the input of the target, and its retries."""
+    task = options.task or DEFAULT_TASK
     targets = document.value.get("Targets") or [document.value.get("Target") or {}]
     target = targets[0] if isinstance(targets, list) and isinstance(targets[0], Mapping) else {}
     line = document.line_of("Targets" if document.value.get("Targets") else "Target")
     arn = str(target.get("Arn") or "a target that is not in the file")
     result.lose(
-        "Target", f"calls {arn}", f"let {options.task} do that, or edit the target",
-        line=line, key=key, onbeat=f"calls the task {options.task}",
+        "Target", f"calls {arn}", f"let {task} do that, or edit the target",
+        line=line, key=key, onbeat=f"calls the task {task}",
     )  # fmt: skip
     for other in targets[1:] if isinstance(targets, list) else ():
         result.lose("Target", f"calls also {str(other)[:60]}", "a schedule for each", line=line,
                     key=key)  # fmt: skip
     kwargs = {"arn": target.get("Arn"), "input": target.get("Input")}
-    call = {"task": options.task, "kwargs": {name: one for name, one in kwargs.items() if one}}
+    call = {"task": task, "kwargs": {name: one for name, one in kwargs.items() if one}}
     known = frozenset({"Arn", "Input", "RoleArn", "RetryPolicy", "Id"})
     if unknown := unknown_fields(target, known):
         result.lose(unknown[0], f"target has {first_line(unknown)}", "a part of the task",

@@ -20,6 +20,7 @@ from onbeat.cli.imports.cron_values import (
     from_monday,
 )
 from onbeat.cli.imports.records import (
+    COMMANDS,
     CommandLine,
     ImportOptions,
     ImportResult,
@@ -141,9 +142,12 @@ def read_manifest(manifest: Manifest, options: ImportOptions, result: ImportResu
         result.lose("schedule", str(error), "mend it", line=spec.line_of("schedule"), key=key)
         return
     job = spec.part("jobTemplate").part("spec")
+    target = read_target(job, options, result, key)
+    if target is None:
+        return
     body = {
         **times,
-        "target": read_target(job, options, result, key),
+        "target": target,
         "overlap": overlap_of(spec),
         "status": "paused" if spec.get("suspend") is True else None,
         "retry": {"attempts_max": attempts_of(job)},
@@ -158,6 +162,8 @@ def read_manifest(manifest: Manifest, options: ImportOptions, result: ImportResu
         tell_fields(
             part.part("metadata"), META_FIELDS, "a label of the schedule, by hand", result, key
         )
+    if options.task is None:
+        result.differ_once(*COMMANDS)
     if not zone and options.zone is None:
         result.differ_once(
             "time zone", "without timeZone that of the controller", "UTC", "give --tz ZONE"
@@ -232,7 +238,8 @@ def late_of(spec: Manifest) -> dict[str, str]:
 
 def read_target(
     job: Manifest, options: ImportOptions, result: ImportResult, key: str
-) -> dict[str, Any]:
+) -> dict[str, Any] | None:
+    """None where the image has the command, and no task is given."""
     pod = job.part("template").part("spec")
     containers = list(pod.part("containers").items())
     container = containers[0] if containers else Manifest({}, pod.node)
@@ -249,8 +256,11 @@ def read_target(
     if not words:
         result.lose(
             "command", "the image's own command", "name it in the target", line=container.line,
-            key=key, onbeat="calls the task without a command",
+            key=key,
+            onbeat="left out" if options.task is None else "calls the task without a command",
         )  # fmt: skip
+        if options.task is None:
+            return None
     folder = container.get("workingDir")
     return target_of_line(CommandLine(words, given, str(folder) if folder else None), options.task)
 

@@ -12,7 +12,11 @@ from onbeat.model.limits import FILE_SCHEDULES_MAX
 KEY_CHARS: Final = 60
 """Of a key that is made from a name or a command; a number may follow."""
 
-DEFAULT_TASK: Final = "shell.run"
+
+COMMANDS: Final = (
+    "commands", "any program is run", "a worker runs those that it allows", "set commands.allow"
+)  # fmt: skip
+"""The difference of a source of commands."""
 
 
 class SourceRule(Protocol):
@@ -30,9 +34,12 @@ class UnreadableSource(ValueError):
 
 
 class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """`zone` is that of rules for which the source uses its machine's own."""
+    """`zone` is that of rules for which the source uses its machine's own.
 
-    task: str = DEFAULT_TASK
+    Commands become calls of `task`, and without one they stay commands.
+    """
+
+    task: str | None = None
     system: bool = False
     zone: str | None = None
 
@@ -62,25 +69,24 @@ class ImportedSchedule(msgspec.Struct, frozen=True):
 
 
 class CommandLine(NamedTuple):
-    """A command of the source: its words, environment, folder, input and time limit."""
+    """A command of the source: its words, environment, folder and input."""
 
     words: tuple[str, ...]
     env: Mapping[str, str] = {}
     folder: str | None = None
     input: str | None = None
-    timeout: str | None = None
 
 
-def target_of_line(command: CommandLine, task: str) -> dict[str, Any]:
-    """The target of a command: a call of `task` with what the command needs."""
+def target_of_line(command: CommandLine, task: str | None) -> dict[str, Any]:
+    """The target of a command: the command itself, or a call of `task` with what it needs."""
     given = {
         "command": list(command.words),
         "env": dict(command.env),
         "cwd": command.folder,
         "stdin": command.input,
-        "timeout": command.timeout,
     }
-    return {"task": task, "kwargs": {name: value for name, value in given.items() if value}}
+    target = {name: value for name, value in given.items() if value}
+    return target if task is None else {"task": task, "kwargs": target}
 
 
 class ImportResult:
