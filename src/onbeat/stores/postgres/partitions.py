@@ -61,7 +61,10 @@ async def prune_finished(
         if gone:
             break
     rest = await connections.transact(prune, "finished_rest", finished_before, failed_before, limit)
-    return gone + rest + await prune_rows(connections, finished_before, failed_before, limit)
+    if rest == limit:
+        return gone + rest
+    rows = await prune_rows(connections, finished_before, failed_before, limit - rest)
+    return gone + rest + rows
 
 
 async def prune_rows(

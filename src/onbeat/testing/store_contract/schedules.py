@@ -274,6 +274,7 @@ class NewRuleContract:
         schedule = a_schedule()
         job = an_occurrence(schedule, NOW + HOUR)
         await add_planned(store, schedule, job)
+        await store.enqueue([a_job(after=(job.id,))])
         paused = edited_schedule(schedule, status=ScheduleStatus.PAUSED)
         await store.update_schedule(paused, a_plan(paused), NOW)
         assert (await stored_job(store, job)).reason == "schedule paused"
