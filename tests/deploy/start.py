@@ -9,11 +9,10 @@ from typing import Any
 import click
 
 from onbeat.app.probe import probe_app
+from onbeat.cli import up
 from onbeat.cli.main import root
-from onbeat.cli.up import parameter_of
 from onbeat.service import check_roles
 from onbeat.settings import Settings, load
-from onbeat.settings.table import TABLE
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -34,7 +33,7 @@ def settings_of(arguments: Sequence[str], environment: Mapping[str, str], folder
     # As the command line reads the settings for other commands, which open no port.
     given: dict[str, Any] = {"roles": "maintenance"}
     if name == "up":
-        given = {path: params.get(parameter_of(path)) for path in TABLE}
+        given = up.settings_of(params)
     settings = load(given, environment=environment, folder=folder)
     if name == "up":
         check_roles(settings)

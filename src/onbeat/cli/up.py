@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -87,6 +87,12 @@ def split_levels(given: Sequence[str]) -> dict[str, str | None]:
     return {LEVEL: of_all[-1] if of_all else None, LEVELS: " ".join(of_loggers) or None}
 
 
+def settings_of(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """What the flags say of each setting; None for nothing."""
+    given = {path: flags.get(parameter_of(path)) for path in TABLE}
+    return given | split_levels(flags["log_level"])
+
+
 @click.command("up", epilog=EPILOG)
 @click.argument("place", metavar="[FILE.py | MODULE:NAME]", required=False)
 @config_option
@@ -115,9 +121,7 @@ def up(
     flags["app"] = place or flags["app"]
     if reload:
         return Reloader(sys.argv[1:], watched_folders(flags["app"])).run()
-    given = {setting.path: flags.get(parameter_of(setting.path)) for setting in TABLE.values()}
-    given |= split_levels(flags["log_level"])
-    settings = load(given, config=config)
+    settings = load(settings_of(flags), config=config)
     export_dotenv(os.environ)
     configure_logging(settings.log, secrets=settings.secret_values)
     return run(settings, include)
