@@ -1,4 +1,5 @@
-"""Long proofs, marked `proof`: processes and servers are killed, stopped, cut off and filled up.
+"""Long proofs, marked `proof`: processes and servers are killed, stopped, cut off and filled up,
+and whole systems speak over each broker.
 
 `make test` runs each over one store or broker, spread over all of them; `make proof` over every one.
 """
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 # What a proof is repeated over; its other parameters are other faults, and each of them is run.
-PLACES = frozenset({"place", "server", "broker", "link", "store"})
+PLACES = frozenset({"place", "server", "broker", "link", "store", "transport"})
 
 
 def are_all_wanted() -> bool:

@@ -18,6 +18,8 @@ from onbeat.telemetry.composite import CompositeTelemetry
 from onbeat.telemetry.structured_log import LogLine
 from onbeat.wire.broker_messages import RESULTS, SUBMIT, run_queue, work_queue
 
+pytestmark = pytest.mark.proof
+
 RUN, WORK = run_queue("default"), work_queue("default")
 CHARGE = {"jsonrpc": "2.0", "method": "submit:charge", "params": {"account": 7}}
 EXPORT = {"jsonrpc": "2.0", "method": "submit:export", "params": {"objectID": 23}}

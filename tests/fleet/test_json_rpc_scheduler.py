@@ -17,6 +17,8 @@ from onbeat.model.limits import RPC_BATCH_MAX
 from onbeat.ports.store import ClaimRequest
 from onbeat.wire.broker_messages import DEAD, REPLIES, RESULTS, SUBMIT, work_queue
 
+pytestmark = pytest.mark.proof
+
 WORK = work_queue("default")
 SUBMITTED = {"jsonrpc": "2.0", "method": "submit:export", "params": {"objectID": 23}}
 EXPORT = remote_task("export", requires=("objectID",), key="export:{objectID}", unique_for="31d")

@@ -107,7 +107,7 @@ def test_changed_clocks_are_those_of_celery() -> None:
     "text",
     [
         'solar("sunset", 52, 13)', "crontab(minute=next_minute())", "crontab(minute='5/15')",
-        "crontab(hour=24)", "crontab(day_of_week=7)", "crontab(*fields)", "EVERY", "-5", "True",
+        "crontab(hour=24)", "crontab(day_of_week=7)", "datetime(2026, 1, 1, tzinfo=[1])", "crontab(*fields)", "EVERY", "-5", "True",
         "crontab(minutes=5)", "1 / 0", "10 ** 9", "timedelta(fortnights=1)", "None",
     ],
 )  # fmt: skip

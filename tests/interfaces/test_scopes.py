@@ -81,7 +81,7 @@ def check(is_refused: Any, error: Any, operation: Any, scope: Any) -> None:
 async def test_submissions_and_metrics_have_scopes_too(
     office: OperationsHarness, scope: Scope
 ) -> None:
-    async def metrics() -> Any:
+    async def metrics(_accept: str) -> Any:
         return b"onbeat_up 1\n", "text/plain"
 
     rest = client(office, *CONFIGURED, metrics=metrics)

@@ -1,7 +1,6 @@
 """Work that comes in as `submit:<task>`: over a broker's queue, and at `/rpc`."""
 
 import json
-import logging
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -368,7 +367,6 @@ async def test_a_duplicate_is_acknowledged_counted_and_logged(
     has_ended: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """S3-04, S3-A06."""
-    caplog.set_level(logging.INFO)
     counters = Counters()
     inlet = SubmissionHarness(telemetry=CompositeTelemetry(counters))
     keyed = call(params={"objectID": 23}, id=1, onbeat={"unique": "export:23", "unique_for": "1d"})

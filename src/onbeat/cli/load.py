@@ -242,7 +242,7 @@ def show_counts(name: str, counts: Mapping[str, int]) -> None:
 
 def remarks(report: LoadReport) -> list[str]:
     """What the figures do not tell by themselves."""
-    lines = []
+    lines: list[str] = []
     if report.end_to_end.count:
         lines.append(f"end to end is exact to {report.clock_error * 1000:.1f} ms of two clocks")
     if report.is_read and report.found < report.sent:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from onbeat.model.limits import LOGGERS_MAX
 from onbeat.settings.url_schemes import pairs_of
@@ -21,7 +21,8 @@ def levels_by_logger(read: Callable[[object], Level]) -> Callable[[object], dict
         if not isinstance(value, dict | str):
             raise ValueError(FORM)  # noqa: TRY004  the error of every parser
         levels: dict[str, Level] = {}
-        for name, level in pairs_of(value.replace(",", " ") if isinstance(value, str) else value):
+        given = cast("dict[object, object] | str", value)
+        for name, level in pairs_of(given.replace(",", " ") if isinstance(given, str) else given):
             levels[name_of_logger(name)] = read_level(name, level, read)
         if len(levels) > LOGGERS_MAX:
             raise ValueError(f"levels of at most {LOGGERS_MAX} loggers")

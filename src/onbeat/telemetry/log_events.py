@@ -11,7 +11,7 @@ from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import OnbeatError
 from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import Job
-from onbeat.model.origin import PROGRAM
+from onbeat.model.origin import API, PROGRAM
 from onbeat.model.outcome import (
     Cancelled,
     Failed,
@@ -29,6 +29,7 @@ from onbeat.telemetry.repeats import Repeats
 from onbeat.telemetry.structured_log import Log
 
 ERROR_CHARS_SHOWN: Final = 500
+LEVELS_OF_DUPLICATES: Final = {PROGRAM: logging.DEBUG, API: logging.INFO}
 
 
 class LogEvents:
@@ -132,8 +133,8 @@ class LogEvents:
         """They are counted, and each is logged when it starts."""
 
     def duplicated(self, task: str, job: JobId, source: str) -> None:
-        """A program that sends with unique keys expects them; other senders may not."""
-        level = logging.DEBUG if source == PROGRAM else logging.INFO
+        """Who asks with a unique key expects them; who submits a task of others may not."""
+        level = LEVELS_OF_DUPLICATES.get(source, logging.WARNING)
         fields = {"task": task, "job": job, "source": source}
         self._jobs.write(level, "submission.duplicate", fields)
 

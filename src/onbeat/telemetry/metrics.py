@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import accumulate
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from prometheus_client import (
     CollectorRegistry,
@@ -20,7 +20,7 @@ from prometheus_client.metrics_core import (
     HistogramMetricFamily,
     Metric,
 )
-from prometheus_client.openmetrics.exposition import generate_latest as generate_open_metrics
+from prometheus_client.openmetrics import exposition as open_metrics_exposition
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
@@ -47,6 +47,11 @@ FRESH_SECONDS: Final = 5.0
 READ_SECONDS_MAX: Final = 5.0
 
 JOB_LABELS: Final = ("queue", "task")
+
+# The library gives it no types.
+generate_open_metrics: Final[Callable[[CollectorRegistry], bytes]] = cast(
+    "Any", open_metrics_exposition
+).generate_latest
 
 Bucket = tuple[str, float] | tuple[str, float, Exemplar]
 
@@ -116,8 +121,7 @@ class Metrics(Collector):
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
         """The body of `GET /metrics` and its content type, for the `Accept` of the request."""
         if prefers_open_metrics(accept):
-            body: bytes = generate_open_metrics(self.registry)  # type: ignore[no-untyped-call]
-            return body, OPEN_METRICS_CONTENT_TYPE
+            return generate_open_metrics(self.registry), OPEN_METRICS_CONTENT_TYPE
         return generate_latest(self.registry), CONTENT_TYPE
 
     def collect(self) -> Iterator[Metric]:

@@ -56,7 +56,7 @@ def test_equal_jobs_have_equal_text() -> None:
 
 def test_fields_in_another_form_come_first() -> None:
     form = SpecForm(JobSpec, {*JobSpec.__struct_fields__} - {"group"}, postgres.SpecParts)
-    spec = form.pack(FULL, msgspec.Raw(b"[7]"), NO_KWARGS, None, None, None, postgres.PLAIN.retry)
+    spec = form.pack(FULL, msgspec.Raw(b"[7]"), NO_KWARGS, *[None] * 4, postgres.PLAIN.retry)
     assert to_json(spec) == '{"args":[7],"group":"g"}'
 
 

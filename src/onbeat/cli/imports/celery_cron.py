@@ -13,6 +13,7 @@ from onbeat.cli.imports.cron_values import (
     FieldForm,
     from_monday,
 )
+from onbeat.cli.imports.documents import is_list
 from onbeat.cli.imports.wall_rule import DayChoice, WallRule
 
 ORDER: Final = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")
@@ -52,7 +53,7 @@ def read_celery_cron(
 
 
 def read_field(form: FieldForm, value: Any) -> frozenset[int]:
-    if isinstance(value, list):
+    if is_list(value):
         return frozenset(number for one in value for number in read_field(form, one))
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise BadField(f"{str(value)[:30]} is no {form.name}")

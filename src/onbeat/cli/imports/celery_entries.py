@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from onbeat.cli.imports.documents import is_list, is_object
 from onbeat.cli.imports.records import ImportResult
 from onbeat.cli.imports.wall_rule import ElapsedRule
 from onbeat.cli.imports.zone_names import has_changes
@@ -54,9 +55,9 @@ def call_of(task: str, args: Any, kwargs: Any) -> dict[str, Any]:
 
 def is_json(value: Any) -> bool:
     """Whether the arguments of a call have a form in JSON."""
-    if isinstance(value, dict):
+    if is_object(value):
         return all(map(is_json, value.values()))
-    if isinstance(value, list):
+    if is_list(value):
         return all(map(is_json, value))
     return value is None or isinstance(value, str | int | float | bool)
 

@@ -15,6 +15,7 @@ from onbeat.cli.imports.celery_entries import (
 )
 from onbeat.cli.imports.celery_fixtures import read_fixtures
 from onbeat.cli.imports.cron_values import BadField
+from onbeat.cli.imports.documents import is_object
 from onbeat.cli.imports.literals import Literals, NotLiteral, called, constants, parsed, walk
 from onbeat.cli.imports.records import ImportOptions, ImportResult, SourceRule
 from onbeat.cli.imports.zone_names import is_zone
@@ -117,8 +118,8 @@ class BeatReader:
         for field in sorted(set(fields) - FIELDS):
             self.result.lose(field[:60], f"the entry has {field[:60]}", "none is known", line=line,
                              key=key)  # fmt: skip
-        options = values.get("options") or {}
-        more = options_of(options, self.result, key, line) if isinstance(options, dict) else {}
+        options = values.get("options")
+        more = options_of(options, self.result, key, line) if is_object(options) else {}
         target = call_of(str(task), values.get("args"), values.get("kwargs"))
         self.result.add(key, {"name": name, **body, "target": target, **more}, line, rule)
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from onbeat.cli.imports.records import UnreadableSource
 
@@ -84,9 +84,22 @@ def decoded(text: str, at: int, line: int) -> tuple[Mapping[str, Any], int]:
         raise UnreadableSource(f"not JSON: {error.msg}", there) from None
     except RecursionError:
         raise UnreadableSource("not JSON: too many values within one another", line) from None
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise UnreadableSource("each schedule is a JSON object", line)
     return value, end
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def object_of(value: object) -> Mapping[str, Any]:
+    """The object, or an empty one in place of any other value."""
+    return value if is_object(value) else {}
 
 
 def text_of(value: object) -> str | None:

@@ -19,7 +19,15 @@ from onbeat.cli.imports.cron_values import (
     BadField,
     FieldForm,
 )
-from onbeat.cli.imports.documents import Document, read_documents, text_of, unknown_fields
+from onbeat.cli.imports.documents import (
+    Document,
+    is_list,
+    is_object,
+    object_of,
+    read_documents,
+    text_of,
+    unknown_fields,
+)
 from onbeat.cli.imports.records import ImportOptions, ImportResult, first_line
 from onbeat.cli.imports.wall_rule import (
     BoundedRule,
@@ -198,7 +206,7 @@ def instant_of(value: object) -> datetime | None:
 
 def jitter_of(document: Document, result: ImportResult, key: str) -> str | None:
     window = document.value.get("FlexibleTimeWindow")
-    if not isinstance(window, Mapping) or window.get("Mode") != "FLEXIBLE":
+    if not is_object(window) or window.get("Mode") != "FLEXIBLE":
         return None
     minutes = window.get("MaximumWindowInMinutes")
     if not isinstance(minutes, int) or not 0 < minutes <= 1440:
@@ -216,15 +224,15 @@ def read_target(
 ) -> dict[str, Any]:
     """The call of the task with the input of the target, and its retries."""
     task = options.task or DEFAULT_TASK
-    targets = document.value.get("Targets") or [document.value.get("Target") or {}]
-    target = targets[0] if isinstance(targets, list) and isinstance(targets[0], Mapping) else {}
+    first, *others = targets_of(document.value)
+    target = object_of(first)
     line = document.line_of("Targets" if document.value.get("Targets") else "Target")
     arn = str(target.get("Arn") or "a target that is not in the file")
     result.lose(
         "Target", f"calls {arn}", f"let {task} do that, or edit the target",
         line=line, key=key, onbeat=f"calls the task {task}",
     )  # fmt: skip
-    for other in targets[1:] if isinstance(targets, list) else ():
+    for other in others:
         result.lose("Target", f"calls also {str(other)[:60]}", "a schedule for each", line=line,
                     key=key)  # fmt: skip
     kwargs = {"arn": target.get("Arn"), "input": target.get("Input")}
@@ -236,10 +244,14 @@ def read_target(
     return {"target": call, **retry_of(target)}
 
 
+def targets_of(value: Mapping[str, Any]) -> list[Any]:
+    """One at least: a rule has a list of them, a schedule has one."""
+    targets = value.get("Targets") or [value.get("Target")]
+    return targets if is_list(targets) else [None]
+
+
 def retry_of(target: Mapping[str, Any]) -> dict[str, Any]:
-    policy = target.get("RetryPolicy")
-    if not isinstance(policy, Mapping):
-        policy = {}
+    policy = object_of(target.get("RetryPolicy"))
     retries = policy.get("MaximumRetryAttempts")
     retries = retries if isinstance(retries, int) and retries >= 0 else RETRIES_DEFAULT
     age = policy.get("MaximumEventAgeInSeconds")

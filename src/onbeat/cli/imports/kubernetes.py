@@ -3,7 +3,7 @@
 Times mean what robfig/cron v3 makes of them, with the zone of `timeZone`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +19,7 @@ from onbeat.cli.imports.cron_values import (
     FieldForm,
     from_monday,
 )
+from onbeat.cli.imports.documents import is_list, is_object, object_of
 from onbeat.cli.imports.records import (
     COMMANDS,
     CommandLine,
@@ -69,19 +70,19 @@ class Manifest(NamedTuple):
 
     def part(self, name: str) -> "Manifest":
         """The value of a field; an empty mapping where there is none."""
-        if isinstance(self.value, dict) and isinstance(self.node, yaml.MappingNode):
+        if is_object(self.value) and isinstance(self.node, yaml.MappingNode):
             for key, node in self.node.value:
                 if key.value == name and name in self.value:
                     return Manifest(self.value[name], node)
         return Manifest({}, self.node)
 
     def items(self) -> "Iterator[Manifest]":
-        if isinstance(self.value, list) and isinstance(self.node, yaml.SequenceNode):
+        if is_list(self.value) and isinstance(self.node, yaml.SequenceNode):
             for value, node in zip(self.value, self.node.value, strict=True):
                 yield Manifest(value, node)
 
     def get(self, name: str) -> Any:
-        return self.value.get(name) if isinstance(self.value, dict) else None
+        return object_of(self.value).get(name)
 
     def lines(self) -> dict[str, int]:
         """The line of each field."""
@@ -289,12 +290,9 @@ def tell_rest(spec: Manifest, job: Manifest, result: ImportResult, key: str) -> 
 def tell_fields(
     part: Manifest, known: frozenset[str], remedy: str, result: ImportResult, key: str
 ) -> None:
-    if not isinstance(part.value, Mapping):
-        return
     lines = part.lines()
-    for name in part.value:
+    for name, shown in object_of(part.value).items():
         if name not in known:
-            shown = part.value[name]
             text = f"{name}: {shown}" if isinstance(shown, str | int) else f"has {name}"
             line = lines.get(name, part.line)
             result.lose(name[:60], text[:80], remedy, line=line, key=key)

@@ -21,8 +21,8 @@ OPERATORS: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
+    ast.Div: lambda left, right: left / right,
+    ast.FloorDiv: lambda left, right: left // right,
 }
 DATES: Final[Mapping[str, Callable[..., Any]]] = {
     "timedelta": timedelta,
@@ -161,14 +161,19 @@ class Literals:
         if name not in DATES:
             raise NotLiteral(node)
         keywords = self.keywords(node, depth)
-        if keywords.pop("tzinfo", None) not in {None, "UTC"}:
+        zone = keywords.pop("tzinfo", None)
+        if zone is not None and zone != "UTC":
             raise NotLiteral(node)
         is_utc = any(one.arg == "tzinfo" for one in node.keywords)
         try:
             made = DATES[name](*args, **keywords)
         except (TypeError, ValueError, OverflowError):
             raise NotLiteral(node) from None
-        return made.replace(tzinfo=UTC) if is_utc else made
+        if not is_utc:
+            return made
+        if not isinstance(made, datetime):
+            raise NotLiteral(node)
+        return made.replace(tzinfo=UTC)
 
     def keywords(self, node: ast.Call, depth: int = 0) -> dict[str, Any]:
         """The named arguments. Raises `NotLiteral`, also for `**`."""

@@ -4,12 +4,19 @@ A document has `name`, `rrule`, `callback_url`, `method`, `headers` and `body`. 
 database is read too: `_id` and dates are objects there.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 
-from onbeat.cli.imports.documents import Document, read_documents, text_of, unknown_fields
+from onbeat.cli.imports.documents import (
+    Document,
+    is_list,
+    read_documents,
+    text_of,
+    unknown_fields,
+)
 from onbeat.cli.imports.records import ImportOptions, ImportResult, SourceRule, first_line
 from onbeat.model.errors import BadRecurrence, TooCostly
 from onbeat.recurrence import Recurrence, compile_spec, needs_anchor, parse_recurrence
@@ -59,14 +66,15 @@ def read_document(document: Document, result: ImportResult) -> None:
     result.add(key, body, line, source_rule(block, document, result, key))
 
 
-def block_of(rule: str, value: Any) -> str:
+def block_of(rule: str, value: Mapping[str, Any]) -> str:
     """The rule with the start and the exceptions that stand in fields of their own."""
     lines = [rule.strip()]
     if start := text_of(value.get("dtstart")):
         lines.insert(0, start if start.startswith("DTSTART") else f"DTSTART:{basic(start)}")
         lines[1] = lines[1] if lines[1].startswith("RRULE") else f"RRULE:{lines[1]}"
-    dates = value.get("exdate") or []
-    texts = [one for one in (dates if isinstance(dates, list) else [dates]) if text_of(one)]
+    dates = value.get("exdate")
+    given = map(text_of, dates if is_list(dates) else [dates])
+    texts = [text for text in given if text]
     if texts:
         lines[-1] = lines[-1] if ":" in lines[-1] else f"RRULE:{lines[-1]}"
         lines += [one if one.startswith("EXDATE") else f"EXDATE:{basic(one)}" for one in texts]
