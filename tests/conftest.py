@@ -8,10 +8,12 @@ import logging
 import os
 import threading
 from collections.abc import Generator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import distribution
 import proofs
 
 # Before anything imports them: the asserts of the shipped contracts then tell what they compared.
@@ -34,6 +36,11 @@ settings.register_profile(
     suppress_health_check=QUIET,
 )
 settings.load_profile(os.environ.get("TEST_PROFILE", "quick"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> distribution.HeavyFirst | None:
+    return distribution.HeavyFirst(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -5,8 +5,10 @@ import time
 from collections.abc import Callable
 
 GROWTH_MAX = 3.0  # twice as much to read may cost twice as much, and what the machine adds
-ROUNDS = 7  # the best of them counts; a busy machine disturbs some, hardly all
-ENOUGH_SECONDS = 5.0  # of one input; more of it would tell nothing new
+ROUNDS_MIN = 3  # the best of all rounds counts, also where one of them takes longer than all may
+ENOUGH_SECONDS = (
+    10.0  # neighbours disturb many short rounds in a row: time bounds them, not their number
+)
 NOISE_SECONDS = 0.001  # below this a quotient says nothing
 
 Act = Callable[[], object]
@@ -14,13 +16,14 @@ Act = Callable[[], object]
 
 def assert_linear(once: Act, twice: Act, what: str) -> None:
     """`twice` does what `once` does with an input twice as long, and may cost thrice as much."""
-    small, large = cost(once), cost(twice)
-    spent = small + large
-    for _ in range(ROUNDS - 1):
-        if growth(small, large) < GROWTH_MAX or spent > ENOUGH_SECONDS:
+    small = large = float("inf")
+    spent, rounds = 0.0, 0
+    while rounds == 0 or growth(small, large) >= GROWTH_MAX:
+        if rounds >= ROUNDS_MIN and spent > ENOUGH_SECONDS:
             break
         again = cost(once), cost(twice)
-        small, large, spent = min(small, again[0]), min(large, again[1]), spent + sum(again)
+        small, large = min(small, again[0]), min(large, again[1])
+        spent, rounds = spent + sum(again), rounds + 1
     assert growth(small, large) < GROWTH_MAX, f"{what}: {small:.4f} s, twice as much {large:.4f} s"
 
 

@@ -29,7 +29,7 @@ from onbeat.app.listener import Server, listen
 from onbeat.app.process_supervisor import ProcessSupervisor
 from onbeat.app.protocol import bounded_by
 from onbeat.app.signals import SIGNALS, wait_for_either
-from onbeat.app.stores import open_store
+from onbeat.app.stores import check_front, open_store
 from onbeat.app.tracing import otlp_export
 from onbeat.app.watchdog import Watchdog
 from onbeat.dashboard.routes import dashboard_routes
@@ -49,6 +49,10 @@ from onbeat.telemetry.log_events import LogEvents
 from onbeat.wire.values import span_text
 
 log = logging.getLogger("onbeat.service")
+
+QUIET: Final = frozenset({"botocore.credentials", "uvicorn.error"})
+"""The one tells at each start where credentials were found; what the other tells of start and stop
+adds nothing to `ready` and `drained`."""
 
 Announce = Callable[[OperationContext, str | None], Awaitable[None]]
 """Called once the service is ready, with the address of the API, if it has one."""
@@ -83,7 +87,7 @@ async def serve(
     # Loading the program may have opened its store, which may not be the service's.
     await app.aclose()
     service = Service(settings, app, arguments, announce)
-    quiet_uvicorn(settings.log)
+    quiet_libraries(settings.log)
     warn_of_short_keys(settings)
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
@@ -91,10 +95,10 @@ async def serve(
         return 0 if await service.run() else 1
 
 
-def quiet_uvicorn(settings: LogSettings) -> None:
-    """Its messages of start and stop add nothing to `ready` and `drained`."""
-    if "uvicorn.error" not in settings.levels:
-        logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+def quiet_libraries(settings: LogSettings) -> None:
+    """Keep loggers of libraries at warnings, unless `log.levels` names them."""
+    for name in QUIET - settings.levels.keys():
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def log_events_for(settings: LogSettings) -> LogEvents:
@@ -116,6 +120,7 @@ def warn_of_short_keys(settings: Settings) -> None:
 
 def check_roles(settings: Settings) -> None:
     """Raises `Misconfigured` for roles that would start and then wait forever."""
+    check_front(settings.store, settings.roles)
     if not settings.transport.startswith(WITHIN):
         if settings.store == "memory://":
             raise Misconfigured(

@@ -32,7 +32,15 @@ from onbeat.wire.conditions import ConditionAnswer, WindowAnswer
 from onbeat.wire.dead_letters import DeadLetterAnswer, DeadLetterDetail, Replayed
 from onbeat.wire.events import EventInfo, PublishedEvent, VerdictInfo
 from onbeat.wire.failures import DeadLetterGroup, FailureInfo, GroupReplayed
-from onbeat.wire.flows import FlowAnswer, FlowChange, FlowCounts, FlowEdge, FlowSummary
+from onbeat.wire.flows import (
+    FlowAnswer,
+    FlowChange,
+    FlowCounts,
+    FlowEdge,
+    FlowInfo,
+    FlowsAnswer,
+    FlowSummary,
+)
 from onbeat.wire.forecasts import ForecastAnswer, HourAnswer
 from onbeat.wire.job_logs import JobLogAnswer, LogLineAnswer
 from onbeat.wire.jobs import AttemptAnswer, EdgeBody, HistoryEntry, JobInfo, ProgressAnswer
@@ -107,7 +115,9 @@ __all__ = [
     "FlowChange",
     "FlowCounts",
     "FlowEdge",
+    "FlowInfo",
     "FlowSummary",
+    "FlowsAnswer",
     "ForecastAnswer",
     "GatherAnswer",
     "GroupAnswer",

@@ -95,7 +95,7 @@ async def test_waiting_for_a_result_would_stop_the_loop_that_makes_it(
         job = await work.asend()
         with pytest.raises(RuntimeError, match=r"use `await job\.aresult"):
             job.result(timeout=60)
-        assert await job.aresult(timeout=10) == 7
+        assert await job.aresult(timeout=60) == 7
 
 
 async def test_a_result_can_be_waited_for_in_a_loop_that_runs_no_jobs(
@@ -103,7 +103,7 @@ async def test_a_result_can_be_waited_for_in_a_loop_that_runs_no_jobs(
 ) -> None:
     # As in a notebook, whose cells stand in a loop of their own.
     with beat.started():
-        assert work.send().result(timeout=10) == 7
+        assert work.send().result(timeout=60) == 7
 
 
 def test_jobs_are_listed_by_the_name_of_their_state(

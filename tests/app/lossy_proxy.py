@@ -4,11 +4,15 @@ import asyncio
 import itertools
 from collections.abc import Callable
 
-from transports.proxy import Proxy
+from transports.proxy import CHUNK, Proxy, both
 
 
 class LossyProxy(Proxy):
-    """Ends the connections that `loses` says, by their number from 0, once an answer comes."""
+    """Loses the answers that `loses` says, by the number of their request from 0.
+
+    Requests of one connection come one after the other. An answer is lost with its connection, once
+    it comes.
+    """
 
     def __init__(self, port: int, loses: Callable[[int], bool]) -> None:
         super().__init__("127.0.0.1", port)
@@ -17,14 +21,28 @@ class LossyProxy(Proxy):
         self.lost = 0
 
     async def carry(self, near_in: asyncio.StreamReader, near_out: asyncio.StreamWriter) -> None:
-        if not self.loses(next(self.numbers)):
-            await super().carry(near_in, near_out)
-            return
         far_in, far_out = await asyncio.open_connection(self.host, self.port)
-        sending = asyncio.create_task(self.pass_on(near_in, far_out))
+        is_answered, is_lost = True, False
+
+        async def requests() -> None:
+            nonlocal is_answered, is_lost
+            while data := await near_in.read(CHUNK):
+                if is_answered:
+                    is_answered, is_lost = False, self.loses(next(self.numbers))
+                far_out.write(data)
+                await far_out.drain()
+
+        async def answers() -> None:
+            nonlocal is_answered
+            while data := await far_in.read(CHUNK):
+                if is_lost:
+                    self.lost += 1
+                    return
+                is_answered = True
+                near_out.write(data)
+                await near_out.drain()
+
         try:
-            if await far_in.read(1):
-                self.lost += 1
+            await both(requests(), answers())
         finally:
-            sending.cancel()
             far_out.transport.abort()

@@ -265,5 +265,5 @@ async def test_a_handler_gets_its_context_before_its_arguments() -> None:
 
     elsewhere = beat.task(handles)
     async with beat:
-        assert await (await first.asend(7)).aresult(10) == 7
-        assert await (await elsewhere.asend({}, 7)).aresult(10) == 8
+        assert await (await first.asend(7)).aresult(60) == 7
+        assert await (await elsewhere.asend({}, 7)).aresult(60) == 8

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from conditions import eventually, eventually_here
@@ -128,7 +127,7 @@ async def test_a_schedule_runs_a_program() -> None:
     async with a_beat("/bin/echo") as beat:
         await beat.schedules.aput("greet", every("1s"), command("/bin/echo", "hello"))
         run = await eventually(lambda: done_of(beat), "it has run")
-        assert msgspec.json.decode(run.result) == {"exit_code": 0, "output": "hello\n"}
+        assert run.result == {"exit_code": 0, "output": "hello\n"}
 
 
 async def done_of(beat: Onbeat) -> Any:

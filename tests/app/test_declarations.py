@@ -12,7 +12,8 @@ from onbeat.model.errors import Invalid
 from onbeat.model.owner import Owner
 from onbeat.model.page import JobFilter
 from onbeat.operations.declarations import pause_orphan
-from onbeat.operations.table import JOB_WHY, SCHEDULE_UPDATE
+from onbeat.operations.tables.jobs import JOB_WHY
+from onbeat.operations.tables.schedules import SCHEDULE_UPDATE
 from onbeat.ports.events import EventFilter
 from onbeat.testing.build import a_plan
 from onbeat.wire.requests import JobById, UpdateSchedule

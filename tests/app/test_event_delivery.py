@@ -18,7 +18,8 @@ from onbeat.model.errors import Unavailable
 from onbeat.model.event import Event
 from onbeat.model.ids import JobId
 from onbeat.model.target import HttpTarget, MessageTarget, Target
-from onbeat.operations.table import EVENT_LIST, JOB_START
+from onbeat.operations.tables.events import EVENT_LIST
+from onbeat.operations.tables.remote_work import JOB_START
 from onbeat.ports.store import Store
 from onbeat.ports.transport import Envelope
 from onbeat.targets.codec import Codec

@@ -119,6 +119,7 @@ VERBS: Final = {
     "job.reschedule": verb("jobs.reschedule", lambda it: (it.job,), delay="2h"),
     "job.why": verb("jobs.why", lambda it: (it.job,)),
     "job.log": verb("jobs.log", lambda it: (it.job,)),
+    "flow.list": verb("flows.list", nothing, limit=5),
     "flow.show": verb("flows.show", lambda it: (it.flow,)),
     "flow.cancel": verb("flows.cancel", lambda it: (it.flow,)),
     "flow.retry": verb("flows.retry", lambda it: (it.flow,)),

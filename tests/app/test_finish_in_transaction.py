@@ -239,7 +239,7 @@ async def test_a_job_may_be_finished_at_the_second_try_of_one_attempt(bank: Bank
     async with bank.beat:
         job: JobHandle[None] = await book.asend()
         await job.backend.wait_for_end(job.id)
-        assert bytes((await job.ainfo()).result) == b"true"
+        assert (await job.ainfo()).result is True
         assert await outcomes_of(job) == ["succeeded"]
 
 
@@ -334,7 +334,7 @@ async def test_a_lost_lease_is_refused(bank: Bank) -> None:
         await job.backend.wait_for_end(job.id)
         given_up.set()
         await eventually(lambda: answer, "the first attempt is told")
-        assert bytes((await job.ainfo()).result) == b"2"
+        assert (await job.ainfo()).result == 2
         assert await outcomes_of(job) == ["lost", "succeeded"]
         assert [await bank.has_child(n) for n in (0, 1)] == [True, False]
 
@@ -362,7 +362,7 @@ async def test_a_lost_lease_is_refused_in_a_coroutine(async_bank: Bank) -> None:
         await job.backend.wait_for_end(job.id)
         given_up.set()
         await eventually(lambda: answer, "the first attempt is told")
-        assert bytes((await job.ainfo()).result) == b"2"
+        assert (await job.ainfo()).result == 2
         assert await outcomes_of(job) == ["lost", "succeeded"]
 
 

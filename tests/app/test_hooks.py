@@ -175,6 +175,19 @@ def test_a_timeout_is_a_failure_too(beat: Onbeat) -> None:
     assert after == [asyncio.CancelledError]
 
 
+async def test_a_context_variable_that_a_start_sets_is_seen_by_handlers(beat: Onbeat) -> None:
+    @beat.on_start
+    async def enter() -> None:
+        tenant.set("of the program")
+
+    @beat.task
+    async def work() -> str:
+        return tenant.get()
+
+    async with beat:
+        assert await (await work.asend()).aresult(30) == "of the program"
+
+
 async def test_hooks_of_start_and_stop_surround_all_jobs() -> None:
     beat, seen = Onbeat("memory://"), []
 

@@ -1,10 +1,12 @@
 """An Onbeat that is a client of a service elsewhere; the service is real, in this process."""
 
+import asyncio
 from typing import Any
 
 import msgspec
 import pytest
 
+from conditions import eventually
 from onbeat import (
     Condition,
     Invalid,
@@ -17,6 +19,7 @@ from onbeat import (
     daily,
     every,
 )
+from transports.proxy import Proxy
 
 BOOKS = {"overlap": "skip", "grace": "1h"}
 
@@ -38,7 +41,7 @@ async def test_a_job_is_sent_runs_there_and_its_result_comes_back(add: Any) -> N
     job = await add.asend(2, b=3)
 
     assert job.created
-    assert await job.aresult(10) == 5
+    assert await job.aresult(60) == 5
     assert [attempt.outcome for attempt in (await job.ainfo()).attempts] == ["succeeded"]
 
 
@@ -65,7 +68,7 @@ async def test_what_must_hold_goes_along(client: Any, add: Any) -> None:
     await job.aresult(30)
     assert (await job.ainfo()).state == "succeeded"
     hidden = await later.ainfo()
-    assert bytes(hidden.condition.ask.args) == bytes(hidden.target.args) == '["…"]'.encode()
+    assert hidden.condition.ask.args == hidden.target.args == ["…"]
 
 
 async def test_a_failure_there_is_told_here(client: Any) -> None:
@@ -75,7 +78,7 @@ async def test_a_failure_there_is_told_here(client: Any) -> None:
     job = await fail.asend()
 
     with pytest.raises(JobFailed, match="ValueError: of its own"):
-        await job.aresult(10)
+        await job.aresult(60)
 
 
 async def test_schedules_are_kept_there_by_key(client: Any, add: Any) -> None:
@@ -147,3 +150,44 @@ async def test_events_are_published_listed_and_shown_there(client: Any) -> None:
         await client.events.ashow("nope")
     with pytest.raises(Invalid, match="source must be a URI reference"):
         await client.events.apublish("a", source="a b")
+
+
+async def test_requests_of_every_thread_and_loop_share_their_connections(service: Any) -> None:
+    async with CountingProxy("127.0.0.1", int(service.rpartition(":")[2])) as proxy:
+        client = Onbeat(f"http://{proxy.address}")
+
+        @client.task("add")
+        async def add(a: int, b: int) -> int: ...
+
+        assert await (await add.asend(1, 2)).aresult(60) == 3
+        for _ in range(3):
+            await asyncio.to_thread(asyncio.run, client.jobs.alist())
+            await asyncio.to_thread(client.jobs.list)
+        assert proxy.taken == 1
+
+        await client.aclose()
+        await client.jobs.alist()
+        assert proxy.taken == 2
+        await asyncio.to_thread(client.close)
+
+
+async def test_a_request_that_is_cancelled_ends_alone(service: Any) -> None:
+    async with CountingProxy("127.0.0.1", int(service.rpartition(":")[2])) as proxy:
+        client = Onbeat(f"http://{proxy.address}")
+        proxy.silence()
+        asking = asyncio.create_task(client.jobs.alist())
+        await eventually(lambda: proxy.taken == 1, "it is under way")
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        proxy.pass_all()
+        assert list(await client.jobs.alist()) == []
+        await client.aclose()
+
+
+class CountingProxy(Proxy):
+    taken = 0
+
+    async def carry(self, near_in: asyncio.StreamReader, near_out: asyncio.StreamWriter) -> None:
+        self.taken += 1
+        await super().carry(near_in, near_out)

@@ -166,7 +166,7 @@ async def test_jobs_can_be_sent_from_inside_handlers_of_either_kind(beat: Onbeat
         for parent in (plain, coroutine):
             id = await (await parent.asend(1)).aresult(PATIENCE)
             await eventually(partial(succeeded, beat, id), "the child ran")
-            assert bytes((await beat.jobs.aget(id)).result) == b"2"
+            assert (await beat.jobs.aget(id)).result == 2
 
 
 async def succeeded(beat: Onbeat, id: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from interfaces.up import up
 from onbeat import Onbeat
 from stores.mysql import server as mysql
 from stores.postgres import server as postgres
@@ -147,3 +148,11 @@ async def test_close_in_a_coroutine_names_the_other(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"use `await beat\.aclose\(\)`"):
         beat.close()
     await beat.aclose()
+
+
+def test_a_client_of_a_service_ends_without_noise_in_every_way(tmp_path: Path) -> None:
+    with up(tmp_path, "--store", "memory://", "--log-format", "json") as service:
+        url = "http://{}:{}".format(*service.address)
+        for ending in ENDINGS.values():
+            ended = run(url, ending)
+            assert (ended.returncode, ended.stderr) == (0, ""), ending

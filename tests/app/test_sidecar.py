@@ -13,6 +13,7 @@ from engine.harness import RecordingTelemetry
 from onbeat import Onbeat, Options
 from onbeat.app.composition import sidecar_of
 from onbeat.app.sidecar import RESTART_SECONDS, ProcessSidecar, sidecar_for
+from onbeat.app.sidecar_process import PATIENCE_MIN
 from onbeat.app.virtual_clock import ManualClock
 from onbeat.model.errors import Unavailable
 from onbeat.ports.sidecar import NO_SIDECAR
@@ -77,6 +78,24 @@ async def test_it_beats_for_every_row_of_its_process(bench: Any) -> None:
         return {row.id for row in await bench.store.workers()} == {bench.row.id, carrier.id}
 
     await eventually(both, "both rows beat")
+
+
+async def test_it_has_loaded_what_a_short_lease_leaves_no_time_for(tmp_path: Path) -> None:
+    """The driver's library is in its memory, although its worker was never silent."""
+    bench = SidecarHarness(None, f"sqlite:///{tmp_path}/none/onbeat.db")
+    hasty = replace(bench.row, lease_seconds=PATIENCE_MIN / STAND_IN_SHARE - 0.1)
+    try:
+        bench.sidecar.report_life(hasty)
+        maps = Path(f"/proc/{bench.sidecar.pid}/maps")
+
+        def loaded() -> bool:
+            bench.sidecar.report_life(hasty)
+            return "apsw" in maps.read_text()
+
+        await eventually(loaded, "it has the driver")
+        assert not bench.told.of("interpreter_held")
+    finally:
+        bench.sidecar.close()
 
 
 async def test_after_its_end_no_row_comes_back(bench: Any) -> None:

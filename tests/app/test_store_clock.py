@@ -187,7 +187,7 @@ async def kept(
 ) -> AsyncIterator[Any]:
     monkeypatch.setattr(clocks, "FOLLOW_PERIOD", 0.05)
     monkeypatch.setattr(runtime, "LAPSE_PERIOD", 0.05)
-    monkeypatch.setattr(dispatcher, "LOOK_AGAIN_MAX", 0.05)
+    monkeypatch.setattr(dispatcher, "seconds_until", partial(dispatcher.seconds_until, most=0.05))
     clock, answer, ran = SetClock(), RecordingTelemetry(), []
     url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/onbeat.db"
     quick = RuntimeOptions(planner_interval=timedelta(seconds=0.05))

@@ -44,6 +44,7 @@ from onbeat.testing.store_contract.copy.events import without_seqs
 from onbeat.testing.store_contract.copy.jobs import all_of
 from onbeat.testing.store_contract.event_waits import parked_job, review, route
 from onbeat.testing.store_contract.events import add_reaction, an_event, open_job
+from onbeat.testing.store_contract.idempotency import a_keyed_request
 from onbeat.testing.store_contract.job_logs import a_line
 from onbeat.testing.store_contract.steps import (
     FAILURE,
@@ -130,6 +131,7 @@ async def contents(store: Store) -> dict[str, Any]:
             store.export_log_lines, lambda line: (line.job_id, line.number), BATCH
         ),
         "held keys": await all_of(store.export_held_keys, lambda held: held.key, batch=BATCH),
+        "requests": await all_of(store.export_requests, lambda one: one.digest, batch=BATCH),
         "letters": list(await store.dead_letters(None, BATCH)),
     }
 
@@ -184,10 +186,19 @@ async def lived_in(store: Store, scale: int) -> None:
     ])  # fmt: skip
     await store.add_dead_letters([a_letter(number) for number in range(250)])
     await held(store)
+    await requested(store)
     ended = await store.export_jobs(None, scale)
     await store.add_log_lines([
         a_line(export.job, number, fields='{"n":1}') for export in ended for number in (1, 2, 1_001)
     ])  # fmt: skip
+
+
+async def requested(store: Store) -> None:
+    """Requests with idempotency keys, for jobs and for a schedule."""
+    jobs = [a_job("asked") for _ in range(2)]
+    await store.enqueue(jobs, a_keyed_request("jobs", *jobs))
+    schedule = a_schedule()
+    await store.add_schedule(schedule, a_plan(schedule), a_keyed_request("schedule"))
 
 
 async def held(store: Store) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import onbeat
 import onbeat.types
+from syntax import syntax_of
 
 ROOT = Path(__file__).parents[2]
 APPLICATIONS = sorted(path.parent for path in ROOT.glob("applications/*/pyproject.toml"))
@@ -25,7 +26,7 @@ def test_there_are_applications() -> None:
 
 def imports(path: Path) -> Iterator[tuple[str, str]]:
     """The module and the name of each import; the name is empty in `import MODULE`."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(syntax_of(path.read_text())):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -59,7 +60,7 @@ def test_an_application_does_not_reach_behind_an_onbeat(folder: Path) -> None:
     reached = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in sorted(folder.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(syntax_of(path.read_text()))
         if isinstance(node, ast.Attribute) and node.attr == "backend"
     ]
     assert reached == []

@@ -26,12 +26,12 @@ from onbeat.engine.settler import EndedAttempt
 from onbeat.model.job import Job
 from onbeat.model.role import Role
 from onbeat.model.target import HandlerTarget
-from onbeat.ports.store import Settlement
+from onbeat.ports.store import Settlement, SucceededAttempt
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "onbeat"
 PAGE = ROOT / "docs" / "explain" / "architecture.md"
-FORMS = (Call, Job, HandlerTarget, RunningAttempt, EndedAttempt, Settlement)
+FORMS = (Call, Job, HandlerTarget, RunningAttempt, EndedAttempt, SucceededAttempt, Settlement)
 LOOPS = RuntimeOptions(roles=frozenset({Role.DISPATCHER, Role.WORKER}))
 
 
@@ -104,7 +104,7 @@ async def test_claim_run_and_settle_pass_sixteen_files_at_most(way: Way, tmp_pat
         runs.append(1)
 
     async with beat:
-        await (await work.asend()).aresult(10)
+        await (await work.asend()).aresult(60)
         worker = beat._running.runtime.worker
         await work.options(delay=0.2).asend()
         with noted(way):

@@ -1,6 +1,7 @@
 """One name for one thing, and plain words: held by reading every name and every sentence."""
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from syntax import syntax_of
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "onbeat"
@@ -21,6 +24,9 @@ PAGES = [
 
 # Packages of parallel adapters: in each of them a part has the same name, and once in an adapter.
 PARALLEL = ("stores", "transports")
+
+# Packages whose modules are named in sentences as `rules.plans`.
+PACKAGES = ("engine", "model", "ports", "rules", "stores", "targets", "transports", "wire")
 
 # Modules whose names end in `ing` as nouns do.
 NOUNS = {"keyring", "setting", "test_logging", "test_tracing", "tracing"}
@@ -56,14 +62,20 @@ NAME_WORDS = WORDS | {
 }
 
 
+@functools.cache
 def words_of(name: str) -> list[str]:
     """The words of a name: `add_dead_letters` and `DeadLetter` alike, in lower case."""
     return re.findall(r"[a-z]+|[A-Z]+(?![a-z])", re.sub(r"([A-Z][a-z]+)", r"_\1_", name).lower())
 
 
+@functools.lru_cache(maxsize=1)
+def nodes_of(text: str) -> list[ast.AST]:
+    return list(ast.walk(syntax_of(text)))
+
+
 def names_in(text: str) -> Iterator[tuple[int, str]]:
     """Every name that the source defines, with its line."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes_of(text):
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield node.lineno, node.name
@@ -79,7 +91,7 @@ def names_in(text: str) -> Iterator[tuple[int, str]]:
 
 def sentences_in(text: str) -> Iterator[tuple[int, str]]:
     """Every docstring and comment of the source, with its line."""
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes_of(text):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node.lineno, str(node.value.value)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -123,7 +135,7 @@ def are_parallel(places: list[str]) -> bool:
 def classes_of(folder: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted(folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(syntax_of(path.read_text())):
             if isinstance(node, ast.ClassDef):
                 found[node.name].append(path.relative_to(folder).as_posix())
     return found
@@ -154,6 +166,26 @@ def test_words_that_are_gone_do_not_come_back():
             place = f"{page.relative_to(ROOT)}:{number}"
             faults += [f"{place}: {fault}" for fault in faults_in_sentence(line)]
     assert faults == []
+
+
+MODULE = re.compile(rf"`(?:onbeat\.)?((?:{'|'.join(PACKAGES)})\.[a-z_.]+)`")
+
+
+def missing_modules(text: str) -> list[str]:
+    """The modules that a text names in backticks, or whose parts it names, and that are gone."""
+    names = [name.split(".") for name in MODULE.findall(text)]
+    return [".".join(name) for name in names if not is_module(SOURCE / name[0] / name[1])]
+
+
+def is_module(path: Path) -> bool:
+    return path.is_dir() or path.with_suffix(".py").exists()
+
+
+def test_modules_that_are_named_exist():
+    texts = [*SOURCE.rglob("*.py"), ROOT / "docs" / "explain" / "architecture.md"]
+    faults = {path: missing_modules(path.read_text()) for path in texts}
+    assert {path: names for path, names in faults.items() if names} == {}
+    assert missing_modules("see `rules.planning` and `onbeat.rules.plans`") == ["rules.planning"]
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,17 @@ class Client:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(PATIENCE)) as session:
             self.session = session
             senders = [asyncio.create_task(self.send()) for _ in range(SENDERS)]
-            yield self
-            self.is_ending = True
-            await asyncio.gather(*senders)
+            try:
+                yield self
+            except BaseException:
+                for sender in senders:
+                    sender.cancel()
+                raise
+            finally:
+                self.is_ending = True
+                await asyncio.gather(*senders, return_exceptions=True)
+            for sender in senders:
+                sender.result()
 
     async def send(self) -> None:
         while not self.is_ending:

@@ -15,8 +15,8 @@ def journal(file: Path, *words: object) -> None:
 
 
 def runs(place: Path) -> list[Run]:
-    ends = {(id, token): float(at) for id, token, _, at in lines(place / "ended")}
+    ends = {(id, token, name): float(at) for id, token, name, at in lines(place / "ended")}
     return [
-        Run(id, int(token), name, float(at), ends.get((id, token)))
+        Run(id, int(token), name, float(at), ends.get((id, token, name)))
         for id, token, name, at in lines(place / "began")
     ]

@@ -5,11 +5,16 @@ import contextlib
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+from chaos.brokers import broker
 from chaos.client import Client
+from chaos.clocks import Clock
 from chaos.faults import Attack
 from chaos.fleet import FULL, Fleet
 from chaos.ground import Ground, ground
@@ -23,14 +28,17 @@ from transports.proxy import Proxy
 
 STEP = timedelta(seconds=0.5)
 DRAIN_WITHIN = 180.0
-START_WITHIN = 60.0
+START_WITHIN = 180.0  # nine interpreters on a busy machine
 
 
+@dataclass(frozen=True)
 class Outcome:
-    def __init__(self, verdict: Verdict, faults: list[str], refusals: list[str]) -> None:
-        self.verdict = verdict
-        self.faults = faults
-        self.refusals = refusals
+    """`counts` are for the line of proofs."""
+
+    verdict: Verdict
+    faults: list[str]
+    refusals: list[str]
+    counts: Counter[str]
 
     @property
     def is_good(self) -> bool:
@@ -43,10 +51,15 @@ async def chaos(
     seed: int,
     sizes: dict[str, int] = FULL,
     only: Collection[str] = (),
+    *,
+    over: str | None = None,
 ) -> Outcome:
+    """Over `rabbitmq` or `redis` where that is named. `only` are the names of faults."""
     chance = random.Random(f"{seed} {kind}")
-    with ground(kind) as (place, store):
-        fleet = Fleet(place, sizes)
+    with ground(kind) as (place, store), broker(over) as hints:
+        fleet = Fleet(place, sizes, None if hints is None else hints.url)
+        for member in fleet.members:
+            member.clock = own_clock(store)
         async with contextlib.AsyncExitStack() as stack:
             wires = await wired(fleet, store, stack)
             await stack.enter_async_context(fleet.running())
@@ -55,12 +68,17 @@ async def chaos(
             proxies = [await stack.enter_async_context(Proxy("127.0.0.1", port)) for port in ports]
             client = Client(place, [proxy.address for proxy in proxies], chance)
             async with client.sending():
-                attack = Attack(fleet, store, proxies, wires, client, chance)
+                attack = Attack(fleet, store, hints, proxies, wires, client, chance)
                 await attack.go_on(seconds, only)
             since = datetime.now(UTC)
             await drained(place, since)
         result = await asyncio.to_thread(collected, place, fleet, since)
-        return Outcome(judge(result), attack.told, client.refusals)
+        return Outcome(judge(result), attack.told, client.refusals, attack.counts)
+
+
+def own_clock(store: Ground) -> Clock | None:
+    """A file has the clock of the machine, so its programs are those whose clock is set."""
+    return store.clock if store.address is None else None
 
 
 async def wired(fleet: Fleet, store: Ground, stack: contextlib.AsyncExitStack) -> list[Proxy]:
@@ -99,10 +117,8 @@ async def drained(place: Path, since: datetime) -> None:
 def collected(place: Path, fleet: Fleet, since: datetime) -> Journals:
     books = Invariants(place)
     wanted, result = occurrences(books, STEP)
-    return Journals(
-        intents={int(number) for (number,) in lines(place / "intents")},
-        answers=[(int(number), id) for number, id in lines(place / "answers")],
-        runs=runs(place),
+    return written(
+        place,
         records={
             job.id: record(job, books)
             for job in books.jobs.values()
@@ -111,6 +127,16 @@ def collected(place: Path, fleet: Fleet, since: datetime) -> Journals:
         kills=fleet.kills,
         wanted=wanted,
         dispositions=result,
+    )
+
+
+def written(place: Path, **stored: Any) -> Journals:
+    """What callers and handlers wrote down, beside what is stored."""
+    return Journals(
+        intents={int(number) for (number,) in lines(place / "intents")},
+        answers=[(int(number), id) for number, id in lines(place / "answers")],
+        runs=runs(place),
+        **stored,
     )
 
 

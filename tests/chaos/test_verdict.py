@@ -35,7 +35,7 @@ def good():
 def test_journals_of_a_good_run_are_good():
     verdict = judge(good())
     assert verdict.is_good, table("good", verdict)
-    assert (verdict.accepted, verdict.recovered) == (3, [1.5])
+    assert (verdict.accepted, verdict.ok, verdict.recovered) == (3, 3, [1.5])
 
 
 def changed(journals, id, **fields):
@@ -113,7 +113,7 @@ def invent_occurrence(journals):
     ("spoil", "seen"),
     [
         (forget_job, "lost"),
-        (add_job_nobody_asked_for, "unasked"),
+        (add_job_nobody_asked_for, "unexpected"),
         (leave_job_waiting, "unended"),
         (fail_innocent, "harmed"),
         (let_poison_succeed, "harmed"),

@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 
 POISON = "poison"
+ENDED = frozenset({"succeeded", "failed", "cancelled"})
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,15 @@ class Journals:
 
 @dataclass
 class Verdict:
-    """Each list names the jobs, numbers or instants at which a promise was broken."""
+    """Each list names the jobs, numbers or instants at which a promise was broken.
+
+    Of the numbers `accepted`, `ok` are those whose job is there alone and has ended as it should.
+    """
 
     accepted: int
+    ok: int
     lost: Sequence[object]
-    unasked: Sequence[object]
+    unexpected: Sequence[object]
     unended: Sequence[object]
     harmed: Sequence[object]
     doubled: Sequence[object]
@@ -68,7 +73,7 @@ class Verdict:
     recovered: list[float]
 
     VIOLATIONS = (
-        "lost", "unasked", "unended", "harmed", "doubled", "overlapped", "stale", "occurrences",
+        "lost", "unexpected", "unended", "harmed", "doubled", "overlapped", "stale", "occurrences",
     )  # fmt: skip
 
     @property
@@ -80,13 +85,10 @@ def judge(journals: Journals) -> Verdict:
     runs = by_job(journals.runs)
     return Verdict(
         accepted=len({number for number, _ in journals.answers}),
+        ok=len(all_right(journals)),
         lost=[number for number, id in journals.answers if id not in journals.records],
-        unasked=unasked(journals),
-        unended=[
-            record.id
-            for record in journals.records.values()
-            if record.state in {"waiting", "running"}
-        ],
+        unexpected=unexpected(journals),
+        unended=[record.id for record in journals.records.values() if record.state not in ENDED],
         harmed=[record.id for record in journals.records.values() if is_harmed(record)],
         doubled=[*twice(journals), *again(journals.records, runs)],
         overlapped=[
@@ -107,7 +109,19 @@ def by_job(runs: Iterable[Run]) -> Mapping[str, list[Run]]:
     return result
 
 
-def unasked(journals: Journals) -> list[int]:
+def all_right(journals: Journals) -> set[int]:
+    doubled = {*twice(journals)}
+    return {
+        number
+        for number, id in journals.answers
+        if id in journals.records
+        and journals.records[id].state in ENDED
+        and not is_harmed(journals.records[id])
+        and number not in doubled
+    }
+
+
+def unexpected(journals: Journals) -> list[int]:
     """Jobs that nobody asked for, and answers to what nobody asked."""
     numbers = {record.number for record in journals.records.values() if record.number is not None}
     return sorted((numbers | {number for number, _ in journals.answers}) - journals.intents)
@@ -115,7 +129,7 @@ def unasked(journals: Journals) -> list[int]:
 
 def is_harmed(record: Record) -> bool:
     """Innocent, and yet it did not succeed; or poison that is not shown as such."""
-    if record.state in {"waiting", "running"}:
+    if record.state not in ENDED:
         return False
     if record.task == POISON:
         return record.state != "failed" or not (record.reason or "").startswith("poison: ")
@@ -186,8 +200,12 @@ def recovered(journals: Journals, runs: Mapping[str, list[Run]]) -> list[float]:
 
 def table(store: str, verdict: Verdict) -> str:
     """One line of numbers, and below it what each violation is about."""
-    names = ("accepted", *Verdict.VIOLATIONS)
-    counts = [verdict.accepted, *(len(getattr(verdict, name)) for name in Verdict.VIOLATIONS)]
+    names = ("accepted", "ok", *Verdict.VIOLATIONS)
+    counts = [
+        verdict.accepted,
+        verdict.ok,
+        *(len(getattr(verdict, name)) for name in Verdict.VIOLATIONS),
+    ]
     head = f"{'store':10}" + "".join(f"{name:>12}" for name in names) + "   recovered p50/p99/max"
     link = f"{store:10}" + "".join(f"{count:>12}" for count in counts)
     times = "/".join(f"{share(verdict.recovered, part):.1f}" for part in (0.5, 0.99, 1.0))

@@ -1,4 +1,4 @@
-"""Kafka against librdkafka's own cluster, and against a server of which ONBEAT_TEST_KAFKA has the
+"""Kafka against librdkafka's own cluster, and against a server of which TEST_KAFKA has the
 address (`HOST:PORT`, a server for tests alone: topics stay behind).
 """
 
@@ -34,7 +34,7 @@ from transports.kafka.mock import Cluster
 
 PARTITIONS = 4  # of a topic that the cluster makes by itself
 PATIENCE = 30
-SERVER = os.environ.get("ONBEAT_TEST_KAFKA", "")
+SERVER = os.environ.get("TEST_KAFKA", "")
 
 MakeNarrow = Callable[[str], None]
 

@@ -3,7 +3,7 @@
 It sends numbered jobs, and writes an id down only once it was acknowledged; its schedule fires
 five times a second. Every attempt writes down that it began and that it ended. What is written down
 is on the disk before anything goes on. The file `store` says where everything is kept. A process
-that is told no roles has all.
+that is told no roles has all. With `crowd` many jobs are in flight at once.
 """
 
 import asyncio
@@ -23,14 +23,17 @@ from onbeat.model.role import Role
 name, lease = sys.argv[1], float(sys.argv[2])
 does = set(sys.argv[3].split(","))
 
-PACE = 0.005
+CROWD = "crowd" in does
+PACE = 0.3 if CROWD else 0.005
+TOGETHER = 24 if CROWD else 1
+SECONDS = (0.2, 0.4, 0.8) if CROWD else (0.0, 0.005, 0.03)
 
 beat = Onbeat(
     Path("store").read_text(),
     options=Options(
         runtime=RuntimeOptions(
             roles=frozenset(Role) & does or frozenset(Role),
-            concurrency=20,
+            concurrency=100 if CROWD else 20,
             lease=timedelta(seconds=lease),
             horizon=timedelta(seconds=2),
         ),
@@ -71,14 +74,17 @@ async def fire(context: Context) -> None:
 
 async def produce() -> None:
     for number in itertools.count():
-        seconds = (0.0, 0.005, 0.03)[number % 3]
-        try:
-            job = await work.asend(seconds)
-        except Unavailable:
-            journal("refused", number)
-        else:
-            journal("accepted", job.id)
+        await asyncio.gather(*(send(number + n) for n in range(TOGETHER)))
         await asyncio.sleep(PACE)
+
+
+async def send(number: int) -> None:
+    try:
+        job = await work.asend(SECONDS[number % len(SECONDS)])
+    except Unavailable:
+        journal("refused", number)
+    else:
+        journal("accepted", job.id)
 
 
 def say(word: str) -> None:

@@ -15,6 +15,12 @@ from onbeat.model.page import JobFilter
 from onbeat.model.schedule import Schedule
 from onbeat.ports.store import Disposition
 
+TOGETHER = 100  # reads at once: each waits in line for a connection, and not for long
+
+
+def batched(ids: list[JobId], count: int) -> list[list[JobId]]:
+    return [ids[start : start + count] for start in range(0, len(ids), count)]
+
 
 def lines(path: Path) -> list[list[str]]:
     """The whole lines of a journal; the last may have been cut off."""
@@ -48,8 +54,9 @@ class Invariants:
                 before = page.items[-1].id
             if not self.whole:
                 return
-            answer = await asyncio.gather(*map(beat.backend.store.attempts, self.jobs))
-            self.attempts = dict(zip(self.jobs, map(list, answer), strict=True))
+            for ids in batched(list(self.jobs), TOGETHER):
+                answer = await asyncio.gather(*map(beat.backend.store.attempts, ids))
+                self.attempts |= dict(zip(ids, map(list, answer), strict=True))
             self.schedule = await beat.backend.store.schedule_by_key("fire")
             if self.schedule is not None:
                 far = timedelta(days=1)

@@ -1,6 +1,7 @@
 """Servers of our own that fall down and get up again."""
 
 import contextlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -8,17 +9,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from free_ports import free_port
 from stores.mysql import server as mysql
 from stores.postgres import server as postgres
 
 
 class Server(Protocol):
-    """`crash` ends it as a power cut would, `start` recovers it; `url` names an empty database."""
+    """`crash` ends it as a power cut would, `kill` all its processes by SIGKILL; `start` recovers it.
+
+    `url` names an empty database. `environment` is added to that of its next start.
+    """
+
+    environment: dict[str, str]
 
     @property
     def url(self) -> str: ...
 
+    @property
+    def is_up(self) -> bool: ...
+
     def crash(self) -> None: ...
+
+    def kill(self) -> None: ...
 
     def start(self) -> None: ...
 
@@ -27,9 +39,17 @@ class Postgres:
     def __init__(self, server: postgres.Server) -> None:
         self.server = server
         self.url = server.url
+        self.environment = server.environment
+
+    @property
+    def is_up(self) -> bool:
+        return self.server.is_up
 
     def crash(self) -> None:
         self.server.stop("immediate")
+
+    def kill(self) -> None:
+        self.server.kill()
 
     def start(self) -> None:
         self.server.start()
@@ -38,10 +58,15 @@ class Postgres:
 class Mysql:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = mysql.free_port()
+        self.port = free_port()
         self.root = f"mysql://root@127.0.0.1:{self.port}"
         self.url = f"{self.root}/onbeat"
         self.process: subprocess.Popen[bytes] | None = None
+        self.environment: dict[str, str] = {}
+
+    @property
+    def is_up(self) -> bool:
+        return self.process is not None and self.process.poll() is None
 
     def init(self) -> None:
         make = mysql.installed("mariadb-install-db", "mysql_install_db")
@@ -57,8 +82,9 @@ class Mysql:
         self.process = subprocess.Popen(
             [mysql.installed("mariadbd", "mysqld"), "--no-defaults", "--user=root",
              f"--datadir={self.folder}/data", f"--socket={self.folder}/s", f"--port={self.port}",
-             "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=32M"],
+             "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=32M", f"--tmpdir={self.folder}"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, **self.environment},
         )  # fmt: skip
         mysql.wait_for(self.root, self.process)
 
@@ -67,14 +93,19 @@ class Mysql:
             self.process.kill()
             self.process.wait()
 
+    def kill(self) -> None:
+        """Its one process; there is no other way to end it at once."""
+        self.crash()
+
 
 @contextlib.contextmanager
-def private_server(kind: str) -> Iterator[Server]:
+def private_server(kind: str, within: Path | None = None) -> Iterator[Server]:
+    """Its files lie in `within`, where that is given."""
     if kind == "postgres":
-        with postgres.private_server() as server:
+        with postgres.private_server(within) as server:
             yield Postgres(server)
         return
-    folder = Path(tempfile.mkdtemp(prefix="onbeat-mysql-"))
+    folder = Path(tempfile.mkdtemp(prefix="onbeat-mysql-", dir=within))
     mariadb = Mysql(folder)
     try:
         mariadb.init()

@@ -20,7 +20,7 @@ from onbeat.model.job import Job, JobState
 pytestmark = pytest.mark.proof
 
 PROGRAM = (Path(__file__).parent / "book_once.py").read_text()
-SEED = int(os.environ.get("ONBEAT_CRASH_SEED", "1"))
+SEED = int(os.environ.get("CRASH_SEED", "1"))
 JOBS = 400
 TABLE = "CREATE TABLE ledger (number BIGINT)"
 

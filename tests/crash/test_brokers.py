@@ -11,74 +11,25 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
 from app.programs import Program, program
 from conditions import PATIENCE, eventually_here
+from crash.brokers import KINDS, RabbitMq
 from crash.invariants import Invariants
 from crash.test_kill import SEED, count, let_it_run
 from onbeat.app.brokers import open_broker
 from onbeat.model.worker import is_carried
 from onbeat.ports.transport import Envelope
 from onbeat.wire.broker_messages import SUBMIT
-from transports.rabbitmq import server as rabbitmq
-from transports.redis import server as redis
 
 PROGRAM = (Path(__file__).parent / "broker_app.py").read_text()
 RESTARTS = max(2, int(os.environ.get("CRASH_CYCLES", "8")) // 4)
 BACK_WITHIN = 15.0  # for a machine that has much else to do; five seconds are what is promised
 
-pytestmark = [pytest.mark.proof, pytest.mark.xdist_group("brokers")]
-
-
-class Server(Protocol):
-    """`forget` drops all messages, `fill` leaves no room for more until `clear`."""
-
-    url: str
-
-    def start(self) -> None: ...
-
-    def kill(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-    def forget(self) -> None: ...
-
-    def fill(self) -> None: ...
-
-    def clear(self) -> None: ...
-
-
-class RabbitMq(rabbitmq.Private):
-    def forget(self) -> None:
-        """Also its queues."""
-        for word in ("stop_app", "reset", "start_app"):
-            self.control(word)
-
-    def fill(self) -> None:
-        self.control("set_vm_memory_high_watermark", "absolute", "1MB")
-
-    def clear(self) -> None:
-        self.control("set_vm_memory_high_watermark", "0.4")
-
-
-class Redis(redis.Private):
-    def forget(self) -> None:
-        with redis.client(self.url) as one:
-            one.flushall()
-
-    def fill(self) -> None:
-        with redis.client(self.url) as one:
-            one.config_set("maxmemory", 1)
-
-    def clear(self) -> None:
-        with redis.client(self.url) as one:
-            one.config_set("maxmemory", 0)
-
-
-KINDS = {"rabbitmq": RabbitMq, "redis": Redis}
+pytestmark = pytest.mark.proof
 
 
 @pytest.fixture(params=KINDS)

@@ -20,7 +20,7 @@ from onbeat.model.job import JobState
 pytestmark = pytest.mark.proof
 
 PROGRAM = (ROOT / "examples" / "export" / "app.py").read_text()
-SEED = int(os.environ.get("ONBEAT_CRASH_SEED", "1"))
+SEED = int(os.environ.get("CRASH_SEED", "1"))
 ROWS = 3_000
 CHUNKS = 30
 JOBS = 2 * (1 + 2 * CHUNKS)

@@ -19,8 +19,8 @@ from onbeat.model.job import JobState
 pytestmark = pytest.mark.proof
 
 PROGRAM = (Path(__file__).parent / "fan_out.py").read_text()
-ROWS = int(os.environ.get("ONBEAT_FAN_OUT_ROWS", "20000"))
-SEED = int(os.environ.get("ONBEAT_CRASH_SEED", "1"))
+ROWS = int(os.environ.get("FAN_OUT_ROWS", "8000"))
+SEED = int(os.environ.get("CRASH_SEED", "1"))
 STEP = 250
 
 everywhere = pytest.mark.parametrize("place", ["sqlite", "postgres", "mysql"], indirect=True)

@@ -20,6 +20,7 @@ from conditions import eventually_here
 from crash.invariants import Invariants
 from crash.servers import private_server
 from crash.test_kill import LONG_LEASE, PLANT, SEED, count, let_it_run
+from proof_counts import counting
 
 CYCLES = int(os.environ.get("CRASH_CYCLES", "8"))
 RESTARTS = max(2, CYCLES // 4)
@@ -31,7 +32,7 @@ ROLES = {
     "all-2": ("planner", "maintenance", "dispatcher", "worker", "work"),
 }
 
-pytestmark = [pytest.mark.proof, pytest.mark.xdist_group("fleet")]
+pytestmark = pytest.mark.proof
 
 
 class Fleet:
@@ -106,13 +107,14 @@ def say(place: Any, books: Any, **figures: Any) -> None:
 def test_kills_of_any_process_of_a_fleet_lose_no_job_and_no_occurrence(place: Any) -> None:
     chance = random.Random(SEED)
     kills: Counter[str] = Counter()
-    with fleet(place) as made:
+    with counting("kills in a fleet") as counts, fleet(place) as made:
         for _ in range(CYCLES):
             made.wait_until_ready()
             let_it_run(chance.uniform(0.05, 0.5))
             victim = chance.choice(list(ROLES))
             made.kill(victim)
             kills[victim] += 1
+            counts.add(kills=1)
             made.start(victim)
         made.wait_until_ready()
         made.wait_until_quiet()
@@ -132,14 +134,15 @@ def test_a_server_that_crashes_under_load_loses_nothing_and_needs_nobody(
     server: Any, tmp_path: Path
 ) -> None:
     chance = random.Random(SEED)
-    with fleet(tmp_path) as made:
+    with counting("crashes of a server") as counts, fleet(tmp_path) as made:
         for _ in range(RESTARTS):
             done = count(tmp_path, "ended")
-            eventually_here(lambda: count(tmp_path, "ended") > done + 50, "it works", 20)  # noqa: B023
+            eventually_here(lambda: count(tmp_path, "ended") > done + 50, "it works")  # noqa: B023
             let_it_run(chance.uniform(0.0, 0.2))
             server.crash()
             let_it_run(chance.uniform(0.0, 0.5))
             server.start()
+            counts.add(restarts=1)
         done = count(tmp_path, "ended")
         eventually_here(lambda: count(tmp_path, "ended") > done + 50, "it works again")
         made.wait_until_quiet()

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.proof
 
 PROGRAM = (Path(__file__).parent / "flows.py").read_text()
 SIZE = 98
-GROUPS = int(os.environ.get("ONBEAT_FLOW_JOBS", "2000")) // (SIZE + 2)
+GROUPS = int(os.environ.get("FLOW_JOBS", "2000")) // (SIZE + 2)
 FAILING = 7
 KILLS = 3
 

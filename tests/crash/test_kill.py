@@ -11,15 +11,16 @@ import pytest
 from app.programs import program
 from conditions import eventually_here
 from crash.invariants import Invariants, lines
+from proof_counts import counting
 
 pytestmark = pytest.mark.proof
 
 PLANT = (Path(__file__).parent / "app.py").read_text()
 CYCLES = int(os.environ.get("CRASH_CYCLES", "12"))
-SEED = int(os.environ.get("ONBEAT_CRASH_SEED", "1"))
+SEED = int(os.environ.get("CRASH_SEED", "1"))
 LONG_LEASE = "15"
 MINUTE = "60"
-SHORT_LEASE = "1"
+SHORT_LEASE = "4"
 
 
 def plant(place: Any, name: str, lease: Any, *does: Any) -> Any:
@@ -40,10 +41,14 @@ def let_it_run(seconds: float) -> None:
 def test_kills_at_any_moment_lose_no_accepted_job_and_fire_no_occurrence_twice(place: Any) -> None:
     chance = random.Random(SEED)
     for cycle in range(CYCLES):
-        with plant(place, f"life-{cycle}", LONG_LEASE, "fire", "produce", "work") as running:
+        with (
+            counting("kills of a process") as counts,
+            plant(place, f"life-{cycle}", LONG_LEASE, "fire", "produce", "work") as running,
+        ):
             running.wait_to_say("ready")
             let_it_run(chance.uniform(0.05, 0.5))
             running.kill()
+            counts.add(kills=1)
     with plant(place, "last", LONG_LEASE, "work") as running:
         running.wait_to_say("ready")
         since = datetime.now(UTC)
@@ -60,7 +65,6 @@ def test_kills_at_any_moment_lose_no_accepted_job_and_fire_no_occurrence_twice(p
     books.check_runs_of_occurrences()
 
 
-@pytest.mark.xdist_group("fleet")
 def test_the_jobs_of_a_killed_process_run_in_another_before_its_lease_ends(place: Any) -> None:
     """`benchmarks/recovery.py` measures how long it takes."""
     with (

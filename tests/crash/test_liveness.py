@@ -101,6 +101,15 @@ class Fleet:
     async def jobs(self) -> Any:
         return (await self.store.jobs(JobFilter(limit=100))).items
 
+    async def losses(self) -> Any:
+        """The attempts that were taken for lost, with the reason."""
+        return [
+            (job.target.task, attempt.number, attempt.error)
+            for job in await self.jobs()
+            for attempt in await self.store.attempts(job.id)
+            if attempt.outcome is OutcomeName.LOST
+        ]
+
     async def has_ended(self, task: Any) -> Any:
         return any(job.target.task == task and job.is_final for job in await self.jobs())
 
@@ -398,6 +407,7 @@ async def test_a_call_that_holds_the_interpreter_for_long_costs_nobody_an_attemp
     await eventually(lambda: len(fleet.began) == len(NEIGHBOURS) + 1, "the interpreter is held")
     await fleet.beats_rise(4)
     await eventually(lambda: fleet.has_ended("hold"), "the interpreter is let go")
+    assert await fleet.losses() == []
     assert len(fleet.began) == len(NEIGHBOURS) + 1
     await fleet.end()
 

@@ -45,7 +45,6 @@ def sent(place: Any, kind: Any) -> None:
         assert sender.ended() == 0, sender.log.read_text()
 
 
-@pytest.mark.xdist_group("fleet")
 def test_jobs_that_end_their_worker_harm_none_of_their_neighbours(place: Any) -> None:
     sent(place, "beside")
     jobs, deaths = run_until_all_ended(place, 60)

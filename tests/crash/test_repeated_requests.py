@@ -13,7 +13,7 @@ import pytest
 from app.lossy_proxy import LossyProxy
 from app.programs import Program, program
 from conditions import eventually
-from stores.mysql.server import free_port
+from free_ports import free_port
 
 pytestmark = pytest.mark.proof
 

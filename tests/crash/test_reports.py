@@ -118,7 +118,8 @@ def test_a_worker_that_died_before_the_answer_leaves_a_stale_address(
         eventually_here(lambda: len(receiver.addresses) == 2, "the attempt is lost", 60)
         status, answer = service.ask(receiver.path(0), DONE)
         assert (status, answer["error"]["code"]) == (409, "lease_lost")
-        assert service.ask(receiver.path(1), DONE)[0] == 200
+        status, answer = service.ask(receiver.path(1), DONE)
+        assert status == 200, answer
         job = job_in(service, id)
         assert [one["outcome"] for one in job["attempts"]] == ["lost", "succeeded"]
 

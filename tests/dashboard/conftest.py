@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
@@ -74,7 +75,7 @@ def fill(service: Up) -> None:
     eventually_here(lambda: len(jobs(service, "succeeded")) == 3, "the others have succeeded")
 
 
-def tell(service: Up, path: str, body: object) -> object:
+def tell(service: Up, path: str, body: object) -> Any:
     status, answer = service.ask(path, body, Authorization=f"Bearer {ADMIN}")
     assert status < 300, answer
     return answer

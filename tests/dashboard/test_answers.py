@@ -7,7 +7,7 @@ from importlib.resources import files
 import pytest
 from jinja2 import nodes
 
-from dashboard.office import ADMIN, DashboardOffice
+from dashboard.office import ADMIN, READ, DashboardOffice
 from interfaces.rest_client import RestClient
 from onbeat.dashboard.renderer import FOR_EVER, POLICY, asset_path, assets, environment
 from onbeat.dashboard.routes import PAGES
@@ -241,3 +241,11 @@ def test_a_value_in_an_address_is_made_by_a_function_that_escapes(name: str) -> 
     for place, value in re.findall(r'(href|src|action|data-path)="([^"#][^"]*)"', TEMPLATES[name]):
         for code in re.findall(r"\{\{(.*?)\}\}", value):
             assert code.split("(")[0].strip() in {"link", "asset", "api", "path"}, (place, code)
+
+
+async def test_workers_show_their_memory_and_release() -> None:
+    office = DashboardOffice()
+    await office.harness.hire("mail", memory=84_300_000, release="2026.11")
+    page = (await (await office.session(READ)).get("/workers")).body.decode()
+    assert 'data-label="memory">84 MB</td>' in page
+    assert "release 2026.11" in page

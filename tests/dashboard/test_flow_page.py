@@ -5,7 +5,9 @@ from typing import Any
 
 from dashboard.office import READ, DashboardOffice
 from onbeat.model.limits import GRAPH_JOBS_MAX, GRAPH_LINKS_MAX, PAGE_LIMIT_MAX
-from onbeat.operations.table import JOB_ENQUEUE
+from onbeat.model.outcome import Failed
+from onbeat.operations.tables.flows import FLOW_LIST
+from onbeat.operations.tables.jobs import JOB_ENQUEUE
 
 
 async def flow_page(office: DashboardOffice, jobs: list[dict[str, Any]]) -> str:
@@ -65,3 +67,36 @@ async def test_a_job_leads_to_its_whole_flow() -> None:
     made = await office.harness.ask(JOB_ENQUEUE, {"flow": True, "jobs": fan(2)})
     page = (await (await office.session(READ)).get(f"/jobs/{made['ids'][0]}")).body.decode()
     assert f'href="/flows/{made["flow"]}">whole flow</a>' in page
+
+
+async def test_flows_are_listed_newest_first_with_how_far_each_is() -> None:
+    office = DashboardOffice()
+    jobs = [{"task": "fetch", "name": "a"}, {"task": "clean", "after": ["a"]}]
+    made = [await office.harness.ask(JOB_ENQUEUE, {"jobs": jobs}) for _ in range(21)]
+    await office.harness.run(Failed("no answer", retryable=False), "fetch")
+    reader = await office.session(READ)
+    page = (await reader.get("/flows")).body.decode()
+    flows = [one["flow"] for one in made]
+    assert re.findall(r'href="/flows/([0-9a-f-]{36})"', page) == sorted(flows, reverse=True)[:20]
+    assert page.count("0 of 2<progress") == 20, "the oldest has run, and is on the next page"
+    (older,) = re.findall(r'href="(/flows\?cursor=[^"]*)"', page)
+    rest = (await reader.get(older)).body.decode()
+    assert re.findall(r'href="/flows/([0-9a-f-]{36})"', rest) == [min(flows)]
+    assert "2 of 2<progress" in rest
+    assert 'state=failed">1</a>' in rest
+
+
+async def test_what_waits_for_the_end_of_a_flow_is_part_of_it() -> None:
+    office = DashboardOffice()
+    jobs = [{"task": "one", "name": "a"}, {"task": "two"}, {"task": "last", "after": ["sent"]}]
+    made = await office.harness.ask(JOB_ENQUEUE, {"jobs": jobs})
+    answer = await office.harness.ask(FLOW_LIST, limit="1")
+    assert [one["id"] for one in answer["flows"]] == [made["flow"]]
+    (one,) = answer["flows"]
+    assert (one["counts"]["waiting"], one["last"]["waiting"]) == (2, 1)
+    assert (one["state"], answer["cursor"]) == ("running", None)
+
+
+async def test_without_flows_the_page_says_what_they_are() -> None:
+    page = (await (await DashboardOffice().session(READ)).get("/flows")).body.decode()
+    assert "No flow has been sent." in page

@@ -14,6 +14,7 @@ from onbeat.dashboard.formats import (
     short_id,
     short_number,
     shown,
+    size,
 )
 from onbeat.dashboard.links import api_path, link, safe_next
 
@@ -117,3 +118,11 @@ def test_a_log_in_leads_back() -> None:
 )
 def test_rates_have_as_many_digits_as_tell_something(value: float, text: str) -> None:
     assert rate(value) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (999, "999 B"), (1_500, "1.5 kB"), (84_300_000, "84 MB"), (12e9, "12 GB")],
+)
+def test_a_size_has_the_largest_unit_that_leaves_a_whole_number(count: int, text: str) -> None:
+    assert size(count) == text

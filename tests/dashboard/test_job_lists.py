@@ -7,11 +7,12 @@ import pytest
 
 from dashboard.office import READ, DashboardOffice
 from onbeat.dashboard.job_picks import PICKS_MAX, in_words, named
+from onbeat.dashboard.pages.jobs import ROWS_MAX
 from onbeat.model.job import JobState
 from onbeat.model.limits import COUNTED_JOBS_MAX
 from onbeat.model.outcome import Failed
 from onbeat.model.pulse import Depth, EndedCounts, Gauges
-from onbeat.operations.table import JOB_ENQUEUE
+from onbeat.operations.tables.jobs import JOB_ENQUEUE
 from onbeat.testing.build import NOW, a_job
 from onbeat.wire.requests import StateCount
 
@@ -60,6 +61,16 @@ async def test_filters_are_those_of_the_api() -> None:
         assert f'value="{wanted.id}"' in answer.body.decode(), filters
     assert wanted.id not in (await browser.get(jobs_path(label="run:8"))).body.decode()
     assert (await browser.get(jobs_path(since="whenever"))).status == 422
+
+
+async def test_a_page_has_so_many_rows_at_most() -> None:
+    office = DashboardOffice()
+    await office.harness.store.enqueue([a_job() for _ in range(ROWS_MAX + 1)])
+    browser = await office.session()
+    for wanted, shown in (("1000", ROWS_MAX), ("7", 7)):
+        body = (await browser.get(jobs_path(limit=wanted))).body.decode()
+        assert body.count("data-job ") == shown
+        assert "Older jobs" in body
 
 
 async def test_search_says_how_far_it_looked() -> None:

@@ -11,7 +11,7 @@ from onbeat.api.key_refusals import REFUSED_MAX
 from onbeat.api.keyring import FRESH_SECONDS
 from onbeat.dashboard.login import FIELDS_MAX, FORM_BYTES_MAX, IN_CLEAR
 from onbeat.model.errors import Unavailable
-from onbeat.operations.table import AUDIT_LIST, KEY_CREATE, KEY_LIST, KEY_REVOKE
+from onbeat.operations.tables.administration import AUDIT_LIST, KEY_CREATE, KEY_LIST, KEY_REVOKE
 from onbeat.rules.sessions import AGE_MAX, IDLE_MAX, PER_KEY_MAX
 from onbeat.stores.memory import MemoryStore
 

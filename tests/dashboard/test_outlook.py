@@ -11,7 +11,7 @@ from onbeat.dashboard.drawing.year import year
 from onbeat.dashboard.formats import pointed
 from onbeat.dashboard.pages import outlook
 from onbeat.operations import years
-from onbeat.operations.table import SCHEDULE_CREATE
+from onbeat.operations.tables.schedules import SCHEDULE_CREATE
 from onbeat.operations.years import YearOfFires, year_of_fires
 from onbeat.wire.recurrences import PreviewBody
 from operations.harness import NOON, OperationsHarness

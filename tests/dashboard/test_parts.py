@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from dashboard.office import DashboardOffice
 from interfaces.rest_client import RestClient
-from onbeat.operations.table import JOB_ENQUEUE
+from onbeat.operations.tables.jobs import JOB_ENQUEUE
 
 PARTS = {
     "/": "now",

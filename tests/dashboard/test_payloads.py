@@ -16,7 +16,7 @@ from onbeat.model.job import Job
 from onbeat.model.limits import PAUSE_NOTE_CHARS_MAX
 from onbeat.model.log_line import JobLogLine, LogEntry
 from onbeat.model.outcome import Failed, Succeeded
-from onbeat.operations.table import QUEUE_PAUSE
+from onbeat.operations.tables.fleet import QUEUE_PAUSE
 from onbeat.rules.log_lines import bounded_entry, fields_text
 
 HARMLESS = "harmless"

@@ -6,7 +6,8 @@ from urllib.parse import urlencode
 from dashboard.office import FORM, READ, DashboardOffice, proof
 from interfaces.rest_client import Response, RestClient
 from onbeat.model.limits import GROUPS_LOOK_MAX, GROUPS_SHOWN_MAX, PAUSE_NOTE_CHARS_MAX
-from onbeat.operations.table import JOB_ENQUEUE, JOB_WHY, QUEUE_LIMIT, QUEUE_SHOW
+from onbeat.operations.tables.fleet import QUEUE_LIMIT, QUEUE_SHOW
+from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_WHY
 
 
 async def pause(browser: RestClient, note: str) -> Response:

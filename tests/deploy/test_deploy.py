@@ -16,8 +16,9 @@ import pytest
 import yaml
 
 from deploy.start import image_environment, instructions
+from free_ports import free_port
 from onbeat.model.role import Role
-from transports.servers import free_port, installed, wait_until
+from transports.servers import installed, wait_until
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -8,7 +8,7 @@ from threading import Thread
 
 from aiosmtpd.controller import Controller
 
-from docs.services import free_port
+from free_ports import free_port
 
 
 class Mails:

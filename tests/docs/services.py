@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -11,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from conditions import eventually_here
+from free_ports import free_port
 
 BIN = Path(sys.executable).parent
-START_WITHIN = 30.0
+START_WITHIN = 60.0
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -21,12 +21,6 @@ def environment(folder: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ONBEAT_")}
     paths = os.pathsep.join([str(folder / "bin"), str(BIN), kept.get("PATH", os.defpath)])
     return kept | {"PATH": paths, "HOME": str(folder), "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 @contextlib.contextmanager

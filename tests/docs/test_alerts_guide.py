@@ -50,12 +50,13 @@ def is_told(log: Path, words: str) -> bool:
 
 
 @pytest.mark.usefixtures("only_demo")
+@pytest.mark.xdist_group("demo")
 def test_the_examples_work_beside_the_demo(tmp_path: Path) -> None:
     page = GUIDE.read_text("utf-8")
     assert all(page.count(long) == 1 for long in SOONER)
     demo, log = ROOT / "examples" / "demo" / "run.py", tmp_path / "run.py.log"
     with running([sys.executable, str(demo)], tmp_path):
-        found = eventually_here(lambda: ADDRESS.search(log.read_text()), "the demo runs", 30)
+        found = eventually_here(lambda: ADDRESS.search(log.read_text()), "the demo runs")
         api = f"http://127.0.0.1:{found[1]}/api"
         with Shell(tmp_path) as shell:
             for block in blocks(GUIDE, "sh"):

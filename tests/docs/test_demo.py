@@ -17,7 +17,7 @@ from conditions import eventually_here
 from docs.pages import ROOT
 from docs.services import running
 
-pytestmark = pytest.mark.usefixtures("only_demo")
+pytestmark = [pytest.mark.usefixtures("only_demo"), pytest.mark.xdist_group("demo")]
 
 RUN = ROOT / "examples" / "demo" / "run.py"
 ADDRESS = re.compile(r"Onbeat is running: (http://127\.0\.0\.1:\d+)/")

@@ -9,10 +9,10 @@ import click
 import pytest
 
 from docs.pages import PAGES, ROOT, blocks, name_of, with_language
-from onbeat.api.reports import REPORT_PATH
 from onbeat.api.security import STREAM_PATH
 from onbeat.cli.main import root
 from onbeat.operations.table import OPERATIONS
+from onbeat.rules.reports import ROUTE
 from onbeat.settings import load
 from onbeat.settings.table import RESERVED, TABLE
 
@@ -25,12 +25,17 @@ LOG_EVENTS = {
     *("worker.resources_exhausted", "log.lines_dropped", "otel.off", "otel.unsent"),
     "watchdog.silent",
 }
-# Of docker, of systemd-analyze, and of the example of a new option in CONTRIBUTING.
+# Of docker, of systemd-analyze, of the simulation and a benchmark, and of the example of a new option
+# in CONTRIBUTING.
 FLAGS_OF_OTHERS = {"--build-arg", "--offline", "--tenant"} | {
     "--capabilities",
     "--from-env-file",
+    "--keep",
+    "--only",
     "--profile",
+    "--seed",
     "--set",
+    "--shrink",
     "--stack-name",
     "--stop",
     "--template-file",
@@ -93,7 +98,7 @@ def test_metrics_that_are_named_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_paths_that_are_named_exist(page: Path) -> None:
-    known = {shape(operation.path) for operation in OPERATIONS} | {STREAM_PATH, shape(REPORT_PATH)}
+    known = {shape(operation.path) for operation in OPERATIONS} | {STREAM_PATH, shape(ROUTE)}
     assert {shape(path) for path in PATH.findall(page.read_text("utf-8"))} <= known
 
 

@@ -1,7 +1,7 @@
 """An engine on a bench: real parts on a memory store, each to be stepped by hand."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Self
 
 from conditions import eventually
@@ -12,18 +12,21 @@ from onbeat.engine.job_log import JobLog
 from onbeat.engine.lease_guard import LeaseGuard
 from onbeat.engine.planner import Planner
 from onbeat.engine.rescuer import Rescuer
+from onbeat.engine.session_watcher import SessionWatcher
 from onbeat.engine.worker import JobRunner
 from onbeat.model.errors import Unavailable
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
-from onbeat.model.outcome import Outcome
+from onbeat.model.outcome import Outcome, Succeeded
 from onbeat.model.target import HandlerTarget, HttpTarget
 from onbeat.model.worker import WorkerRecord
-from onbeat.ports.store import ClaimRequest
+from onbeat.ports.sessions import NO_SESSIONS
+from onbeat.ports.store import ClaimRequest, SucceededAttempt
 from onbeat.recurrence import compile_spec
 from onbeat.stores.memory import MemoryStore
 from onbeat.targets.handler import Handler, Registry
 from onbeat.targets.runner import HandlerRunner
+from onbeat.telemetry.composite import settled
 from onbeat.testing.build import MINUTE, NOW, a_job, a_worker, an_id
 
 
@@ -49,6 +52,10 @@ class RecordingTelemetry:
             raise AttributeError(name)
         return lambda *args, **kwargs: self.words.append((name, (*args, *kwargs.values())))
 
+    def succeeded(self, ended: Sequence[SucceededAttempt]) -> None:
+        for one in ended:
+            self.words.append(("ended", (settled(one), Succeeded(one.result), one.seconds)))
+
     def of(self, name: str) -> list[tuple[Any, ...]]:
         return [args for answer, args in self.words if answer == name]
 
@@ -56,8 +63,13 @@ class RecordingTelemetry:
 class NullLiveness:
     """A liveness that knows nothing."""
 
+    tells = False
+
     def is_gone(self, worker: WorkerRecord) -> bool:
         return False
+
+    def watch(self, workers: Iterable[WorkerRecord], on_end: Callable[[], None]) -> None:
+        pass
 
 
 READS = frozenset(
@@ -98,11 +110,16 @@ READS = frozenset(
 class OthersGone:
     """A liveness that knows that all processes have ended but one."""
 
+    tells = False
+
     def __init__(self, mine: WorkerId) -> None:
         self.mine = mine
 
     def is_gone(self, worker: WorkerRecord) -> bool:
         return worker.id != self.mine
+
+    def watch(self, workers: Iterable[WorkerRecord], on_end: Callable[[], None]) -> None:
+        pass
 
 
 class FaultyStore:
@@ -137,6 +154,10 @@ class FaultyStore:
             return answer
 
         return tried
+
+
+def ignore_end() -> None:
+    """Rounds are called by hand."""
 
 
 def ignore_free_slot() -> None: ...
@@ -192,7 +213,15 @@ class EngineHarness:
             self.store, self.store, self.clock, lambda: self.row, self.worker, self.guard
         )
         self.rescuer = Rescuer(
-            self.store, self.store, self.clock, self.chance, NullLiveness(), self.told
+            self.store,
+            self.store,
+            self.clock,
+            self.chance,
+            NullLiveness(),
+            self.told,
+            None,
+            SessionWatcher(NO_SESSIONS, self.clock, ignore_end),
+            ignore_end,
         )
 
     async def __aenter__(self) -> Self:

@@ -14,7 +14,7 @@ from engine.harness import EngineHarness, RecordingTelemetry
 from onbeat.engine.broker.dispatcher import BrokerDispatcher
 from onbeat.engine.broker.fallback import PATIENCE, BrokerWatch, Fallback
 from onbeat.engine.broker.fleet import FleetView
-from onbeat.engine.broker.job_consumer import JobConsumer
+from onbeat.engine.broker.job_consumer import JobConsumer, start_carried
 from onbeat.engine.heartbeat import Heartbeat, NoAttempts
 from onbeat.engine.lease_guard import LeaseGuard
 from onbeat.model.errors import Unavailable
@@ -212,7 +212,8 @@ async def test_when_the_broker_is_back_jobs_go_over_it_again(fleet: FallbackFlee
 async def test_a_broker_that_takes_nothing_is_done_without(
     fleet: FallbackFleet, fails: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onbeat.engine.broker.fallback.PATIENCE", 0.01)
+    if fails is takes_its_time:
+        monkeypatch.setattr("onbeat.engine.broker.fallback.PATIENCE", 0.01)
     room, tries = asyncio.Event(), []
 
     async def publish(queue: str, envelopes: Sequence[Envelope]) -> None:
@@ -306,6 +307,29 @@ async def test_a_claim_whose_answer_was_lost_is_given_back_too(fleet: FallbackFl
     for _ in range(2):
         await fleet.carrier.hand_over_all(0.5)
     assert (await fleet.bench.job(job)).state is JobState.WAITING
+
+
+async def test_a_job_that_two_parts_of_a_worker_start_at_once_runs_once(
+    fleet: FallbackFleet,
+) -> None:
+    (job,) = await announced(fleet)
+    bench = fleet.bench
+    lease = job.id, (await bench.job(job)).token
+    start = bench.store.inner.start
+
+    async def start_slowly(*given: Any) -> Any:
+        answer = await start(*given)
+        await asyncio.sleep(0)
+        return answer
+
+    bench.store.inner.start = start_slowly
+    calls = [
+        start_carried(bench.store, bench.worker, bench.row.id, [lease], bench.clock)
+        for _ in range(2)
+    ]
+    await asyncio.gather(*calls)
+    await bench.worker.idle.wait()
+    assert fleet.ran == [0]
 
 
 async def test_a_broker_that_never_answers_is_asked_one_question_at_a_time(

@@ -348,7 +348,7 @@ async def test_a_broker_that_takes_no_work_is_tried_with_one_job_at_a_time(
         None,
         RemoteTasks(frozenset({"export"}), frozenset),
         timedelta(seconds=120),
-        lambda job, outcome: bench.worker.record(job, outcome, timedelta()),
+        bench.worker.record,
         lambda: fence_of(bench.store),
         lambda job: job,
     )

@@ -73,7 +73,7 @@ class BrokerFleet:
             None,
             RemoteTasks(frozenset(declared), lambda: known_here),
             timedelta(seconds=120),
-            lambda job, outcome: bench.worker.record(job, outcome, timedelta()),
+            bench.worker.record,
             lambda: fence_of(bench.store),
             lambda job: job,
         )
@@ -256,6 +256,26 @@ async def test_a_claim_whose_answer_was_lost_is_found_by_what_is_held(fleet: Bro
     fleet.bench.store.after["claim"] = 1
     with pytest.raises(Unavailable):
         await fleet.carry()
+    for _ in range(3):
+        await fleet.carry()
+    await fleet.take()
+    assert fleet.ran == [0]
+
+
+async def test_a_second_claim_of_a_job_is_found_although_the_first_is_still_known(
+    fleet: BrokerFleet,
+) -> None:
+    (job,) = numbered(1)
+    await fleet.bench.store.enqueue([job])
+    await fleet.carry()
+    await fleet.broker.purge(RUN)
+    fleet.bench.store.inner._tables.workers.pop(fleet.carrier.id)
+    await fleet.bench.rescuer.rescue_expired()
+    fleet.bench.store.after["claim"] = 1
+    with pytest.raises(Unavailable):
+        await fleet.carry()
+    (first,) = fleet.carrier.in_flight.values()
+    assert first.job.token < (await fleet.bench.job(job)).token
     for _ in range(3):
         await fleet.carry()
     await fleet.take()

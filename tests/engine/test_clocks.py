@@ -167,6 +167,17 @@ async def test_a_long_absence_of_the_store_is_no_step_and_lets_nothing_start_ear
     assert not answer.of("clock_stepped")
 
 
+async def test_nothing_begins_by_a_local_clock_because_the_first_reading_failed() -> None:
+    world = World()
+    clock, keeper, _ = kept(world)
+    world.is_away = True
+    with pytest.raises(Unavailable):
+        await keeper.refresh()
+    world.is_away = False
+    await keeper.refresh()
+    assert -2 * WAY <= ahead(clock, world) <= 0
+
+
 async def test_a_program_without_loops_reads_anew_what_has_grown_old_and_bears_an_absence() -> None:
     world = World()
     clock, keeper, _ = kept(world)

@@ -8,6 +8,7 @@ from conditions import eventually
 from engine.harness import EngineHarness
 from onbeat import Context
 from onbeat.engine.heartbeat import HeartbeatThread, LeaseAnswer
+from onbeat.engine.side_thread import SideThread
 from onbeat.model.errors import Unavailable
 from onbeat.model.job import JobState, Progress
 from onbeat.model.worker import WorkerRecord
@@ -154,13 +155,15 @@ async def test_no_error_ends_the_beats() -> None:
 
 async def test_a_ring_brings_the_next_beat_at_once() -> None:
     async with EngineHarness(work=lambda: None) as bench:
-        thread = HeartbeatThread(bench.renewer, 3600.0, bench.told)
+        side_thread = SideThread()
+        thread = HeartbeatThread(bench.renewer, 3600.0, bench.told, side_loop=lambda: side_thread)
         thread.start()
         await eventually(lambda: bench.renewer.beats >= 2, "the thread beats")
         thread.beat_now()
         await eventually(lambda: bench.renewer.beats >= 3, "the ring is heard")
         await thread.stop()
-        assert not thread.thread.is_alive()
+        assert side_thread.thread is not None
+        assert not side_thread.thread.is_alive()
 
 
 async def test_a_cancel_reaches_the_handler_through_the_thread() -> None:

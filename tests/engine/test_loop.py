@@ -79,7 +79,7 @@ async def test_an_alarm_rung_twice_is_rung_once() -> None:
     wakeup.wake()
     wakeup.wake()
     await wakeup.wait(3600.0)
-    assert not wakeup.event.is_set()
+    assert not wakeup.is_awake
 
 
 async def test_an_alarm_rung_during_the_step_is_not_lost() -> None:
@@ -97,6 +97,16 @@ async def test_an_alarm_rung_during_the_step_is_not_lost() -> None:
 
 async def test_an_alarm_waits_no_longer_than_told() -> None:
     await asyncio.wait_for(Wakeup().wait(0.001), 10)
+
+
+async def test_an_alarm_rung_while_its_wait_is_cancelled_is_not_lost() -> None:
+    wakeup = Wakeup()
+    waiting = asyncio.create_task(wakeup.wait(3600.0))
+    await asyncio.sleep(0)
+    wakeup.wake()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await asyncio.wait_for(wakeup.wait(3600.0), 10)
 
 
 def test_ringing_for_a_loop_that_has_ended_is_harmless() -> None:

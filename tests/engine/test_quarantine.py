@@ -239,5 +239,5 @@ async def test_a_job_that_was_handed_back_stays_a_suspect() -> None:
     async with EngineHarness(work=lambda: None) as bench:
         (job,) = await lost_together(bench, 1)
         (again,) = await claim_as(bench, "b", 1)
-        await bench.worker.record(again, Released(), SECOND)
+        await bench.worker.record(again, Released())
         assert (await company(bench, job)).company_max == 1

@@ -9,9 +9,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from conditions import eventually_here
+from conditions import eventually, eventually_here
 from engine.harness import EngineHarness, OthersGone
-from onbeat.app.system import KernelLiveness, identity, process_started
+from onbeat.app.system import (
+    WATCHED_MAX,
+    KernelLiveness,
+    followers,
+    identity,
+    process_started,
+)
 from onbeat.engine.rescuer import LossOutcomes
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.errors import Unavailable
@@ -335,3 +341,98 @@ async def test_the_jobs_of_a_killed_process_are_taken_back_without_waiting(
         sleeper.child.wait()
         assert await bench.rescuer.rescue_expired() == 1
         assert (await bench.job(job)).state is JobState.WAITING
+
+
+# What the kernel tells of by itself.
+
+
+@pytest.fixture
+def liveness() -> Iterator[KernelLiveness]:
+    """It has closed every descriptor by the end."""
+    result = KernelLiveness()
+    yield result
+    result.watch((), lambda: None)
+    assert not result.watched
+
+
+async def test_the_end_of_a_watched_process_is_heard_of_once(
+    sleeper: Process, liveness: KernelLiveness
+) -> None:
+    ends: list[str] = []
+    liveness.watch([sleeper.row], lambda: ends.append("end"))
+    liveness.watch([sleeper.row], lambda: ends.append("end"))
+    assert len(liveness.watched) == 1
+    sleeper.child.kill()
+    await eventually(lambda: ends, "its end is heard of")
+    sleeper.child.wait()
+    liveness.watch([sleeper.row], lambda: ends.append("end"))
+    assert (ends, liveness.watched) == (["end"], {})
+
+
+async def test_one_that_has_just_begun_is_watched_between_two_rounds(
+    sleeper: Process, liveness: KernelLiveness
+) -> None:
+    ends: list[str] = []
+    async with EngineHarness(work=lambda: None) as bench:
+        bench.rescuer.liveness, bench.rescuer.on_end = liveness, lambda: ends.append("end")
+        await bench.store.heartbeat(sleeper.row)
+        await bench.rescuer.watch_processes()
+        assert liveness.watched.keys() == {sleeper.row.pid}
+        sleeper.child.kill()
+        await eventually(lambda: ends, "its end is heard of")
+        sleeper.child.wait()
+        await bench.rescuer.watch_processes()
+        assert ends == ["end", "end"], "it had ended before it could be watched"
+
+
+async def test_who_is_watched_no_more_is_not_heard_of(
+    sleeper: Process, liveness: KernelLiveness
+) -> None:
+    ends: list[str] = []
+    liveness.watch([sleeper.row], lambda: ends.append("end"))
+    (fd,) = liveness.watched.values()
+    liveness.watch((), lambda: ends.append("end"))
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+    sleeper.child.kill()
+    sleeper.child.wait()
+    assert not ends
+
+
+async def test_neither_this_process_nor_one_elsewhere_is_watched(
+    sleeper: Process, liveness: KernelLiveness
+) -> None:
+    elsewhere = replace(sleeper.row, host="elsewhere")
+    liveness.watch([identity("w", NOW), elsewhere], lambda: None)
+    assert not liveness.watched
+
+
+@pytest.mark.parametrize(
+    ("pids", "me", "expected"),
+    [
+        ([], 5, []),
+        ([5], 5, []),
+        ([1, 5, 7, 9], 5, [7, 9, 1]),
+        ([1, 2], 5, [1, 2]),
+        (range(100), 50, list(range(51, 51 + WATCHED_MAX))),
+        (range(100), 98, [99, *range(WATCHED_MAX - 1)]),
+    ],
+)
+def test_each_process_watches_those_after_it_in_a_ring(
+    pids: list[int], me: int, expected: list[int]
+) -> None:
+    assert followers(pids, me) == expected
+
+
+async def test_a_round_watches_the_living_and_not_the_dead(sleeper: Process) -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        liveness, ends = KernelLiveness(), []
+        bench.rescuer.liveness, bench.rescuer.on_end = liveness, lambda: ends.append("end")
+        await claimed_by(bench, sleeper.row, a_job())
+        await bench.rescuer.rescue_expired()
+        assert liveness.watched.keys() == {sleeper.row.pid}
+        sleeper.child.kill()
+        await eventually(lambda: ends, "a round is due")
+        assert await bench.rescuer.rescue_expired() == 1
+        assert (ends, liveness.watched) == (["end"], {})
+        bench.rescuer.close()

@@ -2,6 +2,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any
 
@@ -25,6 +26,7 @@ from onbeat.ports.target import HandedOver
 from onbeat.rules.settlement import attempt_of, settle
 from onbeat.testing.build import MINUTE, NOW, SECOND, a_job
 
+TENANT = ContextVar("tenant", default="nobody")
 ONCE = RetryPolicy(attempts_max=1)
 FOREVER = timedelta(hours=1)
 
@@ -234,6 +236,28 @@ async def test_an_attempt_whose_time_is_over_has_timed_out_whatever_stops_it_the
         assert ended.error == "timed out after 0.02 s"
 
 
+async def test_a_claimed_job_that_waits_for_a_slot_is_cancelled_without_a_run() -> None:
+    begun: list[int] = []
+    go = asyncio.Event()
+
+    async def work() -> None:
+        begun.append(len(begun))
+        await go.wait()
+
+    async with EngineHarness(work=work, concurrency=1) as bench:
+        first, second = a_job(), a_job()
+        await bench.begin(first)
+        await bench.store.enqueue([second])
+        bench.worker.accept(await bench.claim())
+        assert [job.id for job in bench.worker.unbegun] == [second.id]
+        await bench.store.cancel([second.id], "no longer wanted", NOW)
+        await bench.beat()
+        assert (await bench.until(second, JobState.CANCELLED)).reason == "no longer wanted"
+        go.set()
+        await bench.until(first, JobState.SUCCEEDED)
+        assert begun == [0]
+
+
 async def test_the_deadline_is_told_to_the_handler() -> None:
     seen = []
 
@@ -265,6 +289,22 @@ async def test_a_running_coroutine_is_cancelled_where_it_waits() -> None:
         ended = await bench.until(job, JobState.CANCELLED)
         assert ended.reason == "no longer wanted"
         assert await outcomes(bench, job) == [OutcomeName.CANCELLED]
+
+
+async def test_a_cancel_before_the_first_step_ends_the_job_and_frees_its_slot() -> None:
+    begun = []
+
+    async def work() -> None:
+        begun.append(1)
+
+    async with EngineHarness(work=work) as bench:
+        job = a_job()
+        await bench.begin(job)
+        bench.worker.cancel(job.id, "no longer wanted")
+        await bench.worker.idle.wait()
+        assert not begun
+        assert not bench.worker.running
+        assert (await bench.job(job)).state is JobState.CANCELLED
 
 
 async def test_a_running_thread_learns_of_its_cancel() -> None:
@@ -466,6 +506,27 @@ async def test_a_job_that_arrives_late_is_not_handed_back_while_it_runs() -> Non
         assert (await bench.until(job, JobState.SUCCEEDED)).attempt == 1
 
 
+async def test_a_job_that_arrives_after_it_was_handed_back_does_not_begin() -> None:
+    began: list[int] = []
+
+    async def work() -> None:
+        began.append(1)
+
+    async with EngineHarness(work=work) as bench:
+        job, other = a_job(), a_job()
+        await bench.store.enqueue([job])
+        slow = await bench.claim()
+        await bench.beat()
+        await bench.beat()
+        await bench.until(job, JobState.WAITING)
+        await bench.store.enqueue([other])
+        bench.worker.accept([*slow, *await bench.claim()])
+        await bench.until(job, JobState.SUCCEEDED)
+        assert bench.told.of("lease_lost") == [(slow[0],)]
+        await bench.until(other, JobState.SUCCEEDED)
+        assert len(began) == 2
+
+
 async def test_a_stray_that_the_store_cannot_name_just_now_is_tried_again() -> None:
     async def work() -> None: ...
 
@@ -496,7 +557,7 @@ async def test_a_result_waits_for_a_store_that_is_away_and_keeps_its_slot(
         ran.append(1)
 
     async with EngineHarness(work=work, concurrency=1) as bench:
-        bench.store.trouble["settle"] = 5
+        bench.store.trouble["succeed"] = 5
         job = a_job()
         await bench.begin(job)
         await eventually(lambda: len(bench.told.of("loop_failed")) >= 2, "settling is repeated")
@@ -515,7 +576,7 @@ async def test_a_settlement_whose_answer_was_lost_counts_once(
     async def work() -> None: ...
 
     async with EngineHarness(work=work) as bench:
-        bench.store.after["settle"] = 2
+        bench.store.after["succeed"] = 2
         job = await bench.run()
         assert job.state is JobState.SUCCEEDED
         assert await outcomes(bench, job) == [OutcomeName.SUCCEEDED]
@@ -586,6 +647,20 @@ async def test_jobs_begin_in_the_order_in_which_they_were_claimed() -> None:
         await bench.begin(*jobs)
         await bench.worker.idle.wait()
         assert ran == [4, 3, 2, 1, 0]
+
+
+async def test_an_attempt_sees_no_context_variables_of_the_one_that_it_follows() -> None:
+    seen = []
+
+    async def work() -> None:
+        seen.append(TENANT.get())
+        TENANT.set("north")
+
+    async with EngineHarness(work=work, concurrency=1, prefetch=10) as bench:
+        bench.worker.mean_duration = 0.0
+        await bench.begin(*[a_job() for _ in range(3)])
+        await bench.worker.idle.wait()
+    assert seen == ["nobody"] * 3
 
 
 # Drain.
@@ -684,7 +759,7 @@ async def test_a_drain_ends_although_the_store_is_away(monkeypatch: pytest.Monke
     async def work() -> None: ...
 
     async with EngineHarness(work=work) as bench:
-        bench.store.trouble["settle"] = sys.maxsize
+        bench.store.trouble["succeed"] = sys.maxsize
         await bench.begin(a_job())
         await bench.worker.drain(0.02 * SECOND)
         assert not bench.worker.running

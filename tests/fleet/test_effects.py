@@ -268,6 +268,8 @@ async def test_a_remote_worker_s_passing_failure_is_tried_again_and_completes(
             answer = {"jsonrpc": "2.0", "id": request["id"]} | fields
             await outside.say(RESULTS, answer, **{"onbeat-token": token})
         job = await succeeded(fleet)
-        first, second = await fleet.beat.backend.store.attempts(job.id)
-        assert (job.attempt, first.outcome, second.outcome) == (2, "failed", "succeeded")
+        attempts = await fleet.beat.backend.store.attempts(job.id)
+        # One that a slow broker kept from its worker is released, and costs nothing.
+        outcomes = [one.outcome for one in attempts if one.outcome != "released"]
+        assert (job.attempt, outcomes) == (2, ["failed", "succeeded"])
         assert json.loads(bytes(job.result)) == {"rows": 3}

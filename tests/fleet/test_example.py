@@ -16,8 +16,9 @@ import pytest
 
 from app.programs import Program
 from docs.pages import ROOT
-from docs.services import environment, free_port
+from docs.services import environment
 from fleet.conftest import rabbitmq_url
+from free_ports import free_port
 from onbeat.wire.broker_messages import run_queue
 from stores.postgres.server import base_url
 from transports.rabbitmq import server as rabbitmq

@@ -65,8 +65,12 @@ async def test_a_message_comes_as_it_was_said(
     job = await beat.asend(message("events", QUEUE, body, headers={"shop": "north"}))
     delivery = await outside.next(QUEUE)
     assert (delivery.body, delivery.id) == (sent, job.id)
-    assert delivery.headers == {"shop": "north", "onbeat-job-id": job.id, "onbeat-attempt": "1"}
-    assert (await ended(beat, job)).state is JobState.SUCCEEDED
+    attempt = delivery.headers.pop("onbeat-attempt")
+    assert delivery.headers == {"shop": "north", "onbeat-job-id": job.id}
+    stored = await ended(beat, job)
+    assert stored.state is JobState.SUCCEEDED
+    # A broker that does not answer within a second, as on a busy machine, costs an attempt.
+    assert 1 <= int(attempt) <= stored.attempt
 
 
 async def test_a_message_of_a_schedule_says_of_which_occurrence_it_is(

@@ -1,9 +1,7 @@
 """A broker that goes, stalls, forgets or is misused: jobs run meanwhile, once, and none is lost."""
 
 import asyncio
-import contextlib
 import json
-from asyncio.streams import StreamReader, StreamWriter
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
@@ -22,7 +20,7 @@ from onbeat.model.job import JobState
 from onbeat.ports.transport import Delivery, Envelope
 from onbeat.telemetry.composite import CompositeTelemetry
 from onbeat.wire.broker_messages import DEAD, REPLIES, RESULTS, SUBMIT, run_queue, work_queue
-from transports.proxy import CHUNK, Proxy
+from transports.proxy import Proxy
 
 pytestmark = pytest.mark.proof
 
@@ -217,22 +215,12 @@ async def test_of_all_loops_only_the_broker_s_own_falls_silent(
         assert counts.loop_beats.get("broker") == beats.get("broker")
 
 
-class SlowProxy(Proxy):
-    """Everything that passes takes its time, either way."""
-
-    async def pass_on(self, source: StreamReader, target: StreamWriter) -> None:
-        with contextlib.suppress(OSError):
-            while data := await source.read(CHUNK):
-                await asyncio.sleep(0.1)
-                target.write(data)
-                await target.drain()
-
-
 async def test_a_slow_broker_is_used_all_the_same(
     make_working: Working, link: BrokerLine, ran: Counter[Any]
 ) -> None:
     parts = urlsplit(link.straight)
-    async with SlowProxy(parts.hostname, parts.port) as proxy:
+    async with Proxy(parts.hostname, parts.port) as proxy:
+        proxy.delay = 0.1
         slow = link.straight.replace(parts.netloc.rpartition("@")[2], proxy.address)
         async with make_working(over=slow) as fleet:
             await make_working.send(fleet, range(10))

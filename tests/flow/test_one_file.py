@@ -109,11 +109,11 @@ def test_a_job_sent_by_one_process_begins_in_another_within_moments(
 ) -> None:
     with worker(tmp_path, "first"):
         alive(client, 1)
-        client.who.send(0).result(10)
+        client.who.send(0).result(60)
         took = []
         for n in range(5):
             sent = time.monotonic()
-            assert client.who.send(n).result(10) == "first"
+            assert client.who.send(n).result(60) == "first"
             took.append(time.monotonic() - sent)
         assert min(took) < 0.5, "sooner than the worker would have looked by itself"
 
@@ -122,7 +122,7 @@ def test_a_job_goes_to_the_process_that_knows_its_task(tmp_path: Path, client: C
     with worker(tmp_path, "first"):
         alive(client, 1)
         job = client.only.send()
-        assert client.who.send(1).result(10) == "first"
+        assert client.who.send(1).result(60) == "first"
         assert job.info().state is JobState.WAITING
         with worker(tmp_path, "second"):
             assert job.result(20) == "second"
@@ -137,7 +137,7 @@ def test_a_cancel_reaches_a_handler_in_another_process(
         running.wait_to_say("staying")
         client.beat.jobs.cancel(job.id, "enough")
         with pytest.raises(JobFailed, match="cancelled: enough"):
-            job.result(10)
+            job.result(60)
         if task == "sync_stay":
             running.wait_to_say("told")
 

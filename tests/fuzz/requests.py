@@ -10,10 +10,13 @@ import msgspec
 
 from inputs.shapes import CRONS, JSON, RULES, TEXTS
 from onbeat.api import openapi_json
+from onbeat.dashboard.routes import FORMS, PAGES
+from onbeat.operations.table import OPERATIONS
 
 SIZES = (1_000, 10_000, 60_000, 100_000, 300_000, 1_000_000)
 ID = "01900000-0000-7000-8000-000000000001"
 TYPE = "application/json"
+PLACES = ("path", "query", "header", "field", "new field", "body")
 BODY_FIELDS = (
     "rrule",
     "cron",
@@ -48,6 +51,8 @@ class Described(NamedTuple):
     example: dict[str, Any] | None
 
 
+PAGE_PARAMETERS = ("q", "state", "queue", "label", "before", "after", "from", "to", "key", "copy")
+
 ENDLESS = {"/api/stream"}
 """Answers that have no end of their own."""
 
@@ -67,6 +72,38 @@ def described() -> list[Described]:
     ]
 
 
+def pages() -> list[Described]:
+    """The pages of the dashboard, with the parameters that some of them read."""
+    return [Described("GET", path.replace(":path", ""), PAGE_PARAMETERS, None) for path in PAGES]
+
+
+def forms() -> list[Described]:
+    return [Described("POST", path, (), None) for path in FORMS]
+
+
+def methods() -> list[Described]:
+    """A call of each method of JSON-RPC, whose params are the body of its operation."""
+    bodies = {(one.method, one.path): one.example for one in described()}
+    return [
+        Described(
+            "POST",
+            "/rpc",
+            (),
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": one.name,
+                "params": {"id": ID, **(bodies.get((one.method, one.path)) or {})},
+            },
+        )
+        for one in OPERATIONS
+    ]
+
+
+def every_address() -> list[Described]:
+    return [*described(), *methods(), *pages(), *forms()]
+
+
 def example_of(operation: dict[str, Any]) -> dict[str, Any] | None:
     if "requestBody" not in operation:
         return None
@@ -75,15 +112,20 @@ def example_of(operation: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def requests(seed: int, key: str) -> Iterator[Request]:
-    """For ever: each a request of the document with one part of it made long."""
+    """For ever, in rounds: to each address in a new order, with one part of the request long."""
     chance = random.Random(seed)
-    operations = described()
+    operations = every_address()
     while True:
-        yield request(chance, chance.choice(operations), {"Authorization": f"Bearer {key}"})
+        chance.shuffle(operations)
+        for operation in operations:
+            where = chance.choice([*PLACES, "field"])
+            yield request(chance, operation, {"Authorization": f"Bearer {key}"}, where)
 
 
-def request(chance: random.Random, operation: Described, headers: dict[str, str]) -> Request:
-    where = chance.choice(["path", "query", "header", "field", "field", "new field", "body"])
+def request(
+    chance: random.Random, operation: Described, headers: dict[str, str], where: str
+) -> Request:
+    """One of this operation that is long in one of `PLACES`, if it has that place."""
     text = chance.choice((*TEXTS, *RULES, *CRONS))(chance.choice(SIZES))
     path, body = operation.path, None
     if where == "path" and "{" in path:

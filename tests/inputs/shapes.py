@@ -11,6 +11,11 @@ def repeated(unit: str, head: str = "", tail: str = "") -> Shape:
     return lambda n: head + unit * (n // len(unit)) + tail
 
 
+def in_bytes(unit: str, head: str = "", tail: str = "") -> Shape:
+    text = repeated(unit, head, tail)
+    return lambda n: text(n).encode()
+
+
 TEXTS: tuple[Shape, ...] = (
     repeated("a"),
     repeated(" "),
@@ -150,3 +155,29 @@ JSON: tuple[Shape, ...] = (
     lambda n: b"\xff" * n,
     lambda n: b'["' + b"\xc3" * n + b'"]',
 )
+
+CHUNKS = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+ANSWERS: tuple[Shape, ...] = (
+    in_bytes("a", "HTTP/1.1 200 "),
+    in_bytes(" ", "HTTP/1.1 200 ", "\r\n\r\n"),
+    in_bytes("\t ", "HTTP/1.1 200 OK\r\nA:", "\r\n\r\n"),
+    in_bytes("a", "HTTP/1.1 200 OK\r\n", "\r\n\r\n"),
+    in_bytes("a", "HTTP/1.1 200 OK\r\n", ": b\r\n\r\n"),
+    in_bytes("A: b\r\n", "HTTP/1.1 200 OK\r\n", "\r\n"),
+    in_bytes("A: b\r\n", "HTTP/1.1 200 OK\r\n", " c\r\n\r\n"),
+    in_bytes("\r\n", "HTTP/1.1 200 OK\r\n "),
+    in_bytes("\r", "HTTP/1.1 200 OK\r\nA: "),
+    in_bytes("Location:", "HTTP/1.1 200 OK\r\n", "\r\n\r\n"),
+    in_bytes("close, ", "HTTP/1.1 200 OK\r\nConnection: ", "\r\n\r\n"),
+    in_bytes("9", "HTTP/1.1 200 OK\r\nContent-Length: ", "\r\n\r\n"),
+    in_bytes("HTTP/1.1 100 Continue\r\n\r\n"),
+    in_bytes("a", "HTTP/1.1 200 OK\r\n\r\n"),
+    in_bytes("1\r\na\r\n", CHUNKS),
+    in_bytes("0", CHUNKS),
+    in_bytes(" ", CHUNKS + "1", "a\r\n"),
+    in_bytes("a;", CHUNKS + "1;", "\r\n"),
+    in_bytes("A: b\r\n", CHUNKS + "0\r\n", "\r\n"),
+    in_bytes(" ", CHUNKS + "0\r\nA:", "b\r\n\r\n"),
+)
+"""Answers of an endpoint, whole and broken."""

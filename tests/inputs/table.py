@@ -14,6 +14,7 @@ from inputs.readers import (
     MOST,
     REFUSALS,
     Read,
+    answer_bytes,
     answered,
     command,
     condition,
@@ -44,7 +45,7 @@ from inputs.readers import (
     template,
     window,
 )
-from inputs.shapes import CRONS, JSON, RULES, TEMPLATES, TEXTS, Shape, repeated
+from inputs.shapes import ANSWERS, CRONS, JSON, RULES, TEMPLATES, TEXTS, Shape, repeated
 from onbeat import Onbeat
 from onbeat.api.requests import JSON_TYPE, RPC_TYPE
 from onbeat.api.security import host_check
@@ -531,6 +532,16 @@ TABLE: tuple[Input, ...] = (
         named(reaction, "on"),
         lambda n: [{"type": f"t{place}"} for place in range(n)],
     ),
+    Input(
+        "CEL of a pattern",
+        "`if` and `by` in `on`, `cancel_on`",
+        chars(limits.EXPRESSION_CHARS_MAX),
+        INVALID,
+        lambda value: reaction({"on": {"type": "t", "if": value}}),
+        (*TEXTS, repeated("!"), repeated("a.", "", "a"), repeated("&&true", "true")),
+        fits="true" + of(limits.EXPRESSION_CHARS_MAX - 4, " "),
+        over="true" + of(limits.EXPRESSION_CHARS_MAX - 3, " "),
+    ),
     number(
         "Events of one job",
         "`gather.most`",
@@ -1014,6 +1025,16 @@ TABLE: tuple[Input, ...] = (
         result("1").decode(),
     ),
     Input(
+        "Bytes of such an answer",
+        "an endpoint",
+        f"{limits.CALLBACK_BYTES_RECEIVED_MAX:,} bytes with the framing of chunks; before it"
+        f" {limits.CALLBACK_INTERIM_ANSWERS_MAX} interim answers of"
+        f" {limits.CALLBACK_INTERIM_BYTES_MAX:,} bytes",
+        "",
+        answer_bytes,
+        ANSWERS,
+    ),
+    Input(
         "Kept result",
         WORK,
         f"{limits.RESULT_BYTES_MAX:,} bytes",
@@ -1025,7 +1046,8 @@ TABLE: tuple[Input, ...] = (
     Input(
         "Error of a job",
         WORK,
-        f"{limits.ERROR_CHARS_MAX:,} characters are kept, the end of it",
+        f"{limits.ERROR_CHARS_MAX:,} characters are kept, the end of it; of a longer one at most "
+        f"{limits.ERROR_LINE_CHARS_MAX:,} of each line",
         "",
         lambda value: settled(
             {"error": {"message": value, "data": {"text": value, "retry_after": value}}}

@@ -1,20 +1,28 @@
 """Canaries: secrets that are sent in every way, and looked for in everything that comes out."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from conditions import eventually_here
 from interfaces.up import Up, up
+from model_checks.places import place_of
+from onbeat.dashboard.routes import PAGES
+from stores.mysql import server as mysql
+from telemetry.collector import Collector, collecting
+from telemetry.test_service_traces import exporting_to
 
 ENDED = {"succeeded", "failed"}
 
@@ -139,6 +147,12 @@ def create(outside: Outside, canaries: Canaries, base: str) -> list[str]:
         "schedule.create",
         {"schedule": {"name": "r", "every": "1h", "target": {"http": target(canaries, base)}}},
     )
+    # A payload that is never shown, and encrypted where it lies.
+    hidden: dict[str, Any] = {"task": "nobody", "args": [canaries.secret()], "encrypted": True}
+    asked = {"target": hidden, "sensitive": True, "delay": "1h"}
+    assert outside.ask("/api/jobs", asked)[0] == 201
+    notice = {"channel": "mail", "to": "a@example.org", "text": "plain", "retry": ONCE}
+    assert outside.ask("/api/notifications", notice)[0] == 201
     message = {"to": "bus", "queue": "q", "headers": {"authorization": canaries.secret()}}
     assert outside.ask("/api/jobs", {"target": {"message": message}, "retry": ONCE})[0] == 201
     submission = {"objectID": 1, "token": canaries.secret()}
@@ -194,21 +208,114 @@ def look(outside: Outside, ids: list[str]) -> None:
     outside.run("job", "show", jobs["jobs"][-1]["id"])
 
 
+def look_with(outside: Outside, key: str, ids: list[str]) -> None:
+    """What a key of fewer rights is answered, be it that it may not ask."""
+    paths = ("/api/jobs", "/api/schedules", "/api/dead", "/api/audit", "/api/keys", "/api/settings")
+    for path in (*paths, *(f"/api/schedules/{id}" for id in ids)):
+        assert outside.ask(path, key=key)[0] in {200, 403}, path
+
+
+def turn_pages(outside: Outside, ids: list[str]) -> None:
+    """Every page of the dashboard, about what the requests left."""
+    _, jobs = outside.ask("/api/jobs?limit=100")
+    _, letters = outside.ask("/api/dead")
+    _, failures = outside.ask("/api/failures")
+    known = {
+        "/schedules/{id}": ids,
+        "/jobs/{id}": [job["id"] for job in jobs["jobs"]],
+        "/dead/{id}": [letter["id"] for letter in letters["letters"]],
+        "/queues/{name}": ["default"],
+        "/failures/{fault}": [failure["fault"] for failure in failures["failures"]],
+    }
+    turned = 0
+    for path in PAGES:
+        if "{" not in path:
+            places = [path]
+        else:
+            beginning = path[: path.index("}") + 1]
+            ending = path[len(beginning) :]
+            name = beginning[beginning.index("{") :]
+            places = [
+                beginning.replace(name, str(one)) + ending for one in known.get(beginning, [])
+            ]
+        for place in places:
+            status, text = outside.ask(place)
+            assert status == 200, (place, text)
+            turned += 1
+    assert turned > len(PAGES)
+
+
 def all_ended(outside: Outside) -> bool:
     _, answer = outside.service.ask("/api/jobs?limit=100", Authorization=f"Bearer {outside.key}")
     called = [job for job in answer["jobs"] if "http" in job["target"] and job["attempts_max"] == 1]
     return sum(job["state"] in ENDED for job in called) == 4
 
 
-def lie_open(canaries: Canaries, folder: Path) -> None:
-    """No file of the store holds a canary: database, log, shared memory, ballast."""
+def make_keys(service: Up, canaries: Canaries, admin: str) -> list[str]:
+    """Keys of lesser scopes. Their texts are canaries as well: they are shown once, to their maker."""
+    keys = []
+    for scope in ("read", "submit", "work", "operate"):
+        body = {"name": f"of-{scope}", "scopes": [scope]}
+        status, made = service.ask("/api/keys", body, Authorization=f"Bearer {admin}")
+        assert status == 201, made
+        keys.append(made["key"])
+        canaries.all.append(made["key"][10:20])
+    return keys
+
+
+def lie_open(canaries: Canaries, folder: Path, store: str | None) -> None:
+    """No file of the store holds a canary: database, log, shared memory, ballast; nor any row."""
+    if store is not None:
+        for table, text in rows_of(store):
+            assert not canaries.found_in(text), table
+        return
     files = [path for path in folder.iterdir() if path.name.startswith("onbeat.db")]
     assert files
     for path in files:
         assert not canaries.found_in(path.read_bytes().decode("latin-1")), path.name
 
 
+def rows_of(url: str) -> list[tuple[str, str]]:
+    """Every table of the database of a server, with all its rows as text."""
+    found = tables_of_postgres(url) if url.startswith("postgresql:") else tables_of_mysql(url)
+    assert any("nobody" in text for text in found.values()), "the rows are read"
+    return list(found.items())
+
+
+def tables_of_postgres(url: str) -> dict[str, str]:
+    with psycopg.connect(url) as db:
+        names = db.execute(
+            "SELECT quote_ident(schemaname) || '.' || quote_ident(relname) FROM pg_stat_user_tables"
+        ).fetchall()
+        return {name: repr(db.execute(f"SELECT * FROM {name}").fetchall()) for (name,) in names}
+
+
+def tables_of_mysql(url: str) -> dict[str, str]:
+    names = mysql.execute(url, "SHOW TABLES")
+    return {name: repr(mysql.execute(url, f"SELECT * FROM `{name}`")) for (name,) in names}
+
+
+def traced(
+    folder: Path, collector: Collector, settings: dict[str, Any]
+) -> AbstractContextManager[Up]:
+    return up(folder, open_files=None, **settings | exporting_to(collector.url))
+
+
 def test_no_secret_comes_out_or_lies_open(tmp_path: Path, echo: tuple[str, list[Any]]) -> None:
+    look_for_canaries(tmp_path, echo, None)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("store", ["postgres", "mysql"])
+def test_none_lies_open_in_the_rows_of_a_server(
+    tmp_path: Path, echo: tuple[str, list[Any]], store: str
+) -> None:
+    with place_of(store, tmp_path) as url:
+        look_for_canaries(tmp_path, echo, url)
+
+
+def look_for_canaries(tmp_path: Path, echo: tuple[str, list[Any]], store: str | None) -> None:
+    """In all that comes out of a service on this store, or on a file, and in the store itself."""
     base, seen = echo
     canaries = Canaries()
     key = canaries.secret() + "k" * 20
@@ -217,20 +324,48 @@ def test_no_secret_comes_out_or_lies_open(tmp_path: Path, echo: tuple[str, list[
         "ONBEAT_LOG__LEVEL": "debug",
         "ONBEAT_SECRETS__KEYS": "k1:" + canaries.keep("canarykey0" + "A" * 33),
         "ONBEAT_CONNECTIONS": f"bus=amqp://u:{canaries.secret()}@127.0.0.1:1/",
+        "ONBEAT_CHANNELS": f"mail=smtp://u:{canaries.secret()}@127.0.0.1:1?from=a@example.org",
     }
-    with up(tmp_path, **settings) as service:
+    if store is not None:
+        settings["ONBEAT_STORE"] = store
+    with collecting() as collector, traced(tmp_path, collector, settings) as service:
         outside = Outside(service, key)
         ids = create(outside, canaries, base)
         eventually_here(lambda: all_ended(outside), "all callbacks have ended", 60)
         provoke(outside, canaries, ids[0])
         look(outside, ids)
+        for lesser in make_keys(service, canaries, key):
+            look_with(outside, lesser, ids)
+        turn_pages(outside, ids)
+        eventually_here(lambda: collector.named("process @http"), "attempts are traced")
         log = service.log.read_text()
-        lie_open(canaries, tmp_path)
-    lie_open(canaries, tmp_path)
+        lie_open(canaries, tmp_path, store)
+    lie_open(canaries, tmp_path, store)
     assert len(canaries.all) >= 20
     sent = "".join(seen)
     assert len(canaries.found_in(sent)) == 4 * 5, "the endpoint got what it was to get"
     for answer in outside.answers:
         assert not canaries.found_in(answer), answer
+    for body in collector.bodies:
+        assert not canaries.found_in(body.decode("latin-1")), "traces and metrics"
     for line in (*log.splitlines(), (tmp_path / "up.log").read_text()):
         assert not canaries.found_in(line), line
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "mysql"])
+def test_what_nothing_hides_is_found_in_each_of_these_places(tmp_path: Path, store: str) -> None:
+    """The search itself is tried on an argument that everybody may see."""
+    canaries = Canaries()
+    key = canaries.secret() + "k" * 20
+    with contextlib.ExitStack() as stack:
+        url = None if store == "sqlite" else stack.enter_context(place_of(store, tmp_path))
+        settings = {"ONBEAT_API__KEYS": key} | ({} if url is None else {"ONBEAT_STORE": url})
+        outside = Outside(stack.enter_context(up(tmp_path, open_files=None, **settings)), key)
+        shown = {"task": "nobody", "args": [canaries.secret()]}
+        status, made = outside.ask("/api/jobs", {"target": shown, "delay": "1h"})
+        assert status == 201
+        for path in ("/api/jobs", f"/jobs/{made['id']}"):
+            outside.ask(path)
+            assert canaries.found_in(outside.answers[-1]), path
+        with pytest.raises(AssertionError, match=r"jobs|onbeat\.db"):
+            lie_open(canaries, tmp_path, url)

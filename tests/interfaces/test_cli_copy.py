@@ -100,7 +100,7 @@ def test_a_copy_is_told_to_programs(
     nothing = {"read": 0, "changed": 0, "left": 0, "named": []}
     kinds = (
         *("queues", "schedules", "dispositions", "events", "event_keys", "event_waits"),
-        *("held_keys", "dead_letters", "log_lines"),
+        *("held_keys", "idempotency_keys", "dead_letters", "log_lines"),
     )
     assert answer == {
         "from": f"sqlite:///{tmp_path}/source.db",

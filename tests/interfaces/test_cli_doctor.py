@@ -3,17 +3,19 @@
 import json
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from free_ports import free_port
+from onbeat.app.doctor import own_findings
 from onbeat.cli.main import root
 from stores.mysql import server as mysql
 from stores.postgres import server as postgres
 from transports.redis import server as redis
-from transports.servers import free_port
 
 
 @pytest.fixture
@@ -66,3 +68,26 @@ def test_a_broker_that_is_away_is_told(findings: Callable[..., Any]) -> None:
     result = findings(transport=f"redis://127.0.0.1:{free_port()}?timeout=1")
     assert not result["transport"]["ok"]
     assert "127.0.0.1" in result["transport"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("used", "packaged", "said"),
+    [
+        (
+            "2025b",
+            "2026a",
+            '2025b of this machine, though the package tzdata has 2026a: PYTHONTZPATH=""',
+        ),
+        ("2026b", "2026a", "2026b"),
+        ("2026a", "2026a", "2026a"),
+        ("2026a", None, "2026a"),
+        ("unknown", "2026a", "unknown"),
+    ],
+)
+def test_zone_data_that_is_older_than_the_package_is_named(
+    monkeypatch: pytest.MonkeyPatch, used: str, packaged: str | None, said: str
+) -> None:
+    monkeypatch.setattr("onbeat.app.doctor.tzdata_version", lambda: used)
+    monkeypatch.setattr("onbeat.app.doctor.packaged_tzdata_version", lambda: packaged)
+    (found,) = [one for one in own_findings(datetime.now(UTC)) if one.name == "time zone data"]
+    assert (found.ok, found.value.removesuffix(" takes that")) == (True, said)

@@ -62,7 +62,8 @@ def test_the_commands_that_are_promised_are_there() -> None:
     promised = (
         "up,schedule add,schedule list,schedule show,schedule update,schedule pause,"
         "schedule resume,schedule trigger,schedule backfill,schedule delete,job add,job list,"
-        "job show,job cancel,job retry,job why,flow show,flow cancel,flow retry,queue list,queue show,queue pause,queue resume,queue limit,"
+        "job show,job cancel,job retry,job why,flow list,flow show,flow cancel,flow retry,"
+        "queue list,queue show,queue pause,queue resume,queue limit,"
         "worker list,dead-letter list,dead-letter show,dead-letter replay,dead-letter delete,"
         "next,explain,migrate,doctor,completion,openapi,version"
     )

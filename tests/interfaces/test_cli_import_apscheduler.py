@@ -114,8 +114,23 @@ def test_bounds_and_intervals_with_a_start() -> None:
     assert onbeat_fires(result, "x", start, 5) == ["03-01 22:00"]
 
 
+def test_a_trigger_object_has_the_zone_of_the_machine_not_that_of_the_scheduler() -> None:
+    text = (
+        's = BlockingScheduler(timezone="Asia/Tokyo")\ns.add_job(f, CronTrigger(hour=3), id="x")\n'
+    )
+    result = imported("apscheduler", text)
+    assert source_fires(result, "x", SPRING, 1) == ["03-28 03:00"]
+    assert "timezone" in differing(result)
+    there = imported("apscheduler", text, zone="America/New_York")
+    assert source_fires(there, "x", SPRING, 1) == ["03-28 07:00"]
+    assert onbeat_fires(there, "x", SPRING, 1) == ["03-28 07:00"]
+    own = imported("apscheduler", text.replace("hour=3", 'hour=3, timezone="Asia/Tokyo"'))
+    assert source_fires(own, "x", SPRING, 1) == ["03-27 18:00"]
+    assert "timezone" not in differing(own)
+
+
 def test_a_date_is_once() -> None:
-    result = job('DateTrigger("2027-06-01 09:00")')
+    result = job('DateTrigger("2027-06-01 09:00", timezone="Europe/Berlin")')
     assert bodies(result)["x"]["at"] == "2027-06-01T07:00:00Z"
     assert source_fires(result, "x", SPRING) == ["06-01 07:00"]
 

@@ -80,6 +80,17 @@ def test_a_cron_job_has_its_policies_and_its_command() -> None:
     ]  # fmt: skip
 
 
+def test_references_to_variables_are_replaced_as_kubernetes_does() -> None:
+    text = (
+        "kind: CronJob\nmetadata: {name: x}\nspec:\n  schedule: '@daily'\n  jobTemplate: {spec: {template: "
+        "{spec: {containers: [{name: a, command: [/bin/x, '--to=$(TO)'], args: [$(NO), $$(TO), $TO],"
+        " env: [{name: HOST, value: h}, {name: TO, value: '$(HOST)/y'}]}]}}}}\n"
+    )
+    target = bodies(imported("kubernetes", text))["x"]["target"]
+    assert target["command"] == ["/bin/x", "--to=h/y", "$(NO)", "$(TO)", "$TO"]
+    assert target["env"] == {"HOST": "h", "TO": "h/y"}
+
+
 def test_clocks_and_steps_of_days_are_those_of_robfig_cron() -> None:
     result = cron_job("30 2 */2 * 1")
     assert bodies(result)["x"]["cron"] == "30 2 1-31/2 * 1"
@@ -201,6 +212,33 @@ def test_answers_of_lists_and_rules_of_events() -> None:
     assert [name for _, name in lost(result)] == ["Target", "EventPattern"]
     listed = {"Schedules": [{"Name": "c", "State": "ENABLED"}]}
     assert lost(imported("eventbridge", json.dumps(listed))) == [(1, "ScheduleExpression")]
+
+
+def test_a_rate_with_a_start_is_counted_from_there() -> None:
+    result = schedule("rate(2 hours)", StartDate="2027-03-27T13:30:00+00:00")
+    assert bodies(result)["x"]["every"] == "R/2027-03-27T13:30:00Z/PT7200S"
+    assert source_fires(result, "x", SPRING) == ["03-27 13:30", "03-27 15:30", "03-27 17:30"]
+    assert onbeat_fires(result, "x", SPRING) == source_fires(result, "x", SPRING)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_every_list_of_a_file_is_read(indent: int | None) -> None:
+    def listed(**lists: Any) -> str:
+        return json.dumps(lists, indent=indent)
+
+    one, two, three = (
+        {"Name": name, "ScheduleExpression": "rate(1 hour)", "Target": {"Input": '"Rules": ['}}
+        for name in "abc"
+    )
+    text = f"{listed(Total=3, Rules=[one], Schedules=[two])}\n{listed(Schedules=[three], NextToken='x')}"
+    result = imported("eventbridge", text)
+    assert set(bodies(result)) == {"a", "b", "c"}
+    lines = text.splitlines()
+    for schedule in result.schedules:
+        assert f'"{schedule.key}"' in "".join(lines[schedule.line - 1 : schedule.line + 1])
+    (next_page,) = [line for line, name in lost(result) if name == "NextToken"]
+    assert next_page is not None
+    assert "NextToken" in lines[next_page - 1]
 
 
 BACKUP = {

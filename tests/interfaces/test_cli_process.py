@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from onbeat.cli.exit_codes import ExitStatus, exit_status_of
+from onbeat.model.errors import Unauthorized
+
 HEAVY = {
     "uvicorn",
     "aiohttp",
@@ -279,3 +282,17 @@ def until(lines: Any, word: Any) -> Any:
         if word in line:
             return line
     raise AssertionError(f"{word} never came")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (Unauthorized(), "No API key was given, or it is not known"),
+        (Unauthorized("The API key is mistyped"), "The API key is mistyped"),
+    ],
+)
+def test_a_key_that_is_missing_is_named_as_on_the_command_line(
+    error: Unauthorized, said: str
+) -> None:
+    line = f"onbeat: {said}; set ONBEAT_API_KEY, or give --api-key"
+    assert exit_status_of(error) == ExitStatus(1, line)

@@ -141,3 +141,19 @@ def test_times_show_their_zone_and_how_far_away_they_are() -> None:
     assert in_full("2026-11-20T15:00:00Z", NOW).endswith("(in 3 h)")
     assert in_short("2026-11-20T15:00:00Z", NOW).endswith(", in 3 h")
     assert in_short("2028-01-05T12:00:00Z", NOW) == "05 Jan 2028, in 14 mo"
+
+
+@pytest.mark.parametrize(
+    ("args", "utc"),
+    [
+        (("2027-01-31T09:00", "--tz", "UTC"), "2027-01-31 09:00:00Z"),
+        (("2027-07-31 09:00:00.25", "--tz", "Europe/Berlin"), "2027-07-31 07:00:00.25Z"),
+    ],
+)
+def test_an_instant_without_an_offset_is_one_of_the_zone(args: Any, utc: str) -> None:
+    assert utc in run("next", *args).stdout
+
+
+def test_parts_of_a_second_are_shown() -> None:
+    printed = run("next", "every 500ms", "-n", "2", "--after", "2027-01-01T00:00:00Z").stdout
+    assert ["2027-01-01 00:00:00.5Z" in printed, "2027-01-01 00:00:01Z" in printed] == [True, True]

@@ -21,7 +21,8 @@ from onbeat.model.errors import (
     Unauthorized,
     Unavailable,
 )
-from onbeat.operations.table import OPERATIONS, Operation
+from onbeat.operations.table import OPERATIONS
+from onbeat.operations.tables.operation import Operation
 from onbeat.rules.ip_policy import is_this_machine
 from onbeat.settings import Settings
 

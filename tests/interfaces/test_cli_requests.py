@@ -10,8 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from far_hour import FAR_HOUR
+from onbeat import JobFailed, Onbeat, Retry
 from onbeat.app.stores import open_store
 from onbeat.app.system import SystemClock, SystemRandomness
+from onbeat.cli.jobs import in_one_line
 from onbeat.cli.main import root
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.ids import DeadLetterId, WorkerId
@@ -341,12 +343,15 @@ def test_a_job_is_added_with_every_option_and_shown(asked: Any, onbeat: Any) -> 
     assert (again["id"], again["created"]) == (added["id"], False)
 
 
-def test_jobs_are_listed_cancelled_retried_and_explained(asked: Any, onbeat: Any) -> None:
+def test_jobs_are_listed_cancelled_retried_and_explained(
+    asked: Any, onbeat: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     id = onbeat("job", "add", "--url", "http://127.0.0.1:9/x", "--delay", "3h").stdout.strip()
     table = onbeat("job", "list").stdout
     assert id in table
     assert "in 3 h" in table
-    assert all(len(line) <= 80 for line in table.splitlines())
+    assert len(table.splitlines()) == 2, "a heading, and in a pipe a line for each job"
     assert "due" in onbeat("job", "why", id).stdout
     assert asked("job", "why", id)["state"] == "waiting"
     assert onbeat("job", "cancel", id, "--reason", "enough").stdout == "cancelled\n"
@@ -506,8 +511,16 @@ def test_the_openapi_document_is_printed(onbeat: Any) -> None:
     [
         (["job", "show", NOBODY], 1, ["not found", NOBODY]),
         (["job", "show", "zz"], 1, ["ID"]),
-        (["schedule", "add", "x", "--cron", "0 3 * * MOM", "--task", "t"], 1, ["cron", "MOM"]),
-        (["schedule", "add", "x", "--every", "1h", "--task", "t", "--overlap", "no"], 1, ["overlap"]),
+        (["schedule", "add", "x", "--every", "1h", "--task", "t", "--overlap", "no"], 2, ["overlap"]),
+        (["schedule", "add", "x", "--every", "1h", "--task", "t", "--grace", "long"], 2, ["--grace"]),
+        (["schedule", "add", "x", "--every", "1h", "--task", "t", "--tz", "Moon/Base"], 1, ["Moon"]),
+        (["schedule", "list", "--status", "activ"], 2, ["--status", "activ", "paused"]),
+        (["job", "add", "--task", "t", "--delay", "ten minutes"], 2, ["--delay", "90s"]),
+        (["job", "add", "--task", "t", "--unique", "k", "--unique-for", "ever"], 2, ["--unique-for"]),
+        (["job", "add", "--task", "t", "--retry-backoff", "no"], 2, ["--retry-backoff", "linear"]),
+        (["job", "add", "--url", "ftp://x"], 2, ["--url", "http or https", "ftp"]),
+        (["job", "add", "--url", "http://x", "--method", "GRAB"], 2, ["--method", "PATCH"]),
+        (["job", "list", "--state", "faild"], 2, ["--state", "faild", "failed"]),
         (["schedule", "add", "x", "--task", "t"], 2, ["--rrule"]),
         (["schedule", "add", "x", "--every", "1h"], 2, ["--url or --task"]),
         (["schedule", "add", "x", "--every", "1h", "--cron", "@daily", "--task", "t"], 2, ["one of"]),
@@ -550,6 +563,14 @@ def test_what_is_wrong_is_one_line_and_a_code(
     assert result.stderr.count("\n") == 1
     for part in said:
         assert part in result.stderr
+
+
+@pytest.mark.parametrize("rule", [("--cron", "0 3 * * MOM"), ("--rrule", "FREQ=DAY")])
+def test_a_rule_that_nobody_can_read_is_bad_usage(onbeat: Any, rule: tuple[str, str]) -> None:
+    shown = onbeat("schedule", "add", "x", *rule, "--task", "t", code=2).stderr
+    place = shown.splitlines()[2].index("^")
+    assert shown.splitlines()[1][place:] in {"MOM", "DAY"}
+    assert shown == onbeat("next", rule[1], code=2).stderr
 
 
 def test_a_server_in_the_environment_is_asked_unless_a_store_is_named(
@@ -812,7 +833,7 @@ def test_an_event_is_sent_listed_shown_and_replayed(onbeat: Any, asked: Any) -> 
     shown = onbeat("event", "show", "7", "--source", "/shop").stdout
     assert "not yet" in shown
     assert '{"order":7.0}' in shown
-    assert "order.paid" in onbeat("event", "list").stdout
+    assert "  order.paid from /shop" in onbeat("event", "list").stdout.splitlines()
     assert "routed again" in onbeat("event", "replay", "7").stdout
     assert "message" in asked("event", "replay", "7")
 
@@ -843,3 +864,61 @@ def test_wrong_events_end_with_1(onbeat: Any) -> None:
     onbeat("event", "send", "t", "--id", "1", "--source", "/b")
     assert "/a, /b; name the source" in onbeat("event", "show", "1", code=1).output
     assert "type must not begin" in onbeat("event", "send", "onbeat.x", code=1).output
+
+
+def test_a_traceback_is_shown_in_its_lines(onbeat: Any) -> None:
+    with Onbeat("sqlite:///onbeat.db") as beat:
+
+        @beat.task("bad", retry=Retry(1))
+        def bad() -> float:
+            return 1 / 0
+
+        with beat.started(), pytest.raises(JobFailed):
+            bad.send().result(timeout=60)
+        (job,) = beat.jobs.list()
+    lines = [line.strip() for line in onbeat("job", "show", job.id).stdout.splitlines()]
+    assert "return 1 / 0" in lines
+    assert "ZeroDivisionError: division by zero" in lines
+
+
+def test_a_long_target_is_whole(onbeat: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = "reports.of.every.workspace.and.of.every.month.since.the.beginning.of.the.year"
+    id = onbeat("job", "add", "--task", task).stdout.strip()
+    monkeypatch.delenv("COLUMNS", raising=False)
+    head, row = onbeat("job", "list").stdout.splitlines()
+    assert (head.split()[-1], row.split()[0], row.split()[-1]) == ("TARGET", id, task)
+    monkeypatch.setenv("COLUMNS", "80")
+    head, row, below = onbeat("job", "list").stdout.splitlines()
+    assert (head.split(), row.split()[0], below) == (["ID", "STATE", "DUE"], id, f"  {task}")
+
+
+def test_a_long_name_of_a_schedule_is_whole(onbeat: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "every statement of every workspace"
+    id = onbeat("schedule", "add", name, "--every", "1h", "--task", "t").stdout.strip()
+    monkeypatch.setenv("COLUMNS", "80")
+    head, row, below = onbeat("schedule", "list").stdout.splitlines()
+    assert (head.split(), row.split()[0], below) == (["ID", "STATUS", "NEXT"], id, f"  {name}")
+
+
+def test_a_task_that_no_worker_knows_is_told_on_standard_error(onbeat: Any, tmp_path: Path) -> None:
+    beat = Onbeat("sqlite:///onbeat.db")
+    beat.task("mail")(lambda: None)
+    assert onbeat("job", "add", "--task", "mial").stderr == "", "no worker is alive"
+    (tmp_path / "jobs.jsonl").write_text('{"task": "mail"}\n{"task": "mial"}\n')
+    told = "onbeat: no live worker knows the task mial; the jobs wait until one does\n"
+    with beat.started():
+        assert onbeat("job", "add", "--task", "mail").stderr == ""
+        assert onbeat("job", "add", "--task", "mial").stderr == told
+        assert onbeat("job", "add", "--file", "jobs.jsonl").stderr == told
+        waited = onbeat("job", "add", "--task", "mial", "--wait", "0s", code=4).stderr
+        assert waited.startswith(told)
+        assert onbeat("schedule", "add", "x", "--every", "1d", "--task", "mial").stderr == told
+        (tmp_path / "file.yaml").write_text("schedules: {y: {every: 1d, target: {task: mial}}}\n")
+        assert onbeat("schedule", "apply", "file.yaml").stderr == told
+
+
+def test_a_traceback_in_a_history_is_its_last_line() -> None:
+    traceback = 'failed: File "shop.py", line 9, in charge\n    raise ValueError\nValueError: no'
+    assert in_one_line(traceback) == "failed: ValueError: no"
+    assert in_one_line("cancelled: by hand") == "cancelled: by hand"
+    assert in_one_line("-") == "-"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from free_ports import free_port
 from stores.mysql import server as mysql
 from stores.postgres import server as postgres
 
@@ -46,7 +47,7 @@ def test_a_role_that_is_started_while_postgresql_starts_up_exits_as_one_without_
 def test_a_role_that_is_started_while_its_server_is_away_exits_so_too(
     tmp_path: Path, scheme: str
 ) -> None:
-    failed = start(f"{scheme}@127.0.0.1:{mysql.free_port()}/onbeat", tmp_path)
+    failed = start(f"{scheme}@127.0.0.1:{free_port()}/onbeat", tmp_path)
     assert failed.returncode == UNREACHABLE
 
 

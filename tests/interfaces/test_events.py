@@ -17,7 +17,7 @@ from onbeat.model.limits import BULK_REQUEST_BYTES_MAX, EVENT_BYTES_MAX, EVENTS_
 from onbeat.model.principal import Principal, Scope
 from onbeat.model.route import Routing
 from onbeat.operations.events import publish
-from onbeat.operations.table import EVENT_LIST, EVENT_SHOW
+from onbeat.operations.tables.events import EVENT_LIST, EVENT_SHOW
 from onbeat.wire.cloud_events import BATCHED, STRUCTURED, PublishBody
 from onbeat.wire.events import PublishEvents
 from operations.harness import NOON, OperationsHarness

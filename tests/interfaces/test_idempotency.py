@@ -18,7 +18,8 @@ from onbeat.model.outcome import Failed
 from onbeat.model.page import JobFilter
 from onbeat.model.principal import Principal, Scope
 from onbeat.operations.invoke import call_once, request_from
-from onbeat.operations.table import JOB_ENQUEUE, OPERATIONS
+from onbeat.operations.table import OPERATIONS
+from onbeat.operations.tables.jobs import JOB_ENQUEUE
 from onbeat.ports.store import Settlement
 from onbeat.rules.idempotency import digest_of
 from onbeat.rules.settlement import attempt_of, settle

@@ -10,7 +10,7 @@ from dashboard.office import DashboardOffice
 from interfaces.rest_client import RestClient
 from onbeat import Onbeat
 from onbeat.cli.main import root
-from onbeat.operations.table import JOB_WHY
+from onbeat.operations.tables.jobs import JOB_WHY
 from onbeat.testing.build import a_job
 from operations.harness import OperationsHarness
 

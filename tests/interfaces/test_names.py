@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 import onbeat
+from syntax import syntax_of
 
 
 def imported_for_checkers() -> dict[str, str]:
     """The names that type checkers see, with their modules."""
-    tree = ast.parse(Path(onbeat.__file__).read_text())
+    tree = syntax_of(Path(onbeat.__file__).read_text())
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
     return {
         alias.name: node.module

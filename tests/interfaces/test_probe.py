@@ -11,6 +11,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from conditions import PATIENCE, eventually, eventually_here
+from free_ports import free_port
 from interfaces.up import Up, up
 from onbeat import Onbeat, Options
 from onbeat.app.probe import CONNECTIONS_MAX, is_local
@@ -102,23 +103,14 @@ def test_which_addresses_are_local(host: str, local: bool) -> None:
     assert is_local(host) is local
 
 
-@pytest.fixture
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
-
-
 async def fetched(port: int, path: str) -> tuple[int, str]:
     """As a scraper does, from a thread: the loop of the test runs the program."""
     return await asyncio.to_thread(get, port, path)
 
 
-async def test_a_program_of_its_own_opens_the_port_while_it_runs(
-    tmp_path: Path, free_port: int
-) -> None:
-    beat = Onbeat(f"sqlite:///{tmp_path}/own.db", options=Options(metrics_port=free_port))
+async def test_a_program_of_its_own_opens_the_port_while_it_runs(tmp_path: Path) -> None:
+    port = free_port()
+    beat = Onbeat(f"sqlite:///{tmp_path}/own.db", options=Options(metrics_port=port))
 
     @beat.task("add")
     def add(a: int, b: int) -> int:
@@ -129,12 +121,12 @@ async def test_a_program_of_its_own_opens_the_port_while_it_runs(
         counted = 'onbeat_job_outcomes_total{outcome="succeeded",queue="default",task="add"} 1.0'
 
         async def is_counted() -> bool:
-            return counted in (await fetched(free_port, "/metrics"))[1]
+            return counted in (await fetched(port, "/metrics"))[1]
 
         await eventually(is_counted, "the job is counted")
-        assert (await fetched(free_port, "/readyz"))[0] == 200
+        assert (await fetched(port, "/readyz"))[0] == 200
     with pytest.raises(ConnectionRefusedError):
-        get(free_port, "/healthz")
+        get(port, "/healthz")
 
 
 async def test_a_port_that_is_taken_is_told_at_the_start(tmp_path: Path) -> None:

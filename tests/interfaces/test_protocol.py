@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from conditions import eventually
+from conditions import PATIENCE, eventually
 from onbeat.app.connections import Connections, Times
 from onbeat.app.protocol import BoundedProtocol
 from onbeat.model.limits import (
@@ -247,7 +247,7 @@ async def test_a_head_without_end_is_refused_while_its_sender_goes_on(
     line = await port.connect(begun)
     answer = asyncio.create_task(line.response())
     while not answer.done():
-        await asyncio.wait_for(line.send(more), 5)
+        await asyncio.wait_for(line.send(more), PATIENCE)
     assert (await answer).startswith(b"HTTP/1.1 " + status)
     (protocol,) = port.protocols
     # Of what still comes, a little is read, and then nothing.
@@ -307,7 +307,7 @@ async def test_what_goes_round_a_body_without_end_is_refused(opened: Any, begun:
     answer = asyncio.create_task(line.response())
     sent = 0
     while not answer.done():
-        await asyncio.wait_for(line.send(begun if not sent else begun[-6:] * 10_000), 5)
+        await asyncio.wait_for(line.send(begun if not sent else begun[-6:] * 10_000), PATIENCE)
         sent += 1
         assert sent < 1_000
     assert (await answer).startswith(b"HTTP/1.1 431 ")

@@ -12,11 +12,13 @@ from starlette.routing import Route
 
 from interfaces.rest_client import RestClient
 from onbeat.api import ApiOptions, build_api
-from onbeat.api.requests import LENIENT, query_names
+from onbeat.api.requests import LENIENT
 from onbeat.model.errors import Unavailable
 from onbeat.model.limits import BULK_REQUEST_BYTES_MAX, REQUEST_BYTES_MAX
 from onbeat.model.outcome import Lost
-from onbeat.operations.table import OPERATIONS, Operation
+from onbeat.operations.invoke import query_names
+from onbeat.operations.table import OPERATIONS
+from onbeat.operations.tables.operation import Operation
 from operations.harness import OperationsHarness
 
 ID = "01900000-0000-7000-8000-00000000ffff"

@@ -6,30 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import requests
-import schemathesis
 import yaml
-from hypothesis import HealthCheck, Phase, settings
 from openapi_spec_validator import validate
-from schemathesis.checks import CHECKS, load_all_checks
-from schemathesis.core.transport import Response
-from schemathesis.transport.requests import REQUESTS_TRANSPORT
 
-from conditions import eventually
+from interfaces.conformance import CONFORMANCE, DOCUMENT, answer_to, at_every_address, no_metrics
 from interfaces.rest_client import RestClient
-from onbeat.api import ApiOptions, build_api, openapi_document, openapi_json, openapi_yaml
+from onbeat.api import ApiOptions, build_api, openapi_json, openapi_yaml
 from onbeat.api.openapi import document_in
 from onbeat.api.openrpc import openrpc_document
-from onbeat.api.stream_hub import StreamHub
 from onbeat.operations.table import OPERATIONS
 from operations.harness import OperationsHarness
 
-DOCUMENT = openapi_document()
 METHODS = {"get", "post", "put", "delete"}
-
-
-async def no_metrics(_accept: str) -> Any:
-    return b"", "text/plain"
 
 
 @pytest.fixture
@@ -88,7 +76,7 @@ def test_every_route_is_in_the_document(app: Any) -> None:
     assert routes - pages - former == set(DOCUMENT["paths"])
 
 
-# What generators of clients need, without running one (`make generators` does)
+# What generators of clients need, without running one (`make check` does)
 
 
 def forms(value: Any, place: str = "") -> Iterator[Any]:
@@ -230,67 +218,7 @@ async def test_the_start_page_links_only_to_this_service(rest: RestClient) -> No
 # What the document says, against what the service does
 
 
-load_all_checks()
-CONFORMANCE = [
-    CHECKS.get_one(name)
-    for name in (
-        "not_a_server_error",
-        "status_code_conformance",
-        "content_type_conformance",
-        "response_schema_conformance",
-        "response_headers_conformance",
-    )
-]
-SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
-BOUNDED = settings(
-    max_examples=20,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-
-
-async def end_stream(hub: StreamHub) -> None:
-    await eventually(lambda: hub.readers, "somebody reads the stream")
-    await hub.close()
-
-
-async def served(case: Any) -> Response:
-    """What a fresh service, with a schedule and a job in it, answers to the case."""
-    office = OperationsHarness()
-    hub = StreamHub(office.context)
-    rest = RestClient(build_api(office.context, ApiOptions(metrics=no_metrics), hub=hub))
-    body = {"name": "n", "rrule": "FREQ=MINUTELY", "callback_url": "https://example.com/"}
-    noun = "jobs" if case.path.startswith("/api/jobs") else "schedules"
-    made = await rest.post(f"/api/{noun}", {"task": "t"} if noun == "jobs" else body)
-    if "id" in case.path_parameters and len(case.path_parameters["id"]) % 3:
-        case.path_parameters["id"] = made.json["id"]
-    if case.path == "/api/jobs/claim" and isinstance(case.body, dict):
-        # The clock stands still, so a wait would have no end.
-        case.body.pop("wait", None)
-    kwargs = REQUESTS_TRANSPORT.serialize_case(case, base_url="http://testserver")
-    known = ("method", "url", "headers", "params", "data", "json", "cookies", "files")
-    request = requests.Request(**{k: v for k, v in kwargs.items() if k in known}).prepare()
-    sent: Any = request.body.encode() if isinstance(request.body, str) else request.body
-    headers: dict[str, Any] = {"host": "testserver", **request.headers}
-    # A stream has no end of its own.
-    end = asyncio.create_task(end_stream(hub))
-    answer = await rest.send_parts(request.method, request.url, [sent or b""], headers)
-    end.cancel()
-    return Response(
-        status_code=answer.status,
-        headers={name: [value] for name, value in answer.headers.items()},
-        content=answer.body,
-        request=request,
-        elapsed=0.01,
-        verify=False,
-    )
-
-
-@SCHEMA.parametrize()
-@BOUNDED
+@at_every_address(20)
 def test_the_service_answers_as_the_document_says(case: Any) -> None:
-    response = asyncio.run(served(case))
+    response = asyncio.run(answer_to(case))
     case.validate_response(response, checks=CONFORMANCE)

@@ -21,7 +21,8 @@ from onbeat.model.errors import (
 )
 from onbeat.model.limits import REQUEST_BYTES_MAX
 from onbeat.operations.invoke import named_fields
-from onbeat.operations.table import OPERATIONS, OPERATIONS_BY_NAME, Operation
+from onbeat.operations.table import OPERATIONS, OPERATIONS_BY_NAME
+from onbeat.operations.tables.operation import Operation
 from onbeat.wire.jsonrpc import APPLICATION_CODES, error_object
 from operations.harness import OperationsHarness
 

@@ -15,7 +15,8 @@ from onbeat.api.keyring import FRESH_SECONDS
 from onbeat.model.errors import RateLimited, Unavailable
 from onbeat.model.principal import Scope
 from onbeat.operations.scopes import reference_page
-from onbeat.operations.table import OPERATIONS, Operation
+from onbeat.operations.table import OPERATIONS
+from onbeat.operations.tables.operation import Operation
 from onbeat.rules.access import expand_scopes
 from operations.harness import OperationsHarness
 

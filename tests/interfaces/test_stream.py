@@ -23,7 +23,8 @@ from onbeat.model.live import LiveEvent
 from onbeat.operations.alerts import concerns_now
 from onbeat.rules.live_feed import EVENTS_HERE_MAX
 from onbeat.rules.sessions import proof_of
-from onbeat.rules.stream_memory import EVENTS_BEHIND_MAX
+from onbeat.rules.stream_memory import EVENTS_BEHIND_MAX, IDS_MAX
+from onbeat.testing.build import a_worker
 from operations.harness import OperationsHarness
 
 ADMIN = "admin-key-of-the-test-0001"
@@ -206,8 +207,22 @@ async def test_a_summary_and_a_pulse_are_told(live: Live) -> None:
         assert reader.of("job") == []
 
 
+async def test_a_pulse_comes_soon_after_a_worker_has_come(live: Live) -> None:
+    """Nothing starts or ends, so that the next one would come after ten seconds."""
+    async with live.reader("/api/stream?events=pulse") as reader:
+        live.office.move(seconds=10)
+        (first,) = await reader.until("pulse")
+        await eventually(lambda: live.hub.depths.workers == 0, "the depths are read")
+        await live.office.store.heartbeat(a_worker(beat_at=live.office.clock.now()))
+        live.office.move(seconds=2)
+        await eventually(lambda: live.hub.depths.workers == 1, "the worker is seen")
+        live.office.move(seconds=2)
+        (_, second) = await reader.until("pulse", 2)
+        assert (first["workers"], second["workers"], second["seconds"]) == (0, 1, 4.0)
+
+
 async def test_a_pulse_comes_without_the_store(live: Live, monkeypatch: Any) -> None:
-    async def away(_now: object) -> None:
+    async def away(*_: object) -> None:
         raise Unavailable
 
     monkeypatch.setattr(live.office.store, "queues", away)
@@ -344,6 +359,20 @@ async def test_more_than_there_is_room_for_is_counted(live: Live) -> None:
         (gap,) = await reader.until("gap")
         assert gap == {"missed": 5}
         assert len(await reader.until("job", EVENTS_HERE_MAX)) == EVENTS_HERE_MAX
+
+
+async def test_few_jobs_make_an_event_while_nobody_reads_of_jobs(live: Live) -> None:
+    async with live.reader("/api/stream?events=pulse,changed"):
+        await eventually(lambda: live.feed.here is not None, "somebody reads")
+        outlet = live.feed.here
+        assert outlet is not None
+        assert outlet.room == IDS_MAX
+        async with live.reader("/api/stream?events=job"):
+            await eventually(lambda: outlet.room == EVENTS_HERE_MAX, "jobs are read of")
+        live.office.move(seconds=LINGER_SECONDS - 1)
+        assert outlet.room == EVENTS_HERE_MAX
+        live.office.move(seconds=2)
+        await eventually(lambda: outlet.room == IDS_MAX, "nobody comes back")
 
 
 async def test_a_process_has_a_bounded_number_of_streams(build: Build) -> None:

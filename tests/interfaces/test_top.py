@@ -135,8 +135,8 @@ async def test_a_queue_is_paused_after_a_question_and_stays_chosen(
         lambda: terminal.rows("queues")[1][-1] == "paused", "it is shown as paused"
     )
     assert [queue.name for queue in await store.queues(NOW) if queue.paused] == ["bulk"]
-    await store.enqueue([due_job("bulk") for _ in range(9)])
-    await terminal.until(lambda: terminal.rows("queues")[0][0] == "bulk", "it is the deepest now")
+    await store.enqueue([due_job("archive") for _ in range(9)])
+    await terminal.until(lambda: terminal.rows("queues")[0][0] == "archive", "others come first")
     assert terminal.panel("queues").chosen == "bulk"
     await terminal.press("p")
     assert await terminal.asks() == "Resume the queue bulk?"
@@ -169,9 +169,9 @@ async def test_a_large_terminal_shows_all_tables_at_once(terminal: Terminal) -> 
     await terminal.press("shift+tab")
     assert [panel.display for panel in panels] == [False, False, False, True]
     await terminal.pilot.resize_terminal(WIDE, TALL)
-    assert all(panel.display for panel in panels)
+    await terminal.until(lambda: all(panel.display for panel in panels), "all tables")
     await terminal.pilot.resize_terminal(WIDE, TALL - 1)
-    assert not all(panel.display for panel in panels)
+    await terminal.until(lambda: not all(panel.display for panel in panels), "some tables")
 
 
 def service_in(folder: Path, *args: str) -> Any:

@@ -138,12 +138,13 @@ def test_a_worker_of_other_queues_does_not_serve() -> None:
 
 
 def test_what_only_the_service_sees_comes_from_its_alerts() -> None:
-    shown = picture(alerts=(alert("disk", text="The disk is full"),), newest=sample(**{"a.b": 3}))
+    disk = alert("disk", text="The disk is full")
+    shown = picture(alerts=(disk,), workers=(worker(1),), newest=sample(**{"a.b": 3}))
     assert [(one.key, one.level) for one in shown.troubles] == [
         ("disk", "fail"),
         ("unknown-tasks", "warn"),
     ]
-    assert shown.troubles[1].detail == "3 jobs are waiting: a.b (3)."
+    assert shown.troubles[1].detail == "3 jobs wait until one does: a.b (3)."
 
 
 def test_tiles_tell_numbers_and_what_they_are_of() -> None:
@@ -176,12 +177,12 @@ def test_what_was_not_measured_is_unknown_and_not_zero() -> None:
     assert len(sparks(half.rates, 50)[0][1]) <= 50
 
 
-def test_queues_show_limits_and_pauses_the_deepest_first() -> None:
+def test_queues_show_limits_and_pauses_those_that_need_somebody_first() -> None:
     limited = queue("mail", due=4, waiting=9, running=10, limits=LimitsAnswer(concurrency=10))
     deep = queue("bulk", paused=True, due=40, waiting=40, oldest_due_at=NOW - SECOND)
     assert cells(picture(queues=(limited, deep)), 0) == [
+        ("mail", "4", "9", "10 of 10", "", "limited"),
         ("bulk", "40", "40", "0", "1.0 s", "paused"),
-        ("mail", "4", "9", "10 of 10", "", "active"),
     ]
 
 

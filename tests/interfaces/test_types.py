@@ -1,6 +1,7 @@
 """What programs can annotate with: every type that a public method takes or returns has a place."""
 
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,7 +14,7 @@ import pytest
 import onbeat
 import onbeat.testing
 import onbeat.types
-from onbeat import Batch, HttpOptions, Job, Onbeat, Options, RuntimeOptions, Task, every
+from onbeat import Batch, HttpOptions, Job, Onbeat, Options, RuntimeOptions, Task, every, message
 from onbeat.app.backend import Backend
 from onbeat.wire.answer import AnswerRecord
 
@@ -104,6 +105,21 @@ def test_an_answer_becomes_plain_values(beat: Onbeat) -> None:
     assert beat.schedules.get("hourly").to_dict()["retry"]["attempts_max"] == 2
     assert beat.events.show("first").to_dict()["data"] == {"id": 7}
     assert beat.flows.show(str(job.flow)).to_dict()["jobs"][0]["result"] == {"sum": 3}
+
+
+def test_values_of_any_form_are_plain_and_shown(beat: Onbeat) -> None:
+    (job,) = beat.jobs.list(state="succeeded")
+    assert (job.result, job.target.args, job.target.kwargs) == ({"sum": 3}, [1, 2], {})
+    assert json.dumps({"result": job.result})
+    assert beat.events.show("first").data == {"id": 7}
+    assert beat.audit.list()[0].request["limits"] == {"concurrency": 3}
+    beat.send(message("mail", "q", {"n": 1}).with_options(delay="1h"))
+    (sent,) = beat.jobs.list(state="waiting", task="@message:mail")
+    assert sent.target.message
+    assert sent.target.message.body == {"n": 1}
+    for shown in (repr(job), repr(job.target), repr(sent)):
+        assert "Raw" not in shown
+    assert "result={'sum': 3}" in repr(job)
 
 
 def test_every_answer_can_become_plain_values(beat: Onbeat) -> None:

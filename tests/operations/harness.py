@@ -13,7 +13,7 @@ from onbeat.model.outcome import Outcome
 from onbeat.model.worker import WorkerRecord
 from onbeat.operations.context import OperationContext
 from onbeat.operations.invoke import call, request_from
-from onbeat.operations.table import Operation
+from onbeat.operations.tables.operation import Operation
 from onbeat.ports.store import ClaimRequest, Settlement, Store
 from onbeat.rules.settlement import attempt_of, settle
 from onbeat.stores.memory import MemoryStore
@@ -38,7 +38,7 @@ class CountingRandomness:
         self.numbers = itertools.count(1)
 
     def ids(self, count: int) -> Sequence[str]:
-        return [f"01900000-0000-7000-8000-{next(self.numbers):012x}" for _ in range(count)]
+        return [f"01910000-0000-7000-8000-{next(self.numbers):012x}" for _ in range(count)]
 
     def fraction(self) -> float:
         return 0.5

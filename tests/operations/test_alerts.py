@@ -9,13 +9,9 @@ from onbeat.engine.alerts import AlertWatch
 from onbeat.model.errors import Conflict, Invalid, Malformed, NotFound, Unavailable
 from onbeat.model.outcome import Failed
 from onbeat.operations.alerts import SILENCES_MAX, concerns_now
-from onbeat.operations.table import (
-    ALERT_LIST,
-    ALERT_SILENCE,
-    ALERT_UNSILENCE,
-    JOB_ENQUEUE,
-    QUEUE_PAUSE,
-)
+from onbeat.operations.tables.alerts import ALERT_LIST, ALERT_SILENCE, ALERT_UNSILENCE
+from onbeat.operations.tables.fleet import QUEUE_PAUSE
+from onbeat.operations.tables.jobs import JOB_ENQUEUE
 from operations.harness import NOON, OperationsHarness
 
 

@@ -8,19 +8,12 @@ import pytest
 from onbeat.model.access import AuditFilter, AuditRecord
 from onbeat.model.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
 from onbeat.model.principal import Principal, Scope
-from onbeat.operations.table import (
-    AUDIT_LIST,
-    JOB_CANCEL,
-    JOB_ENQUEUE,
-    JOB_LIST,
-    KEY_CREATE,
-    OPERATIONS,
-    QUEUE_PAUSE,
-    SCHEDULE_CREATE,
-    SCHEDULE_PUT,
-    SCHEDULE_UPDATE,
-    Operation,
-)
+from onbeat.operations.table import OPERATIONS
+from onbeat.operations.tables.administration import AUDIT_LIST, KEY_CREATE
+from onbeat.operations.tables.fleet import QUEUE_PAUSE
+from onbeat.operations.tables.jobs import JOB_CANCEL, JOB_ENQUEUE, JOB_LIST
+from onbeat.operations.tables.operation import Operation
+from onbeat.operations.tables.schedules import SCHEDULE_CREATE, SCHEDULE_PUT, SCHEDULE_UPDATE
 from operations.harness import OperationsHarness
 
 SECRET = "whsec_" + "A" * 32

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from onbeat.model.page import JobFilter
-from onbeat.operations.table import SCHEDULE_BACKFILL, SCHEDULE_CREATE, SCHEDULE_PAUSE
+from onbeat.operations.tables.schedules import SCHEDULE_BACKFILL, SCHEDULE_CREATE, SCHEDULE_PAUSE
 from operations.harness import NOON, OperationsHarness
 
 HOURLY = {"name": "hourly", "cron": "0 * * * *", "target": {"task": "tick"}, "expires_after": "5m"}

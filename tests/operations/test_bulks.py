@@ -10,8 +10,8 @@ from onbeat.model.errors import Invalid, NotFound
 from onbeat.model.job import JobState
 from onbeat.model.outcome import Failed
 from onbeat.operations.invoke import call_once, request_from
-from onbeat.operations.table import (
-    AUDIT_LIST,
+from onbeat.operations.tables.administration import AUDIT_LIST
+from onbeat.operations.tables.jobs import (
     BULK_LIST,
     BULK_SHOW,
     BULK_STOP,

@@ -8,7 +8,8 @@ import pytest
 from onbeat.model.remote_task import RemoteTask
 from onbeat.operations import coming_work
 from onbeat.operations.coming_work import coming_work_of
-from onbeat.operations.table import JOB_ENQUEUE, SCHEDULE_CREATE, SCHEDULE_PAUSE
+from onbeat.operations.tables.jobs import JOB_ENQUEUE
+from onbeat.operations.tables.schedules import SCHEDULE_CREATE, SCHEDULE_PAUSE
 from operations.harness import NOON, OperationsHarness
 
 

@@ -12,7 +12,9 @@ from onbeat.model.ids import DeadLetterId
 from onbeat.model.job import JobState
 from onbeat.model.limits import WINDOWS_MAX
 from onbeat.model.outcome import Cancelled, Failed, Snoozed, Succeeded
-from onbeat.operations import table
+from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_LIST, JOB_RETRY, JOB_SHOW, JOB_WHY
+from onbeat.operations.tables.remote_work import JOB_CLAIM
+from onbeat.operations.tables.schedules import SCHEDULE_CREATE, SCHEDULE_SHOW, SCHEDULE_UPDATE
 from onbeat.telemetry.log_events import LogEvents
 from onbeat.testing.build import a_job
 from onbeat.wire.dead_letters import dead_letter_answer, dead_letter_detail
@@ -29,20 +31,20 @@ def harness(**options):
 
 
 async def enqueue(bench, **fields):
-    return (await bench.ask(table.JOB_ENQUEUE, {"task": "otp", **fields}))["id"]
+    return (await bench.ask(JOB_ENQUEUE, {"task": "otp", **fields}))["id"]
 
 
 async def show(bench, id):
-    return await bench.ask(table.JOB_SHOW, id=id)
+    return await bench.ask(JOB_SHOW, id=id)
 
 
 async def why(bench, id):
-    return await bench.ask(table.JOB_WHY, id=id)
+    return await bench.ask(JOB_WHY, id=id)
 
 
 async def add(bench, **fields):
     body = {"name": "n", "cron": "0 3 * * *", "timezone": "UTC", "target": {"task": "otp"}}
-    return (await bench.ask(table.SCHEDULE_CREATE, body | fields))["id"]
+    return (await bench.ask(SCHEDULE_CREATE, body | fields))["id"]
 
 
 @pytest.mark.parametrize(
@@ -72,10 +74,83 @@ async def test_a_condition_that_cannot_be(condition, field, message):
         assert caught.value.field == field
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("answer.enabled", "line 1, column 1: there is no answer without ask"),
+        ("true &&\n  job.color == 'red'", "line 2, column 3: job has no 'color'; it has attempt"),
+        ("job['color'] == 'red'", "line 1, column 1: job has no 'color'"),
+        ("has(job.color)", "job has no 'color'"),
+        ("[1].exists(n, job.color == n)", "job has no 'color'"),
+    ],
+)
+async def test_a_condition_that_reads_what_no_job_has(text, message):
+    for ask in (enqueue, add):
+        with pytest.raises(Invalid, match=message) as caught:
+            await ask(harness(), condition={"if": text})
+        assert caught.value.field == "condition.if"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[{'color': 'red'}].exists(job, job.color == 'red')",
+        "events.size() == 0 || event.data.amount > 3",
+        "job.schedule_id == null || occurrence < now",
+        "'a' in after && after.a.result > 3",
+        "has(after.a) && job.labels.color == 'red'",
+    ],
+)
+async def test_a_condition_may_ask_first(text):
+    await enqueue(harness(), condition={"if": text})
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({}, "event"),
+        ({"cron": None, "timezone": None, "on": {"type": "paid"}}, "occurrence"),
+    ],
+)
+async def test_a_schedule_whose_jobs_never_have_what_its_condition_reads(fields, name):
+    bench = harness()
+    id = await add(bench, **fields)
+    change = {"condition": {"if": f"{name} != null"}}
+    for refused in (
+        add(bench, **fields, **change),
+        bench.ask(SCHEDULE_UPDATE, change, id=id),
+    ):
+        with pytest.raises(Invalid, match=f"line 1, column 1: such jobs have no {name}"):
+            await refused
+
+
+async def test_a_schedule_that_fires_on_events_from_now_on_keeps_a_fitting_condition():
+    bench = harness()
+    id = await add(bench, condition={"if": "occurrence < now"})
+    change = {"cron": None, "timezone": None, "on": {"type": "paid"}}
+    with pytest.raises(Invalid, match="such jobs have no occurrence"):
+        await bench.ask(SCHEDULE_UPDATE, change, id=id)
+    await bench.ask(SCHEDULE_UPDATE, change | {"condition": {"if": "event.data.amount > 0"}}, id=id)
+
+
+async def test_a_job_that_comes_after_none_of_the_name():
+    first = {"name": "first", "task": "a"}
+    text = {"if": "after.frist.result > 0"}
+    with pytest.raises(Invalid, match="the job comes after none of the name 'frist'") as caught:
+        await harness().ask(
+            JOB_ENQUEUE,
+            {"jobs": [first, {"task": "b", "after": ["first"], "condition": text}]},
+        )
+    assert caught.value.field == "jobs[1].condition.if"
+    bench = harness()
+    stored = await enqueue(bench, name="frist")
+    await enqueue(bench, after=[stored], condition=text)
+
+
 async def test_the_place_in_a_list_of_jobs():
     jobs = [{"task": "a"}, {"task": "b", "condition": {"if": "foo"}}]
     with pytest.raises(Invalid) as caught:
-        await harness().ask(table.JOB_ENQUEUE, {"jobs": jobs})
+        await harness().ask(JOB_ENQUEUE, {"jobs": jobs})
     assert caught.value.field == "jobs[1].condition.if"
 
 
@@ -112,16 +187,14 @@ async def test_why_tells_the_last_verdict():
 async def test_a_schedule_passes_its_condition_on_and_takes_it_back():
     bench = harness()
     id = await add(bench, condition={"if": "job.queue == 'a'"}, window=NIGHT, sensitive=True)
-    shown = await bench.ask(table.SCHEDULE_SHOW, id=id)
+    shown = await bench.ask(SCHEDULE_SHOW, id=id)
     assert shown["condition"] == {"if": "job.queue == 'a'", "else": "cancel"}
     assert shown["window"] == [{"days": "MON-SUN", **NIGHT}]
-    job = (await bench.ask(table.JOB_LIST, schedule_id=id))["jobs"][0]
+    job = (await bench.ask(JOB_LIST, schedule_id=id))["jobs"][0]
     assert (job["condition"], job["window"]) == (shown["condition"], shown["window"])
     assert job["sensitive"] is True
-    await bench.ask(
-        table.SCHEDULE_UPDATE, {"condition": None, "window": None, "sensitive": None}, id=id
-    )
-    after = await bench.ask(table.SCHEDULE_SHOW, id=id)
+    await bench.ask(SCHEDULE_UPDATE, {"condition": None, "window": None, "sensitive": None}, id=id)
+    after = await bench.ask(SCHEDULE_SHOW, id=id)
     assert not {"condition", "window", "sensitive"} & after.keys()
 
 
@@ -161,7 +234,7 @@ async def test_a_due_time_outside_moves_to_the_opening():
 async def test_a_schedule_starts_its_jobs_when_the_window_opens():
     bench = harness()
     id = await add(bench, window=OFFICE, expires_after="1h")
-    job = (await bench.ask(table.JOB_LIST, schedule_id=id))["jobs"][0]
+    job = (await bench.ask(JOB_LIST, schedule_id=id))["jobs"][0]
     assert job["occurrence"] == "2026-03-03T03:00:00Z"
     assert (job["run_at"], job["expires_at"]) == ("2026-03-03T08:00:00Z", "2026-03-03T04:00:00Z")
 
@@ -189,12 +262,12 @@ TARGETS = [
 @pytest.mark.parametrize("target", TARGETS)
 async def test_a_sensitive_payload_is_never_shown(target):
     bench = harness()
-    id = (await bench.ask(table.JOB_ENQUEUE, {"target": target, "sensitive": True}))["id"]
+    id = (await bench.ask(JOB_ENQUEUE, {"target": target, "sensitive": True}))["id"]
     lane = "otp" if "task" in target else "@http"
     await bench.run(Failed(f"boom {SECRET}"), lane)
     bench.move(hours=1)
     await bench.run(Succeeded(msgspec.Raw(msgspec.json.encode(SECRET))), lane)
-    listed = await bench.ask(table.JOB_LIST)
+    listed = await bench.ask(JOB_LIST)
     shown = await show(bench, id)
     assert (shown["sensitive"], shown["result"]) == (True, "…")
     assert [attempt.get("error") for attempt in shown["attempts"]] == ["…", None]
@@ -208,15 +281,15 @@ async def test_a_sensitive_job_that_ended_cannot_be_retried():
     await bench.run(Failed("no"), "otp")
     assert (await show(bench, id))["state"] == JobState.FAILED
     with pytest.raises(Conflict, match="is sensitive: its payload was not kept"):
-        await bench.ask(table.JOB_RETRY, id=id)
+        await bench.ask(JOB_RETRY, id=id)
 
 
 async def test_a_sensitive_schedule_keeps_its_target_when_its_answer_is_sent_back():
     bench = harness()
     id = await add(bench, target=TARGETS[1], sensitive=True)
-    answer = await bench.ask(table.SCHEDULE_SHOW, id=id)
+    answer = await bench.ask(SCHEDULE_SHOW, id=id)
     assert SECRET not in msgspec.json.encode(answer).decode()
-    await bench.ask(table.SCHEDULE_UPDATE, answer | {"name": "other"}, id=id)
+    await bench.ask(SCHEDULE_UPDATE, answer | {"name": "other"}, id=id)
     stored = await bench.store.schedule(id)
     assert (stored.name, stored.target.body) == ("other", SECRET)
 
@@ -232,7 +305,7 @@ async def test_a_remote_worker_gets_only_what_may_start():
     bench = harness(check_start=check)
     held = await enqueue(bench, labels={"a": "b"})
     free = await enqueue(bench)
-    answer = await bench.ask(table.JOB_CLAIM, {"worker": "w", "tasks": ["otp"], "limit": 5})
+    answer = await bench.ask(JOB_CLAIM, {"worker": "w", "tasks": ["otp"], "limit": 5})
     assert [job["id"] for job in answer["jobs"]] == [free]
     assert (await show(bench, held))["state"] == JobState.CANCELLED
 
@@ -251,6 +324,6 @@ def test_a_dead_letter_that_was_to_be_sensitive_is_not_shown(mark):
 def test_the_error_of_a_sensitive_job_is_not_logged(caplog):
     caplog.set_level("DEBUG", "onbeat.jobs")
     job = a_job(sensitive=True, started_at=NOON)
-    LogEvents().ended(job, Failed(f"boom {SECRET}"), timedelta())
+    LogEvents().ended(job, Failed(f"boom {SECRET}"), 0.0)
     assert "job.failed" in caplog.text
     assert SECRET not in caplog.text

@@ -10,7 +10,7 @@ from onbeat.model.limits import FORECAST_STEPS_MAX
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.schedule import Schedule
 from onbeat.operations import forecasts
-from onbeat.operations.table import (
+from onbeat.operations.tables.schedules import (
     RECURRENCE_PREVIEW,
     SCHEDULE_BACKFILL,
     SCHEDULE_CREATE,

@@ -8,15 +8,14 @@ import pytest
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import ScheduleId
 from onbeat.model.limits import SECRETS_MAX
-from onbeat.operations.table import (
-    JOB_ENQUEUE,
-    JOB_SHOW,
+from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_SHOW
+from onbeat.operations.tables.operation import Operation
+from onbeat.operations.tables.schedules import (
     SCHEDULE_CREATE,
     SCHEDULE_LIST,
     SCHEDULE_PUT,
     SCHEDULE_SHOW,
     SCHEDULE_UPDATE,
-    Operation,
 )
 from onbeat.rules.urls import checked_secret
 from operations.harness import OperationsHarness

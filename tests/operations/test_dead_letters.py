@@ -15,17 +15,11 @@ from onbeat.model.page import JobFilter
 from onbeat.operations.fence import fence_of
 from onbeat.operations.results import settle_result
 from onbeat.operations.submissions import submit
-from onbeat.operations.table import (
-    DEAD_DELETE,
-    DEAD_LIST,
-    DEAD_REPLAY,
-    DEAD_SHOW,
-    EVENT_LIST,
-    JOB_CLAIM,
-    JOB_ENQUEUE,
-    JOB_SHOW,
-    Operation,
-)
+from onbeat.operations.tables.events import EVENT_LIST
+from onbeat.operations.tables.failures import DEAD_DELETE, DEAD_LIST, DEAD_REPLAY, DEAD_SHOW
+from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_SHOW
+from onbeat.operations.tables.operation import Operation
+from onbeat.operations.tables.remote_work import JOB_CLAIM
 from operations.harness import NOON, OperationsHarness
 
 QUEUE = "onbeat.submit"

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from onbeat.operations.table import SCHEDULE_CREATE, SCHEDULE_UPDATE
+from onbeat.operations.tables.schedules import SCHEDULE_CREATE, SCHEDULE_UPDATE
 from operations.harness import NOON, OperationsHarness
 
 

@@ -8,13 +8,14 @@ from onbeat.model.errors import Conflict, Forbidden, Invalid, NotFound
 from onbeat.model.outcome import Failed, Succeeded
 from onbeat.model.principal import Principal, Scope
 from onbeat.operations.outcomes import READ_AT_ONCE, READ_MAX
-from onbeat.operations.table import (
+from onbeat.operations.tables.administration import (
     AUDIT_LIST,
-    JOB_ENQUEUE,
-    JOB_LIST,
-    JOB_RESCHEDULE,
-    JOB_SHOW,
     KEY_REVOKE,
+    SESSION_LIST,
+    SETTINGS_SHOW,
+)
+from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_LIST, JOB_RESCHEDULE, JOB_SHOW
+from onbeat.operations.tables.schedules import (
     SCHEDULE_BACKFILL,
     SCHEDULE_CREATE,
     SCHEDULE_DIFF,
@@ -26,8 +27,6 @@ from onbeat.operations.table import (
     SCHEDULE_RESUME,
     SCHEDULE_SHOW,
     SCHEDULE_UPDATE,
-    SESSION_LIST,
-    SETTINGS_SHOW,
 )
 from onbeat.wire.settings import SettingAnswer
 from operations.harness import OperationsHarness

@@ -12,19 +12,15 @@ from onbeat.model.job import Job, JobState
 from onbeat.model.limits import REENCRYPT_MAX
 from onbeat.model.target import HttpTarget
 from onbeat.operations.submissions import Origin, add_dead_letter
-from onbeat.operations.table import (
-    DEAD_LIST,
-    DEAD_REPLAY,
-    DEAD_SHOW,
-    JOB_CLAIM,
-    JOB_ENQUEUE,
-    JOB_SHOW,
-    JOB_START,
+from onbeat.operations.tables.administration import SECRETS_ROTATE
+from onbeat.operations.tables.failures import DEAD_LIST, DEAD_REPLAY, DEAD_SHOW
+from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_SHOW
+from onbeat.operations.tables.remote_work import JOB_CLAIM, JOB_START
+from onbeat.operations.tables.schedules import (
     SCHEDULE_CREATE,
     SCHEDULE_PUT,
     SCHEDULE_SHOW,
     SCHEDULE_UPDATE,
-    SECRETS_ROTATE,
 )
 from onbeat.rules.encryption import KEY_BYTES, needs_decryption, read_keys
 from onbeat.rules.urls import checked_secret

@@ -20,8 +20,8 @@ from onbeat.model.limits import (
 )
 from onbeat.model.outcome import Failed
 from onbeat.operations import dead_letter_groups
-from onbeat.operations.table import (
-    AUDIT_LIST,
+from onbeat.operations.tables.administration import AUDIT_LIST
+from onbeat.operations.tables.failures import (
     DEAD_DELETE_GROUP,
     DEAD_GROUPS,
     DEAD_LIST,
@@ -31,10 +31,8 @@ from onbeat.operations.table import (
     FAILURE_REPLAY,
     FAILURE_SHOW,
     FAILURE_SILENCE,
-    JOB_ENQUEUE,
-    JOB_LIST,
-    JOB_SHOW,
 )
+from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_LIST, JOB_SHOW
 from onbeat.ports.store import Settlement
 from onbeat.rules.faults import key_from
 from onbeat.rules.settlement import attempt_of, settle

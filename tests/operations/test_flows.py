@@ -6,9 +6,11 @@ import pytest
 
 from onbeat.model.errors import Invalid
 from onbeat.model.outcome import Failed, Succeeded
-from onbeat.operations.table import JOB_ENQUEUE, JOB_RETRY, JOB_SHOW, JOB_WHY
+from onbeat.operations.tables.flows import FLOW_CANCEL
+from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_RETRY, JOB_SHOW, JOB_WHY
 from onbeat.ports.store import Settlement
 from onbeat.rules.settlement import attempt_of, settle
+from onbeat.stores.memory import MemoryStore
 from operations.harness import OperationsHarness
 
 PIPELINE: list[dict[str, Any]] = [
@@ -92,6 +94,43 @@ async def test_a_fault_in_a_flow_is_named_and_nothing_is_stored(
         await office.ask(JOB_ENQUEUE, {"jobs": jobs})
     assert caught.value.field == field
     assert not await office.claim("t")
+
+
+class StartsAfterTheFirstLook:
+    """A store in which the first job starts once its jobs have been listed."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        self.office: OperationsHarness | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def jobs(self, filter: Any) -> Any:
+        page = await self.store.jobs(filter)
+        if self.office is not None:
+            office, self.office = self.office, None
+            await office.claim("work", limit=1)
+        return page
+
+
+async def test_a_cancel_meets_a_job_that_starts_meanwhile() -> None:
+    store = StartsAfterTheFirstLook(MemoryStore())
+    office = OperationsHarness(store)
+    jobs = [{"name": name, "task": "work"} for name in ("a", "b", "c")]
+    answer = await office.ask(JOB_ENQUEUE, {"jobs": jobs})
+    store.office = office
+    change = await office.ask(FLOW_CANCEL, id=answer["flow"])
+    assert change["changed"] == 3
+    assert change["counts"] == {
+        "running": 1,
+        "waiting": 0,
+        "succeeded": 0,
+        "failed": 0,
+        "cancelled": 2,
+    }
+    started = await office.ask(JOB_SHOW, id=answer["ids"][0])
+    assert (started["state"], started["cancel_reason"]) == ("running", "cancelled by request")
 
 
 async def test_one_job_cannot_name_another(office: OperationsHarness) -> None:

@@ -11,7 +11,7 @@ from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.schedule import Schedule
 from onbeat.model.target import HandlerTarget
 from onbeat.operations.schedules import add
-from onbeat.operations.table import SCHEDULE_CREATE, SCHEDULE_FORECAST, SCHEDULE_PAUSE
+from onbeat.operations.tables.schedules import SCHEDULE_CREATE, SCHEDULE_FORECAST, SCHEDULE_PAUSE
 from onbeat.recurrence import cron, function
 from onbeat.wire.schedules import ScheduleDraft
 from operations.harness import OperationsHarness

@@ -8,7 +8,9 @@ import pytest
 from engine.harness import FixedRandomness, RecordingTelemetry
 from onbeat.engine.router import Router
 from onbeat.expressions.cel import CelExpressions
-from onbeat.operations.table import EVENT_PUBLISH, EVENT_SHOW, JOB_WHY, SCHEDULE_CREATE
+from onbeat.operations.tables.events import EVENT_PUBLISH, EVENT_SHOW
+from onbeat.operations.tables.jobs import JOB_WHY
+from onbeat.operations.tables.schedules import SCHEDULE_CREATE
 from onbeat.recurrence import compile_spec
 from operations.harness import OperationsHarness
 

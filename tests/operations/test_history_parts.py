@@ -8,8 +8,10 @@ from msgspec.structs import replace
 
 from onbeat.engine.pulse import HistoryFolder
 from onbeat.model.pulse import Pulse, SeriesTotals, Totals
-from onbeat.operations.history_parts import PARTS_MAX, ROWS_AT_ONCE, known_of
-from onbeat.operations.table import PULSE_QUEUES, PULSE_SHOW
+from onbeat.operations.history_parts import PARTS_MAX, ROWS_AT_ONCE, _kept, known_of
+from onbeat.operations.recent_history import _read
+from onbeat.operations.tables.pulses import PULSE_QUEUES, PULSE_SHOW
+from onbeat.rules.history import SETTLING
 from onbeat.rules.pulses import FINEST, RETENTIONS
 from onbeat.stores.memory import MemoryStore
 from operations.harness import NOON, OperationsHarness
@@ -28,6 +30,20 @@ class CountingStore(MemoryStore):
         found = await super().pulses(*args, series=series)
         if series:
             self.whole.append(len(found))
+        return found
+
+
+class FoldedMeanwhile(MemoryStore):
+    """Its old rows are folded behind the first read."""
+
+    folder: HistoryFolder | None = None
+
+    async def pulses(self, *args: Any, series: bool = True) -> Any:
+        found = await super().pulses(*args, series=series)
+        if self.folder is not None:
+            folder, self.folder = self.folder, None
+            while await folder.step() == 0.0:
+                pass
         return found
 
 
@@ -75,7 +91,7 @@ async def test_a_row_that_comes_late_is_counted(office: OperationsHarness) -> No
     await started(office, queue="mail")
     whole_rows(office)
     office.move(seconds=10)
-    late = NOON - 100 * SLOT
+    late = NOON + SLOT - SETTLING + SLOT
     await office.store.put_pulses([row(late, "three", starts=7)])
     assert await started(office, queue="mail") == 2 * 354 + 7
     assert whole_rows(office) == [3], "all rows of its ten seconds"
@@ -83,14 +99,36 @@ async def test_a_row_that_comes_late_is_counted(office: OperationsHarness) -> No
 
 async def test_rows_that_were_folded_are_counted_once(office: OperationsHarness) -> None:
     before = await started(office, queue="mail", span="day")
+    others = await started(office, queue="bulk", span="day")
     office.move(seconds=600)
     folder = HistoryFolder(office.store, office.clock)
     while await folder.step() == 0.0:
         pass
     assert await started(office, queue="mail", span="day") == before
-    kept = known_of(office.store, ("mail", None))
+    _kept.clear()
+    _read.clear()
+    assert await started(office, queue="bulk", span="day") == others
+    kept = known_of(office.store, ("bulk", None))
     assert kept[60], "there are rows of a minute now"
     assert min(kept[FINEST]) >= office.clock.at - RETENTIONS[0].keep - timedelta(minutes=1)
+
+
+async def test_only_what_may_still_change_is_read_again(office: OperationsHarness) -> None:
+    before = await started(office)
+    office.move(seconds=10)
+    too_late = NOON - SETTLING - 10 * SLOT
+    await office.store.put_pulses([row(too_late, "three"), row(NOON - SLOT, starts=5)])
+    assert await started(office) == before + 10
+
+
+async def test_rows_that_are_folded_between_two_reads_are_counted_once() -> None:
+    store = FoldedMeanwhile()
+    office = OperationsHarness(store)
+    ats = [NOON - number * SLOT for number in range(6, 1_000)]
+    await store.put_pulses([row(at) for at in ats])
+    store.folder = HistoryFolder(store, office.clock)
+    assert await started(office, span="day") == 2 * len(ats)
+    assert store.folder is None
 
 
 async def test_starts_by_queue_read_each_row_once_too(office: OperationsHarness) -> None:

@@ -12,23 +12,23 @@ from onbeat.model.job import JobState
 from onbeat.model.outcome import Failed, Lost, Snoozed, Succeeded
 from onbeat.model.retry import RetryPolicy
 from onbeat.operations.context import TaskDefaults
-from onbeat.operations.table import (
+from onbeat.operations.tables.fleet import (
+    QUEUE_LIST,
+    QUEUE_PAUSE,
+    QUEUE_RESUME,
+    STATS_SHOW,
+    WORKER_LIST,
+)
+from onbeat.operations.tables.jobs import (
     JOB_CANCEL,
     JOB_ENQUEUE,
     JOB_LIST,
     JOB_RETRY,
     JOB_SHOW,
     JOB_WHY,
-    QUEUE_LIST,
-    QUEUE_PAUSE,
-    QUEUE_RESUME,
-    SCHEDULE_CREATE,
-    SCHEDULE_PAUSE,
-    SCHEDULE_TRIGGER,
-    STATS_SHOW,
-    WORKER_LIST,
-    Operation,
 )
+from onbeat.operations.tables.operation import Operation
+from onbeat.operations.tables.schedules import SCHEDULE_CREATE, SCHEDULE_PAUSE, SCHEDULE_TRIGGER
 from onbeat.telemetry.composite import CompositeTelemetry
 from onbeat.telemetry.counters import Counters
 from operations.harness import OperationsHarness
@@ -231,11 +231,19 @@ async def test_a_cancel_ends_what_waits_and_asks_what_runs(office: OperationsHar
     id = await enqueue(office)
     cancelled = await office.ask(JOB_CANCEL, {"reason": "no need"}, id=id)
     assert (cancelled["state"], cancelled["reason"]) == ("cancelled", "no need")
-    assert (await office.ask(JOB_CANCEL, id=id))["state"] == "cancelled"
+    assert (await office.ask(JOB_CANCEL, {"dependents": True}, id=id))["state"] == "cancelled"
     running = await enqueue(office)
     await office.claim("work")
     request = await office.ask(JOB_CANCEL, id=running)
     assert (request["state"], request["cancel_reason"]) == ("running", "cancelled by request")
+
+
+async def test_a_cancel_without_the_dependents_is_refused(office: OperationsHarness) -> None:
+    id = await enqueue(office)
+    with pytest.raises(Invalid, match="dependents must be true") as caught:
+        await office.ask(JOB_CANCEL, {"dependents": False}, id=id)
+    assert caught.value.field == "dependents"
+    assert (await office.ask(JOB_SHOW, id=id))["state"] == "waiting"
 
 
 async def test_what_has_ended_well_cannot_be_cancelled_or_retried(

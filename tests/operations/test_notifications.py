@@ -16,14 +16,8 @@ from onbeat.model.limits import (
 )
 from onbeat.model.target import NotifyTarget
 from onbeat.operations.notice_checks import Notices
-from onbeat.operations.table import (
-    JOB_ENQUEUE,
-    JOB_SHOW,
-    NOTIFICATION_SEND,
-    SCHEDULE_CREATE,
-    SCHEDULE_SHOW,
-    SCHEDULE_UPDATE,
-)
+from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_SHOW, NOTIFICATION_SEND
+from onbeat.operations.tables.schedules import SCHEDULE_CREATE, SCHEDULE_SHOW, SCHEDULE_UPDATE
 from onbeat.rules.channels import read_channel
 from onbeat.targets.notify.templates import LiquidTemplates
 from operations.harness import OperationsHarness

@@ -15,13 +15,8 @@ from onbeat.model.outcome import Failed, Succeeded
 from onbeat.model.schedule import Schedule
 from onbeat.model.timeline import JobRun
 from onbeat.operations.old_lanes import OldLanes
-from onbeat.operations.table import (
-    JOB_BULK,
-    JOB_RETRY,
-    SCHEDULE_BACKFILL,
-    SCHEDULE_UPDATE,
-    TIMELINE_SHOW,
-)
+from onbeat.operations.tables.jobs import JOB_BULK, JOB_RETRY
+from onbeat.operations.tables.schedules import SCHEDULE_BACKFILL, SCHEDULE_UPDATE, TIMELINE_SHOW
 from onbeat.ports.store import JobExport
 from onbeat.rules.day_axis import DayAxis
 from onbeat.rules.old_lanes import BELIEVED, STILL_MOVING, OldLane

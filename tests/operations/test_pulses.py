@@ -11,13 +11,9 @@ from onbeat.model.errors import Invalid
 from onbeat.model.limits import COUNTED_MAX
 from onbeat.model.pulse import Depth, EndedCounts, Gauges, Pulse, SeriesTotals, Totals
 from onbeat.operations.recent_history import KEPT_MAX
-from onbeat.operations.table import (
-    JOB_ENQUEUE,
-    PULSE_QUEUES,
-    PULSE_SHOW,
-    QUEUE_LIST,
-    STATS_SHOW,
-)
+from onbeat.operations.tables.fleet import QUEUE_LIST, STATS_SHOW
+from onbeat.operations.tables.jobs import JOB_ENQUEUE
+from onbeat.operations.tables.pulses import PULSE_QUEUES, PULSE_SHOW
 from onbeat.rules.pulses import FINEST, WHOLE, slot
 from operations.harness import NOON, OperationsHarness
 

@@ -7,16 +7,9 @@ import pytest
 from onbeat.model.errors import Invalid, Malformed
 from onbeat.model.ids import WorkerId
 from onbeat.model.worker import carrier_id
-from onbeat.operations.table import (
-    JOB_CLAIM,
-    JOB_ENQUEUE,
-    JOB_SHOW,
-    JOB_WHY,
-    QUEUE_LIMIT,
-    QUEUE_LIST,
-    QUEUE_PAUSE,
-    WORKER_LIST,
-)
+from onbeat.operations.tables.fleet import QUEUE_LIMIT, QUEUE_LIST, QUEUE_PAUSE, WORKER_LIST
+from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_SHOW, JOB_WHY
+from onbeat.operations.tables.remote_work import JOB_CLAIM
 from operations.harness import WORKER, OperationsHarness
 
 NOTHING = {"waiting": 0, "due": 0, "running": 0, "oldest_due_at": None, "paused": False}

@@ -8,8 +8,8 @@ from onbeat.expressions.cel import CelExpressions
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import ScheduleId
 from onbeat.model.limits import EVENT_NAME_CHARS_MAX, GATHER_MAX, PATTERNS_MAX
-from onbeat.operations.table import (
-    JOB_WHY,
+from onbeat.operations.tables.jobs import JOB_WHY
+from onbeat.operations.tables.schedules import (
     SCHEDULE_BACKFILL,
     SCHEDULE_CREATE,
     SCHEDULE_FORECAST,

@@ -18,16 +18,8 @@ from onbeat.model.outcome import Lost, Snoozed, Succeeded
 from onbeat.model.worker import carrier_id
 from onbeat.operations.fence import fence_of
 from onbeat.operations.results import ResultJudgement, Verdict, settle_result
-from onbeat.operations.table import (
-    JOB_CANCEL,
-    JOB_CLAIM,
-    JOB_ENQUEUE,
-    JOB_RENEW,
-    JOB_RETRY,
-    JOB_SETTLE,
-    JOB_SHOW,
-    JOB_START,
-)
+from onbeat.operations.tables.jobs import JOB_CANCEL, JOB_ENQUEUE, JOB_RETRY, JOB_SHOW
+from onbeat.operations.tables.remote_work import JOB_CLAIM, JOB_RENEW, JOB_SETTLE, JOB_START
 from onbeat.ports.store import ClaimRequest, Settlement
 from onbeat.rules.settlement import attempt_of, settle
 from operations.harness import NOON, OperationsHarness

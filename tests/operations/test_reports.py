@@ -13,7 +13,8 @@ from onbeat.model.job import Job, JobState, Progress
 from onbeat.model.outcome import Lost
 from onbeat.model.worker import RECEIVER
 from onbeat.operations.reports import report, report_address
-from onbeat.operations.table import JOB_CANCEL, JOB_ENQUEUE, JOB_SHOW, WORKER_LIST
+from onbeat.operations.tables.fleet import WORKER_LIST
+from onbeat.operations.tables.jobs import JOB_CANCEL, JOB_ENQUEUE, JOB_SHOW
 from onbeat.ports.store import ClaimRequest, Settlement
 from onbeat.rules.settlement import attempt_of, settle
 from onbeat.stores.memory import MemoryStore

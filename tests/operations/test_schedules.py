@@ -17,8 +17,8 @@ from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.target import HandlerTarget
 from onbeat.operations.context import TaskDefaults
 from onbeat.operations.schedules import add
-from onbeat.operations.table import (
-    JOB_LIST,
+from onbeat.operations.tables.jobs import JOB_LIST
+from onbeat.operations.tables.schedules import (
     SCHEDULE_BACKFILL,
     SCHEDULE_CREATE,
     SCHEDULE_DELETE,

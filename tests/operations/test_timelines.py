@@ -16,7 +16,7 @@ from onbeat.model.plan import Skip
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.schedule import Schedule
 from onbeat.operations import timeline_material
-from onbeat.operations.table import (
+from onbeat.operations.tables.schedules import (
     SCHEDULE_CREATE,
     SCHEDULE_PAUSE,
     SCHEDULE_TRIGGER,

@@ -13,7 +13,7 @@ from onbeat.model.ids import JobId
 from onbeat.model.limits import SPAN_MAX
 from onbeat.model.outcome import Succeeded
 from onbeat.operations.context import TaskDefaults
-from onbeat.operations.table import JOB_ENQUEUE, JOB_SHOW, JOB_WHY
+from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_SHOW, JOB_WHY
 from operations.harness import NOON, OperationsHarness
 
 DAY = timedelta(days=1)

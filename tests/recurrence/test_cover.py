@@ -13,7 +13,7 @@ from onbeat.model.errors import BadRecurrence, TooCostly
 from onbeat.model.limits import EXRULES_MAX
 from onbeat.recurrence import Budget, Recurrence, cron, once, parse_recurrence, rrule, union
 from onbeat.recurrence.compile import parse_block
-from onbeat.recurrence.cover import covered
+from onbeat.recurrence.cover import covered, plainer
 from onbeat.recurrence.start import start_at
 from onbeat.recurrence.zoned_rule import DstRule
 from onbeat.recurrence.zones import zone_named
@@ -21,6 +21,8 @@ from recurrence.strategies import long_rules, short_rules
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 START = "DTSTART:20260105T090000Z\n"
+
+SIXTY = ",".join(map(str, range(60)))
 
 COVERED = [
     ("FREQ=SECONDLY", ["FREQ=SECONDLY"]),
@@ -40,6 +42,10 @@ COVERED = [
     ("FREQ=HOURLY;BYMINUTE=0;BYHOUR=9", ["FREQ=HOURLY;BYMINUTE=0,30"]),
     ("FREQ=MINUTELY;BYDAY=MO", ["FREQ=SECONDLY;BYDAY=MO,TU"]),
     ("FREQ=DAILY", ["FREQ=HOURLY"]),
+    ("FREQ=SECONDLY;BYDAY=MO", [f"FREQ=SECONDLY;BYDAY=MO;BYSECOND={SIXTY};BYMINUTE={SIXTY}"]),
+    ("FREQ=SECONDLY;BYDAY=MO", [f"FREQ=MINUTELY;BYDAY=MO;BYSECOND={SIXTY}"]),
+    ("FREQ=SECONDLY;BYMINUTE=1;BYDAY=MO", [f"FREQ=MINUTELY;BYDAY=MO;BYSECOND={SIXTY}"]),
+    ("FREQ=MINUTELY;BYDAY=MO;BYSECOND=3", [f"FREQ=HOURLY;BYDAY=MO;BYMINUTE={SIXTY};BYSECOND=2,3"]),
 ]  # fmt: skip
 
 LEFT = [
@@ -58,6 +64,10 @@ LEFT = [
     ("FREQ=MONTHLY;BYDAY=MO;BYSETPOS=1", ["FREQ=MONTHLY;BYDAY=MO,TU;BYSETPOS=1"]),
     ("FREQ=HOURLY", ["FREQ=MINUTELY;INTERVAL=7"]),
     ("FREQ=HOURLY", ["FREQ=HOURLY;BYHOUR=1,2"]),
+    ("FREQ=SECONDLY", [f"FREQ=MINUTELY;INTERVAL=2;BYSECOND={SIXTY}"]),
+    ("FREQ=SECONDLY", [f"FREQ=HOURLY;BYMINUTE={SIXTY}"]),
+    ("FREQ=SECONDLY", [f"FREQ=MINUTELY;BYSECOND={SIXTY.removesuffix(',59')}"]),
+    ("FREQ=SECONDLY", [f"FREQ=MINUTELY;BYSECOND={SIXTY};BYSETPOS=1"]),
     ("FREQ=WEEKLY;BYDAY=MO", ["FREQ=YEARLY;BYWEEKNO=1,2,3"]),
     ("FREQ=YEARLY;BYDAY=SU", ["FREQ=YEARLY;BYEASTER=0"]),
 ]  # fmt: skip
@@ -166,3 +176,32 @@ def test_a_recurrence_without_itself_is_refused_at_once() -> None:
         noon.excluding(noon)
     left = union(noon, once("2026-03-01T09:00:00Z")).excluding(noon)
     assert left.take(5, LONG_AGO) == [datetime(2026, 3, 1, 9, tzinfo=UTC)]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Africa/Monrovia", "Asia/Kolkata"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        f"FREQ=MINUTELY;BYSECOND={SIXTY}",
+        f"FREQ=MINUTELY;BYSECOND={SIXTY};BYHOUR=2;BYDAY=SU",
+        f"FREQ=HOURLY;BYMINUTE={SIXTY};BYSECOND=7,8",
+        f"FREQ=HOURLY;BYMINUTE={SIXTY};BYSECOND={SIXTY};BYHOUR=1,2,3",
+        f"FREQ=SECONDLY;INTERVAL=7;BYMINUTE={SIXTY};BYSECOND={SIXTY}",
+    ],
+)
+def test_a_rule_without_its_idle_limits_fires_as_before(rule: str, zone: str) -> None:
+    """Also over changes of the offset, of which Monrovia had one by 44 minutes and 30 seconds."""
+    (parts,) = parse_block(f"RRULE:{rule}").rules
+    bare = plainer(parts)
+    assert bare != parts
+    listed = {"BYHOUR": bare.by_hour, "BYMINUTE": bare.by_minute, "BYSECOND": bare.by_second}
+    short = ";".join(
+        [f"FREQ={bare.freq}", f"INTERVAL={bare.interval}"]
+        + [f"{name}={','.join(map(str, values))}" for name, values in listed.items() if values]
+        + ["BYDAY=SU"] * bool(bare.by_day)
+    )
+    for change in ("19720107T0044", "20260329T0100", "20261025T0100"):
+        start = datetime.strptime(change, "%Y%m%dT%H%M").replace(tzinfo=UTC, second=30)
+        for after in (start - timedelta(seconds=1), start + timedelta(minutes=50)):
+            one, other = (rrule(text, tz=zone, start=start) for text in (rule, short))
+            assert one.take(400, after) == other.take(400, after), (change, after)

@@ -122,7 +122,7 @@ def test_edges_cover_the_axis_and_now_is_one_of_them(
     axis = axis_of(span, of, zone_named(zone), now)
     edges = axis.edges()
     assert (edges[0], edges[-1]) == (axis.first, axis.last)
-    assert edges == sorted(set(edges))
+    assert list(edges) == sorted(set(edges))
     assert len(edges) <= 172
     assert (axis.now in edges) or not axis.first < now < axis.last
     assert all(b - a <= axis.width for a, b in pairwise(edges))

@@ -22,6 +22,7 @@ def test_under_latest_only_the_newest_occurrence_may_still_run() -> None:
     first, second, third = jobs = lapsed_jobs(schedule, 10, 20, 30)
     made = judge_overdue(schedule, jobs, at(60), READ)
     assert made.allowed_late == (third.id,)
+    assert made.decided_at == at(60)
     assert untold(made.dropped) == (Dropped(first.id, MISFIRED), Dropped(second.id, MISFIRED))
 
 

@@ -249,6 +249,10 @@ def test_hours_are_shown_up_to_now() -> None:
     assert hours_until(record, NOW + 2 * HOUR)[-3:] == (1, 0, 0)
     assert len(hours_until(record, NOW)) == HOURS_KEPT
     assert not any(hours_until(record, NOW + HOURS_KEPT * HOUR))
+    assert hours_until(record, NOW + 2 * HOUR, 3) == (1, 0, 0)
+    assert hours_until(record, NOW + 2 * HOUR, 2) == (0, 0)
+    # An hour that has not come is left out.
+    assert hours_until(record, NOW - HOUR, 3) == (0, 0, 0)
 
 
 def test_changes_of_one_fault_are_joined() -> None:

@@ -1,12 +1,13 @@
 """What is kept for those who watch, and that nothing is while nobody does."""
 
-from datetime import timedelta
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from onbeat.model.job import JobState
-from onbeat.model.live import LiveBatch, LiveCounts, LiveEvent
+from onbeat.model.job import Job, JobState
+from onbeat.model.live import LiveBatch, LiveCounts, LiveEvent, event_of
+from onbeat.rules import live_feed
 from onbeat.rules.live_feed import (
     EVENTS_HERE_MAX,
     EVENTS_SENT_MAX,
@@ -62,7 +63,7 @@ def test_starts_and_ends_are_events_and_counts() -> None:
     job = a_job(queue="mail", schedule_id="s", labels={"a": "b"}, flow="f")
     running = replace(job, state=JobState.RUNNING, attempt=2)
     feed.made([job], NOW)
-    feed.started(running, NOW, timedelta(seconds=0.4))
+    feed.started(running, NOW, 0.4)
     feed.ended(replace(running, state=JobState.WAITING), NOW + SECOND, "failed")
     feed.ended(replace(running, state=JobState.FAILED), NOW + SECOND, None)
     feed.ended(replace(running, state=JobState.SUCCEEDED), NOW + SECOND, None)
@@ -102,6 +103,31 @@ def test_an_outlet_keeps_the_newest_and_counts_the_others(most: int) -> None:
     assert outlet.take().missed == 0
 
 
+def test_a_drain_makes_no_events_that_nobody_can_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each start and end is counted; other changes are kept beside them."""
+    made: list[str] = []
+
+    def counted(job: Job, *args: Any, **named: Any) -> LiveEvent:
+        made.append(job.id)
+        return event_of(job, *args, **named)
+
+    monkeypatch.setattr(live_feed, "event_of", counted)
+    feed = LiveFeed()
+    outlet = feed.open_here()
+    job = a_job()
+    for _ in range(EVENTS_HERE_MAX):
+        feed.started(job, NOW, 1.0)
+        feed.ended(replace(job, state=JobState.SUCCEEDED), NOW, None)
+    assert len(made) == EVENTS_HERE_MAX
+    feed.note(replace(EVENT, kind="alert"))
+    batch = outlet.take()
+    assert (batch.counts.started, batch.counts.succeeded) == (EVENTS_HERE_MAX, EVENTS_HERE_MAX)
+    assert (len(batch.events), batch.events[-1].kind) == (EVENTS_HERE_MAX, "alert")
+    assert batch.missed == EVENTS_HERE_MAX + 1
+    feed.started(job, NOW, 1.0)
+    assert len(outlet.take().events) == 1, "there is room again"
+
+
 def test_what_another_process_saw_is_added() -> None:
     outlet = Outlet(2)
     outlet.note_start(0.0)
@@ -109,7 +135,7 @@ def test_what_another_process_saw_is_added() -> None:
     counts = LiveCounts(1, 2, 3, lateness)
     outlet.bring(LiveBatch((EVENT, EVENT, EVENT), counts, missed=4))
     batch = outlet.take()
-    assert (len(batch.events), batch.missed) == (2, 5)
+    assert (len(batch.events), batch.missed) == (2, 6), "its own start was counted alone"
     assert (batch.counts.started, batch.counts.succeeded, batch.counts.failed) == (2, 2, 3)
     assert batch.counts.lateness == (2, *(1,) * len(LATENESS_STEPS))
 

@@ -24,6 +24,7 @@ from onbeat.model.pulse import (
 from onbeat.rules.history import (
     SPANS,
     axis_maximum,
+    axis_maximum_of_seconds,
     depth_of,
     measured_until,
     points_of,
@@ -351,6 +352,20 @@ def test_an_axis_ends_at_a_round_number_above_the_value(value: float) -> None:
 )
 def test_the_end_of_an_axis(value: float, top: float) -> None:
     assert axis_maximum(value) == pytest.approx(top)
+
+
+@given(st.floats(0, 1e9, allow_nan=False))
+def test_an_axis_of_time_ends_above_the_value(value: float) -> None:
+    top = axis_maximum_of_seconds(value)
+    assert value <= top <= max(value * 2.5 * (1 + 1e-9), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "top"),
+    [(0.3, 0.5), (30, 50), (31, 60), (61, 120), (2_460, 3_600), (3_601, 7_200), (90_000, 172_800)],
+)
+def test_an_axis_of_time_ends_at_a_span_that_people_count_in(seconds: float, top: float) -> None:
+    assert axis_maximum_of_seconds(seconds) == pytest.approx(top)
 
 
 def test_a_sample_stands_for_a_count_while_it_is_young_and_whole() -> None:

@@ -13,6 +13,7 @@ from onbeat.model.ids import Token, WorkerId
 from onbeat.model.job import Job, JobState, Progress, Suspicion
 from onbeat.model.limits import (
     ERROR_CHARS_MAX,
+    ERROR_LINE_CHARS_MAX,
     LOST_MAX,
     REASON_CHARS_MAX,
     RELEASED_MAX,
@@ -179,12 +180,24 @@ def test_failures_losses_and_releases_each_have_a_budget_of_their_own(outcomes: 
 
 
 def test_a_long_error_keeps_its_telling_end_and_a_long_reason_its_beginning() -> None:
-    long = "a" * 20_000 + "!"
+    long = "".join(f"line {number}\n" for number in range(2_000)) + "!"
     settled = settle(running(), Failed(long), NOW, 0)
     assert settled.error == long[-ERROR_CHARS_MAX:]
     assert attempt_of(running(), Failed(long), NOW).error == long[-ERROR_CHARS_MAX:]
     cancelled = settle(running(), Cancelled("!" + long), NOW, 0)
     assert cancelled.reason == ("!" + long)[:REASON_CHARS_MAX]
+
+
+def test_a_message_of_a_megabyte_leaves_what_was_raised_and_where() -> None:
+    text = f'  File "shop.py", line 9, in pay\nValueError: {"x" * 1_000_000}!'
+    kept = settle(running(), Failed(text), NOW, 0).error
+    assert kept is not None
+    assert kept.startswith('  File "shop.py", line 9, in pay\nValueError: xxx')
+    assert " … 998,013 characters left out … " in kept
+    assert kept.endswith("x!")
+    assert len(kept) < 2 * ERROR_LINE_CHARS_MAX
+    whole = "x" * ERROR_CHARS_MAX
+    assert settle(running(), Failed(whole), NOW, 0).error == whole
 
 
 def test_text_that_no_store_can_keep_is_made_keepable() -> None:

@@ -88,7 +88,62 @@ def test_entries_are_found_by_their_number() -> None:
     assert list(ring.since(5)) == list(ring.since(9)) == []
 
 
+def test_entries_of_jobs_can_be_left_out() -> None:
+    ring = Ring()
+    add(ring, PULSE)
+    fill(ring, 3)
+    add(ring, "schedule")
+    assert [entry.number for entry in ring.since(0, jobs=False)] == [1, 5]
+    assert [entry.number for entry in ring.since(1, jobs=False)] == [5]
+    assert ring.kinds_since(0) == {PULSE, "job", "schedule"}
+    assert ring.kinds_since(3) == {"job", "schedule"}
+    assert ring.kinds_since(4) == {"schedule"}
+    assert ring.kinds_since(5) == set()
+    fill(ring, ENTRIES_MAX - 1)
+    assert [entry.number for entry in ring.since(0, jobs=False)] == [5]
+    add(ring)
+    assert list(ring.since(0, jobs=False)) == []
+
+
+def test_a_text_is_made_once_and_only_for_who_wants_it() -> None:
+    ring, made = Ring(), list[int]()
+
+    def frame(number: int) -> bytes:
+        made.append(number)
+        return b"text"
+
+    ring.add("job", 0.0, frame, an_event())
+    ring.add(PULSE, 0.0, frame)
+    pulses = StreamFilter(kinds=frozenset({PULSE}))
+    for _ in range(2):
+        assert Place(ring, pulses, after=0).take().frames == [b"text"]
+    assert made == [2]
+
+
 # A reader
+
+
+def test_a_reader_that_is_passed_over_has_missed_nothing() -> None:
+    """However many entries came that are not for it."""
+    ring = Ring()
+    place = Place(ring, StreamFilter(kinds=frozenset({"schedule"})))
+    fill(ring, ENTRIES_MAX)
+    place.pass_over(0)
+    before = ring.last
+    fill(ring, 5)
+    place.pass_over(before)
+    add(ring, "schedule")
+    portion = place.take()
+    assert (numbers(portion), portion.missed) == ([ENTRIES_MAX + 6], 0)
+
+
+def test_a_reader_that_has_something_to_read_is_not_passed_over() -> None:
+    ring = Ring()
+    add(ring, PULSE)
+    place = Place(ring, StreamFilter(kinds=frozenset({PULSE})), after=0)
+    add(ring)
+    place.pass_over(1)
+    assert numbers(place.take()) == [1]
 
 
 def test_a_reader_begins_at_the_end_or_where_it_was() -> None:

@@ -25,9 +25,10 @@ from onbeat.model.timeline import (
     TimelineSpan,
 )
 from onbeat.recurrence import Budget, compile_spec
+from onbeat.recurrence.instants import from_us, to_us
 from onbeat.recurrence.zones import zone_named
 from onbeat.rules.day_axis import DayAxis, axis_of
-from onbeat.rules.plans import jitter_of, with_budget
+from onbeat.rules.plans import bounded_recurrence, jitter_of, with_budget
 from onbeat.rules.timeline import (
     NO_FIRES,
     SINGLES_MAX,
@@ -204,15 +205,44 @@ def test_fires_come_as_they_will_be_due() -> None:
     one = every("*/30 * * * *", jitter=10 * MINUTE)
     fires = fires_of(one, axis())
     assert len(fires.due) == 23
-    assert all(due == at + jitter_of(one, at) for at, due in fires.due)
+    times = [from_us(at) for at in fires.at]
+    assert [from_us(due) for due in fires.due] == [at + jitter_of(one, at) for at in times]
     assert fires.rest_from is None
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {},
+        {"starts_at": DAY + 15 * HOUR},
+        {"ends_at": DAY + 15 * HOUR},
+        {"starts_at": DAY + 15 * HOUR + SECOND, "ends_at": DAY + 15 * HOUR + 20 * MINUTE},
+        {"starts_at": DAY + 30 * HOUR},
+        {"ends_at": DAY},
+    ],
+)
+def test_fires_are_those_that_will_be_planned(bounds: dict[str, datetime]) -> None:
+    one, here = every("*/10 * * * *", **bounds), axis()
+    planned = bounded_recurrence(one, compile_spec).walk(here.now, here.last - SECOND, 1_000)
+    assert [from_us(at) for at in fires_of(one, here).due] == list(planned)
+
+
+@given(st.lists(st.integers(0, 86_399_999_999), max_size=50).map(sorted))
+def test_planned_fires_are_counted_where_they_lie(since: list[int]) -> None:
+    here = axis(now=DAY)
+    due = [to_us(DAY) + one for one in since]
+    lane = lane_of_counts(here, hourly(), (), None, (), Fires(at=due, due=due))
+    for bucket in lane.buckets:
+        inside = [one for one in due if bucket.first <= from_us(one) < bucket.last]
+        assert bucket.planned == len(inside)
+    assert total(lane.buckets, "planned") == lane.planned == len(due)
 
 
 def test_only_active_schedules_have_fires_and_only_to_come() -> None:
     assert fires_of(hourly(), axis(now=DAY + 24 * HOUR)) == NO_FIRES
     assert fires_of(hourly(status=ScheduleStatus.PAUSED), axis()) == NO_FIRES
     ahead = fires_of(hourly(), axis(now=DAY - 9 * HOUR))
-    assert [at for at, _ in ahead.due] == [DAY + number * HOUR for number in range(24)]
+    assert [from_us(at) for at in ahead.at] == [DAY + number * HOUR for number in range(24)]
 
 
 def test_a_rule_that_takes_too_long_says_so() -> None:
@@ -224,8 +254,8 @@ def test_a_rule_that_takes_too_long_says_so() -> None:
 def test_more_fires_than_are_listed_are_estimated() -> None:
     one = hourly(recurrence=RecurrenceSpec(kind="every", text="PT1S"))
     here = axis(now=DAY)
-    due = [(at, at) for at in (DAY + number * SECOND for number in range(1, LANE_FIRES_MAX + 1))]
-    fires = Fires(due=tuple(due), rest_from=DAY + (LANE_FIRES_MAX + 1) * SECOND)
+    due = [to_us(DAY + number * SECOND) for number in range(1, LANE_FIRES_MAX + 1)]
+    fires = Fires(at=due, due=due, rest_from=DAY + (LANE_FIRES_MAX + 1) * SECOND)
     lane = lane_of_runs(here, one, (), (), fires)
     assert lane.marks is None
     assert lane.planned == LANE_FIRES_MAX
@@ -247,7 +277,7 @@ def test_a_pause_lasts_to_the_end() -> None:
 def test_lanes_are_added_up() -> None:
     one = hourly()
     first = lane_of_runs(axis(), one, [a_run(one, DAY), a_run(one, DAY + HOUR)], (), NO_FIRES)
-    about = Fires(due=(), rest_from=DAY + 23 * HOUR)
+    about = Fires(rest_from=DAY + 23 * HOUR)
     second = lane_of_runs(axis(), one, [a_run(one, DAY, "failed")], (), about)
     sums = all_lanes([first, second])
     assert (sums[0].succeeded, sums[0].failed) == (1, 1)

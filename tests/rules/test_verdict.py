@@ -8,8 +8,10 @@ from onbeat.rules.verdict import (
     FaultLoad,
     QueueLoad,
     concerns,
+    needs_look_first,
     served_by,
     short_of_disk,
+    state_of_queue,
 )
 
 NOW = datetime(2026, 11, 23, 3, 12, tzinfo=UTC)
@@ -145,3 +147,76 @@ def test_only_faults_that_need_somebody_are_concerns() -> None:
     assert concerns([], 1, [], NOW, faults=quiet) == []
     (again,) = concerns([], 1, [], NOW, faults=[fault(failed=0, attempts=5, waiting=0)])
     assert (again.weight, again.detail) == (70, "5 failed attempts in the last hours.")
+    (once,) = concerns([], 1, [], NOW, faults=[fault(failed=1, attempts=1, waiting=0)])
+    assert once.detail == "1 failed attempt in the last hours, 1 failed for good."
+
+
+def test_a_storm_leads_to_the_fault_that_fails_most_now() -> None:
+    """What failed an hour ago is not its cause, however often it failed."""
+    old = fault(fault="1", attempts=9_000)
+    mine = fault(fault="2", last_at=NOW - timedelta(seconds=20))
+    found = concerns([], 1, [], NOW, failed_by_minute=[0, 40], faults=[old, mine])
+    assert (found[0].key, found[0].fault) == ("storm", "2")
+    assert found[0].detail.endswith("Most: Timeout: no answer, in charge.")
+
+
+def test_a_task_that_no_worker_knows_is_told_while_others_run() -> None:
+    def told(alive: int, **tasks: int) -> list[tuple[str, str, str | None]]:
+        found = concerns([], alive, [], NOW, unknown_tasks=tasks)
+        return [(one.text, one.detail, one.task) for one in found]
+
+    assert told(1) == told(0, export=1) == []
+    assert told(1, export=1) == [
+        ("No worker knows a task", "1 job waits until one does: export (1).", "export")
+    ]
+    ((text, detail, task),) = told(1, export=1_200, mail=1)
+    assert (text, task) == ("No worker knows some tasks", None)
+    assert detail == "1,201 jobs wait until one does: export (1,200), mail (1)."
+
+
+def test_a_queue_may_say_when_it_is_late() -> None:
+    slow = replace(late("reports", 300), late_after=timedelta(minutes=10))
+    assert concerns([slow], 1, [], NOW) == []
+    strict = replace(late("mail", 30), late_after=timedelta(seconds=10))
+    assert [one.key for one in concerns([strict], 1, [], NOW)] == ["late:mail"]
+
+
+def test_the_state_of_a_queue_is_one_word() -> None:
+    busy = QueueLoad(name="a", due=3, running=2, running_max=2, oldest_due_at=NOW)
+    queues = {
+        "late": replace(busy, oldest_due_at=NOW - timedelta(minutes=2)),
+        "full": busy,
+        "paused": replace(busy, paused=True, oldest_due_at=NOW - timedelta(days=1)),
+        "flowing": replace(busy, due=0, oldest_due_at=None),
+        "idle": QueueLoad(name="idle"),
+    }
+    assert {name: state_of_queue(one, NOW) for name, one in queues.items()} == {
+        name: name for name in queues
+    }
+    assert state_of_queue(replace(busy, running_max=3), NOW) == "flowing"
+
+
+def test_queues_that_need_somebody_come_first() -> None:
+    idle, full = QueueLoad(name="idle"), QueueLoad(name="full", due=1, running=1, running_max=1)
+    queues = [
+        idle,
+        QueueLoad(name="rest", paused=True),
+        QueueLoad(name="held", paused=True, due=1),
+        QueueLoad(name="flow", due=2),
+        full,
+        late("old", 300),
+    ]
+    found = sorted(queues, key=lambda queue: needs_look_first(queue, NOW))
+    assert [queue.name for queue in found] == ["old", "full", "held", "flow", "rest", "idle"]
+
+
+def test_faults_of_the_same_weight_keep_their_order() -> None:
+    """Whichever failed last: what stands first must not change with every attempt."""
+    many, old, new = (
+        fault(fault="1", failed=9),
+        fault(fault="2", failed=3, first_at=NOW - timedelta(days=2)),
+        fault(fault="3", failed=3),
+    )
+    for order in ([new, old, many], [many, new, old]):
+        found = concerns([], 1, [], NOW, faults=order)
+        assert [one.fault for one in found] == ["1", "2", "3"]

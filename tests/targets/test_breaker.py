@@ -25,8 +25,9 @@ from onbeat.rules.circuit_breaker import CALLS_MIN, HOLD_SECONDS_MAX, HOLD_SECON
 from onbeat.rules.outages import TYPE as OUTAGE
 from onbeat.rules.outages import Outage
 from onbeat.targets.breaker import ENDPOINTS_MAX, Breakers, chance_of
-from onbeat.targets.http import HttpRunner, endpoint_of
+from onbeat.targets.http import HttpRunner
 from onbeat.targets.http_options import HttpOptions
+from onbeat.targets.http_request import endpoint_of
 from targets.runs import CLOCK, LONG, a_run
 from targets.scripted_http_server import (
     Received,

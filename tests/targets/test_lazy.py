@@ -46,7 +46,7 @@ async def test_calls_that_begin_together_share_one_runner_that_is_closed_with_it
         assert len(sink.received) == 3
         assert made == [inner]
         await late.close()
-        assert not inner.sessions
+        assert not inner.connectors
 
 
 async def test_one_that_was_never_needed_is_closed_all_the_same() -> None:

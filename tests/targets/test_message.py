@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+from free_ports import free_port
 from onbeat import Onbeat, Options, message
 from onbeat.model.errors import Unavailable
 from onbeat.model.outcome import Failed, Snoozed, Succeeded
@@ -14,7 +15,6 @@ from onbeat.targets.breaker import Breakers
 from onbeat.targets.message import MessageRunner
 from onbeat.testing.build import a_job
 from targets.runs import CLOCK, ARun, a_run
-from transports.servers import free_port
 
 MESSAGES = 400
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import trustme
 
+from free_ports import free_port
 from onbeat.model.channel import MailServer
 from onbeat.model.errors import Misconfigured
 from onbeat.model.outcome import Failed, Snoozed, Succeeded
@@ -20,7 +21,6 @@ from onbeat.targets.breaker import Breakers
 from onbeat.targets.notify.mail import CONNECTIONS_MAX, MailChannel
 from targets.notices import MailBox, a_mail_server, a_notice
 from targets.runs import CLOCK, JOB_ID
-from transports.servers import free_port
 
 TO = "ada@example.com"
 

@@ -18,7 +18,7 @@ from onbeat.model.outcome import (
 )
 from onbeat.rules.live_feed import LiveFeed
 from onbeat.telemetry.composite import CompositeTelemetry, cause_of, no_clock
-from onbeat.testing.build import NOW, SECOND, a_job
+from onbeat.testing.build import NOW, a_job
 
 OVER = timedelta(seconds=1)
 
@@ -29,11 +29,11 @@ def test_starts_and_ends_are_told_while_somebody_reads() -> None:
     running = replace(a_job(), state=JobState.RUNNING, attempt=1)
     ended = replace(running, state=JobState.SUCCEEDED)
     waiting = replace(running, state=JobState.WAITING)
-    telemetry.started(running, SECOND)
+    telemetry.started(running, 1.0)
     here = feed.open_here()
     telemetry.made([a_job()])
-    telemetry.started(running, SECOND)
-    telemetry.ended(ended, Succeeded(), OVER)
+    telemetry.started(running, 1.0)
+    telemetry.ended(ended, Succeeded(), 1.0)
     telemetry.rescued(waiting, WorkerId("w1"))
     batch = here.take()
     assert [(event.before, event.to, event.at) for event in batch.events] == [
@@ -45,7 +45,7 @@ def test_starts_and_ends_are_told_while_somebody_reads() -> None:
     assert batch.events[-1].cause == "its worker was lost"
     assert (batch.counts.started, batch.counts.succeeded) == (1, 1)
     feed.close_here()
-    telemetry.ended(ended, Succeeded(), OVER)
+    telemetry.ended(ended, Succeeded(), 1.0)
     assert feed.open_here().take().events == ()
 
 

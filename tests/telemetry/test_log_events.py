@@ -37,7 +37,7 @@ def said(caplog: pytest.LogCaptureFixture) -> Callable[..., Any]:
 def test_each_outcome_has_its_event_and_level(
     said: Callable[..., Any], outcome: Any, level: str, event: str
 ) -> None:
-    LogEvents().ended(a_job(attempt=1, schedule_id=ScheduleId("s1")), outcome, SECOND)
+    LogEvents().ended(a_job(attempt=1, schedule_id=ScheduleId("s1")), outcome, 1.0)
     ((got_level, got_event, fields),) = said()
     assert (got_level, got_event) == (level, event)
     assert fields["job"] == "0192"
@@ -54,9 +54,9 @@ def test_starts_and_successes_are_shown_where_people_read(
     events = LogEvents(level=logging.INFO)
     events.loop_beat("worker")  # looks which level is on
     job = a_job(attempt=1)
-    events.started(job, SECOND)
-    events.ended(job, Succeeded(), SECOND)
-    events.ended(job, Snoozed(SECOND), SECOND)
+    events.started(job, 1.0)
+    events.ended(job, Succeeded(), 1.0)
+    events.ended(job, Snoozed(SECOND), 1.0)
     levels = [(level, event) for level, event, _ in said()]
     assert levels == [
         ("info", "job.started"), ("info", "job.succeeded"), ("info", "job.snoozed"),
@@ -72,19 +72,19 @@ def test_a_step_of_the_clock_is_a_warning_with_its_direction(
 
 
 def test_a_failure_says_when_the_next_try_is(said: Callable[..., Any]) -> None:
-    LogEvents().ended(a_job(due_at=NOON + 90 * SECOND), Failed("boom"), SECOND)
+    LogEvents().ended(a_job(due_at=NOON + 90 * SECOND), Failed("boom"), 1.0)
     assert said()[0][2]["next_at"] == "2026-03-01T12:01:30.000Z"
 
 
 def test_the_last_failure_says_that_it_was_the_last(said: Callable[..., Any]) -> None:
-    LogEvents().ended(a_job(state=JobState.FAILED), Failed("boom"), SECOND)
+    LogEvents().ended(a_job(state=JobState.FAILED), Failed("boom"), 1.0)
     assert said()[0][2]["state"] == "failed"
     assert "next_at" not in said()[0][2]
 
 
 def test_a_traceback_is_told_by_its_last_line_and_in_full(said: Callable[..., Any]) -> None:
     trace = "Traceback (most recent call last):\n  File x\nValueError: boom\n"
-    LogEvents().ended(a_job(), Failed(trace), SECOND)
+    LogEvents().ended(a_job(), Failed(trace), 1.0)
     fields = said()[0][2]
     assert fields["error"] == "ValueError: boom"
     assert fields["exception"] == trace.strip()
@@ -93,8 +93,8 @@ def test_a_traceback_is_told_by_its_last_line_and_in_full(said: Callable[..., An
 def test_what_goes_well_is_not_said_at_info(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     journal = LogEvents()
-    journal.started(a_job(), SECOND)
-    journal.ended(a_job(), Succeeded(), SECOND)
+    journal.started(a_job(), 1.0)
+    journal.ended(a_job(), Succeeded(), 1.0)
     journal.planned(5, 0)
     journal.pruned(0)
     journal.loop_beat("planner")
@@ -105,18 +105,18 @@ def test_a_level_that_is_set_later_counts(caplog: pytest.LogCaptureFixture) -> N
     caplog.set_level(logging.INFO)
     journal = LogEvents()
     caplog.set_level(logging.DEBUG)
-    journal.started(a_job(), SECOND)
+    journal.started(a_job(), 1.0)
     journal.loop_beat("dispatcher")
-    journal.started(a_job(), SECOND)
+    journal.started(a_job(), 1.0)
     caplog.set_level(logging.INFO)
     journal.loop_beat("dispatcher")
-    journal.started(a_job(), SECOND)
+    journal.started(a_job(), 1.0)
     assert len(caplog.records) == 2
 
 
 def test_the_other_events_are_said_once_each(said: Callable[..., Any]) -> None:
     journal = LogEvents()
-    journal.started(a_job(), SECOND)
+    journal.started(a_job(), 1.0)
     journal.lease_lost(a_job())
     journal.planned(5, 1)
     journal.planned(0, 0)
@@ -139,7 +139,7 @@ def test_an_endpoint_is_said_to_be_down_and_to_be_back(said: Callable[..., Any])
 
 
 def test_a_job_that_was_put_off_says_why(said: Callable[..., Any]) -> None:
-    LogEvents().ended(a_job(), Snoozed(SECOND, "it seems to be down"), SECOND)
+    LogEvents().ended(a_job(), Snoozed(SECOND, "it seems to be down"), 1.0)
     assert said()[0][2]["reason"] == "it seems to be down"
 
 

@@ -13,6 +13,7 @@ import boto3
 import pytest
 
 from conditions import eventually_here
+from free_ports import free_port
 from onbeat.model.errors import Misconfigured
 from onbeat.telemetry import log_queue
 from onbeat.telemetry.log import configure_logging
@@ -67,11 +68,6 @@ def collector(port: int = 0) -> Iterator[Collector]:
         running.close()
 
 
-def a_free_port() -> int:
-    with collector() as unused:
-        return unused.port
-
-
 def send_to(port: int) -> log_queue.QueueHandler:
     configure_logging(Options(destinations=(f"tcp://127.0.0.1:{port}",)), secrets=["hunter22"])
     (handler,) = [
@@ -109,7 +105,7 @@ def test_a_server_that_comes_back_gets_the_lines_of_its_outage(
 def test_beyond_a_bound_lines_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_queue, "RETRY_SECONDS", 0.01)
     monkeypatch.setattr(log_queue, "LINES_MAX", 10)
-    port = a_free_port()
+    port = free_port()
     handler = send_to(port)
     log.info("first")
     eventually_here(
@@ -132,7 +128,7 @@ def test_beyond_a_bound_lines_are_dropped_and_counted(monkeypatch: pytest.Monkey
 def test_long_lines_are_bounded_by_their_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_queue, "RETRY_SECONDS", 0.01)
     monkeypatch.setattr(log_queue, "CHARS_MAX", 4_000)
-    port = a_free_port()
+    port = free_port()
     handler = send_to(port)
     for size in (1_000, 5_000, 1_000, 1_000, 1_000, 1_000, 1_000, 1_000, 1_000):
         log.info("x" * size)
@@ -162,7 +158,7 @@ def test_the_end_of_the_process_sends_what_waits_and_does_not_wait_for_a_server_
             log.info("line", extra={"number": number})
         handler.close()
         eventually_here(lambda: len(server.lines) == 1_000, "all lines have arrived")
-    away = send_to(a_free_port())
+    away = send_to(free_port())
     log.info("never")
     away.close()
     assert not away.thread.is_alive()

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ def test_starts_and_lateness_are_counted_by_queue_and_task(
     counts: Counters, metrics: Metrics
 ) -> None:
     for lateness in (0.0005, 0.003, 0.2, 7200):
-        counts.started(a_job(queue="mail"), timedelta(seconds=lateness))
+        counts.started(a_job(queue="mail"), lateness)
     labels = {"queue": "mail", "task": "mail.welcome"}
     assert sample(metrics, "onbeat_job_starts_total", **labels) == 4
     assert sample(metrics, "onbeat_job_lateness_seconds_count", **labels) == 4
@@ -108,7 +108,7 @@ def test_starts_and_lateness_are_counted_by_queue_and_task(
 def test_outcomes_are_counted_by_name(
     counts: Counters, metrics: Metrics, outcome: Any, name: str
 ) -> None:
-    counts.ended(a_job(), outcome, SECOND)
+    counts.ended(a_job(), outcome, 1.0)
     labels = {"queue": "default", "task": "mail.welcome"}
     assert sample(metrics, "onbeat_job_outcomes_total", **labels, outcome=name) == 1
     assert sample(metrics, "onbeat_job_duration_seconds_bucket", **labels, le="1.0") == 1
@@ -116,8 +116,8 @@ def test_outcomes_are_counted_by_name(
 
 
 def test_callbacks_are_one_task(counts: Counters, metrics: Metrics) -> None:
-    counts.started(a_job(target=HttpTarget("http://a/1")), SECOND)
-    counts.started(a_job(target=HttpTarget("http://b/2")), SECOND)
+    counts.started(a_job(target=HttpTarget("http://a/1")), 1.0)
+    counts.started(a_job(target=HttpTarget("http://b/2")), 1.0)
     assert sample(metrics, "onbeat_job_starts_total", queue="default", task="@http") == 2
 
 
@@ -192,7 +192,7 @@ def test_names_of_callers_cannot_make_more_than_so_many_series(
     counts: Counters, metrics: Metrics
 ) -> None:
     for n in range(SERIES_MAX * 3):
-        counts.started(a_job(f"task-{n}", queue=f"queue-{n % (QUEUES_MAX * 3)}"), SECOND)
+        counts.started(a_job(f"task-{n}", queue=f"queue-{n % (QUEUES_MAX * 3)}"), 1.0)
     assert len(counts.series) <= SERIES_MAX + QUEUES_MAX + 1
     result = scrape(metrics)
     starts = {name: n for name, n in result.items() if name.startswith("onbeat_job_starts_total")}
@@ -253,8 +253,8 @@ def test_the_standard_telemetry_counts_and_the_silent_one_does_not(
 ) -> None:
     caplog.set_level("ERROR")
     for telemetry in (CompositeTelemetry(counts), NullTelemetry()):
-        telemetry.started(a_job(), SECOND)
-        telemetry.ended(a_job(), Succeeded(), SECOND)
+        telemetry.started(a_job(), 1.0)
+        telemetry.ended(a_job(), Succeeded(), 1.0)
         telemetry.lease_lost(a_job())
         telemetry.planned(1, 1)
         telemetry.rescued(a_job(), WorkerId("w1"))
@@ -280,16 +280,16 @@ async def test_many_ended_jobs_are_those_of_the_sample(metrics: Metrics) -> None
 
 
 def test_the_state_of_all_series_is_told_for_the_history(counts: Counters) -> None:
-    counts.started(a_job(), SECOND)
-    counts.ended(a_job(), Failed("no"), SECOND)
+    counts.started(a_job(), 1.0)
+    counts.ended(a_job(), Failed("no"), 1.0)
     (totals,) = counts.state().values()
     assert totals == Totals(1, (0, 1), (*[0] * 9, 1), (*[0] * 6, 1))
-    counts.started(a_job(), SECOND)
+    counts.started(a_job(), 1.0)
     assert totals.starts == 1, "it does not change with the counters"
 
 
 async def test_the_reference_page_names_each_metric(counts: Counters, metrics: Metrics) -> None:
-    counts.started(a_job(), SECOND)
+    counts.started(a_job(), 1.0)
     await metrics.refresh(Store(), NOON)
     page = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text()
     families = text_string_to_metric_families(metrics.exposition()[0].decode())

@@ -1,6 +1,5 @@
 """The metrics in the form of OTLP against the page that Prometheus reads."""
 
-from datetime import timedelta
 from typing import Any
 
 from hypothesis import given
@@ -33,8 +32,8 @@ def labels_of(point: Any) -> dict[str, str]:
 def test_every_attempt_is_in_one_bucket(attempts: list[tuple[str, float]]) -> None:
     counts = Counters(lambda: 0.0)
     for task, seconds in attempts:
-        counts.started(a_job(task), timedelta(seconds=seconds))
-        counts.ended(a_job(task), Succeeded(), timedelta(seconds=seconds))
+        counts.started(a_job(task), seconds)
+        counts.ended(a_job(task), Succeeded(), seconds)
     metrics = exported(counts)
     for name, bounds in (("lateness", LATENESS_BOUNDS), ("duration", DURATION_BOUNDS)):
         histogram = metrics[f"onbeat_job_{name}_seconds"].histogram
@@ -50,7 +49,7 @@ def test_every_attempt_is_in_one_bucket(attempts: list[tuple[str, float]]) -> No
 
 def test_a_counter_is_a_sum_that_only_rises_and_has_its_start() -> None:
     counts = Counters(lambda: 7.0)
-    counts.ended(a_job("a", queue="q"), Failed("no"), timedelta(seconds=1))
+    counts.ended(a_job("a", queue="q"), Failed("no"), 1)
     counts.loop_beat("planner")
     metrics = exported(counts)
     outcomes = metrics["onbeat_job_outcomes"].sum

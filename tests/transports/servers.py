@@ -24,12 +24,6 @@ def installed(program: str, package: str, setting: str) -> str:
     return result
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 def listens(host: str, port: int) -> bool:
     try:
         socket.create_connection((host, port), timeout=1).close()

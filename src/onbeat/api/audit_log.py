@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from onbeat.model.principal import Principal
-from onbeat.operations.table import Operation
+from onbeat.operations.tables.operation import Operation
 from onbeat.telemetry.structured_log import Log
 from onbeat.wire.access import CreateKey, KeyByName
 from onbeat.wire.events import EventById

@@ -51,16 +51,24 @@ class Keyring:
             raise Unauthorized("The API key is mistyped: its checksum does not fit")
         key = None if text is None else matching(self.configured, text)
         if key is None:
-            kept = [key for key in await self.fresh() if not is_session(key)]
+            kept = self.held(await self.fresh())
             if not kept and not self.configured:
                 return ANONYMOUS
-            key = None if text is None else matching(kept, text)
+            key = None if text is None else await self.stored_key(kept, text)
             if key is None:
                 raise Unauthorized
             await self.note_use(key)
         if key.expires_at is not None and key.expires_at <= self.clock.now():
             raise Unauthorized("The API key has expired")
         return principal_of_key(key)
+
+    async def stored_key(self, kept: Sequence[ApiKey], text: str) -> ApiKey | None:
+        """The key with this text, which may have been made just now."""
+        return matching(kept, text) or matching(self.held(await self.reread()), text)
+
+    def held(self, kept: Sequence[ApiKey]) -> Sequence[ApiKey]:
+        """Those that people and programs hold, without sessions."""
+        return [key for key in kept if not is_session(key)]
 
     async def session_principal(self, token: str) -> Principal:
         """The principal of a browser's session. Raises `Unauthorized` where it is over."""
@@ -82,8 +90,8 @@ class Keyring:
         return principal_of_key(opener)
 
     def parents(self, kept: Sequence[ApiKey]) -> Sequence[ApiKey]:
-        """The keys that people and programs hold."""
-        return [*self.configured, *(key for key in kept if not is_session(key))]
+        """All keys from which sessions come."""
+        return [*self.configured, *self.held(kept)]
 
     def as_used(self, session: ApiKey) -> ApiKey:
         """With its last use, in this process or in another, which the store knows later."""
@@ -125,7 +133,7 @@ class Keyring:
     async def reread(self) -> Sequence[ApiKey]:
         """The same by a reading that began after this call. All who wait share one reading.
 
-        So wrong sessions, however many, make one query at a time.
+        So wrong keys and sessions, however many, make one query at a time.
         """
         before = self.readings
         async with self.reading:

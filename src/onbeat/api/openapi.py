@@ -11,12 +11,12 @@ import msgspec
 import yaml
 
 from onbeat.api.event_document import CONTENT, header_parameters
-from onbeat.api.reports import REPORT_PATH
-from onbeat.api.requests import query_names
 from onbeat.model.limits import IDEMPOTENCY_KEY_CHARS_MAX
-from onbeat.operations.invoke import CREATED, body_type
-from onbeat.operations.table import OPERATIONS, Operation
+from onbeat.operations.invoke import CREATED, body_type, query_names
+from onbeat.operations.table import OPERATIONS
+from onbeat.operations.tables.operation import Operation
 from onbeat.rules.idempotency import HEADER
+from onbeat.rules.reports import ROUTE
 from onbeat.wire.errors import ProblemAnswer
 from onbeat.wire.reports import ReportAnswer, ReportBody, SealedReport
 from onbeat.wire.stream import StreamRequest
@@ -315,7 +315,7 @@ def paths() -> Schema:
         )
     schema["/rpc"] = {"post": rpc_path()}
     schema["/api/stream"] = {"get": stream_path()}
-    schema[REPORT_PATH] = {"post": report_path()}
+    schema[ROUTE] = {"post": report_path()}
     for path, (id, summary, content_type) in OTHER_PATHS.items():
         schema[path] = {"get": service_operation_object(path, id, summary, content_type)}
     return schema

@@ -18,7 +18,8 @@ from onbeat.api.openapi import (
     schemas,
 )
 from onbeat.operations.invoke import body_type
-from onbeat.operations.table import OPERATIONS, Operation
+from onbeat.operations.table import OPERATIONS
+from onbeat.operations.tables.operation import Operation
 from onbeat.wire.jsonrpc import APPLICATION_CODES, FIXED, INVALID_PARAMS
 from onbeat.wire.values import ANY_OBJECT
 

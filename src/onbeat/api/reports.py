@@ -20,11 +20,10 @@ from onbeat.model.errors import Forbidden, Invalid, Malformed
 from onbeat.model.limits import REPORT_BYTES_MAX
 from onbeat.operations.context import OperationContext
 from onbeat.operations.reports import report, right_of
-from onbeat.rules.reports import PATH
+from onbeat.rules.reports import ROUTE
 from onbeat.wire.decode import decode
 from onbeat.wire.reports import SEAL_CHARS_MAX, ReportAnswer, ReportBody, SealedReport
 
-REPORT_PATH: Final = f"{PATH}{{id}}"
 PARAMETERS: Final = ("seal",)
 
 
@@ -46,7 +45,7 @@ def report_routes(
                 return limited
         return error
 
-    yield Route(REPORT_PATH, answer, methods=["POST"])
+    yield Route(ROUTE, answer, methods=["POST"])
 
 
 async def take(context: OperationContext, options: ApiOptions, request: Request) -> ReportAnswer:

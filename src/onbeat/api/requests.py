@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-import msgspec
 from starlette.requests import Request
 
 from onbeat.api.bulk import Take
@@ -17,8 +16,8 @@ from onbeat.model.limits import (
     PAGE_LIMIT_MAX,
     REQUEST_BYTES_MAX,
 )
-from onbeat.operations.invoke import request_from
-from onbeat.operations.table import Operation
+from onbeat.operations.invoke import query_names, request_from
+from onbeat.operations.tables.operation import Operation
 from onbeat.wire.cloud_events import PREFIX, BodyReader
 from onbeat.wire.decode import safe_text
 from onbeat.wire.requests import PAGE_MAX
@@ -133,15 +132,6 @@ def unknown_parameter(name: str, known: Sequence[str]) -> Invalid:
     names = f"known are {', '.join(sorted(known))}" if known else "none is known here"
     return Invalid(
         f"{safe_text(name) or 'A nameless one'} is not a known parameter; {names}", safe_text(name)
-    )
-
-
-def query_names(operation: Operation[Any, Any]) -> tuple[str, ...]:
-    """Fields of the request that neither path nor body fills."""
-    return tuple(
-        field.encode_name
-        for field in msgspec.structs.fields(operation.request)
-        if field.name != operation.body and f"{{{field.encode_name}}}" not in operation.path
     )
 
 

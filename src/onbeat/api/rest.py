@@ -16,7 +16,8 @@ from onbeat.api.requests import read_request
 from onbeat.api.responses import error_response, json_response, replayed_response
 from onbeat.operations.context import OperationContext
 from onbeat.operations.invoke import call_once, success_status
-from onbeat.operations.table import OPERATIONS, Operation
+from onbeat.operations.table import OPERATIONS
+from onbeat.operations.tables.operation import Operation
 from onbeat.rules.access import check_scope
 from onbeat.rules.idempotency import HEADER
 from onbeat.wire.idempotency import read_header

@@ -26,7 +26,8 @@ from onbeat.operations.context import OperationContext
 from onbeat.operations.invoke import call_once, request_by_params
 from onbeat.operations.jsonrpc import Handle, Reply, handle_batch
 from onbeat.operations.submissions import Origin, submit_once, submit_or_dead_letter
-from onbeat.operations.table import OPERATIONS, Operation
+from onbeat.operations.table import OPERATIONS
+from onbeat.operations.tables.operation import Operation
 from onbeat.rules.access import check_scope
 from onbeat.rules.idempotency import HEADER
 from onbeat.wire.idempotency import read_header, read_member

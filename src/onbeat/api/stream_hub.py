@@ -10,13 +10,14 @@ import msgspec
 
 from onbeat.model.errors import OnbeatError, RateLimited, Unavailable
 from onbeat.model.limits import PAGE_LIMIT_MAX, STREAMS_MAX, STREAMS_OF_KEY_MAX, STREAMS_SHARE
-from onbeat.model.live import LiveBatch, LiveCounts
+from onbeat.model.live import LiveBatch, LiveCounts, LiveEvent
 from onbeat.operations.context import OperationContext
 from onbeat.operations.invoke import call
-from onbeat.operations.table import QUEUE_LIST, WORKER_LIST
-from onbeat.rules.live_feed import Outlet, add_counts, moved, percentile
+from onbeat.operations.tables.fleet import QUEUE_LIST, WORKER_LIST
+from onbeat.rules.live_feed import EVENTS_HERE_MAX, Outlet, add_counts, moved, percentile
 from onbeat.rules.stream_memory import (
     CHANGED,
+    IDS_MAX,
     KINDS,
     PULSE,
     ChangeSummary,
@@ -49,6 +50,10 @@ class Depths(msgspec.Struct, frozen=True, kw_only=True):
     workers: int | None = None
     oldest: QueueAnswer | None = None
     fleet: tuple[tuple[str, bool, int], ...] = ()
+
+    @property
+    def alive(self) -> set[str]:
+        return {id for id, is_alive, _ in self.fleet if is_alive}
 
 
 UNKNOWN: Final = Depths()
@@ -93,6 +98,8 @@ class StreamHub:
         self.changes = ChangeSummary()
         self.counts = LiveCounts()
         self.depths = UNKNOWN
+        self.has_other_workers = False
+        self.jobs_until = now
         self.changed_at = self.counted_from = self.depths_due_at = self.left_at = now
         # The first pulse comes once the depths are read.
         self.pulse_at = now - QUIET_PULSE_SECONDS + 2 * LOOK_SECONDS
@@ -127,6 +134,7 @@ class StreamHub:
         reader = OpenStream(key, place, is_reset=is_back and not is_known)
         self.readers.add(reader)
         self.of_key[key] += 1
+        self.make_room_for_jobs()
         return reader
 
     def dismiss(self, reader: OpenStream) -> None:
@@ -181,17 +189,33 @@ class StreamHub:
         """Take what came since the last look, and tell the readers."""
         assert self.outlet is not None, "it was started"
         now, before = self.context.clock.monotonic(), self.ring.last
+        self.make_room_for_jobs()
         self.take(self.outlet.take(), now)
         if self.changes and now - self.changed_at >= CHANGED_SECONDS:
             self.tell_changes(now)
-        span = PULSE_SECONDS if moved(self.counts) else QUIET_PULSE_SECONDS
+        has_news = moved(self.counts) or self.has_other_workers
+        span = PULSE_SECONDS if has_news else QUIET_PULSE_SECONDS
         if now - self.pulse_at >= span:
             self.tell_pulse(now)
         if now >= self.depths_due_at and self.readers and is_done(self.reading):
             self.reading = asyncio.create_task(self.read_depths())
-        if self.ring.last > before:
-            for reader in self.readers:
+        kinds = self.ring.kinds_since(before)
+        for reader in self.readers:
+            if kinds & reader.place.filter.kinds:
                 reader.woken.set()
+            else:
+                reader.place.pass_over(before)
+
+    def make_room_for_jobs(self) -> None:
+        """How many starts and ends of jobs make an event until the next look.
+
+        Without a reader of jobs, or one that may come back for them, only the summary needs some.
+        """
+        assert self.outlet is not None, "it was started"
+        now = self.context.clock.monotonic()
+        if any(reader.place.hears_of_jobs for reader in self.readers):
+            self.jobs_until = now + LINGER_SECONDS
+        self.outlet.room = EVENTS_HERE_MAX if now < self.jobs_until else IDS_MAX
 
     def take(self, batch: LiveBatch, now: float) -> None:
         if batch.missed:
@@ -200,12 +224,8 @@ class StreamHub:
         for event in batch.events:
             self.changes.note(event)
             if event.kind in KINDS:
-                data = event_data(event)
-                self.ring.add(event.kind, now, self.framed(event.kind, data), event)
+                self.ring.add(event.kind, now, EventFrame(self.boot, event), event)
         self.counts = add_counts(self.counts, batch.counts)
-
-    def framed(self, kind: str, data: bytes) -> "Framed":
-        return Framed(kind, self.boot, data)
 
     def tell_changes(self, now: float) -> None:
         found, self.changes, self.changed_at = self.changes, ChangeSummary(), now
@@ -221,14 +241,15 @@ class StreamHub:
             workers=found.workers,
             alerts=found.alerts,
         )
-        self.ring.add(CHANGED, now, self.framed(CHANGED, msgspec.json.encode(summary)))
+        self.ring.add(CHANGED, now, Frame(CHANGED, self.boot, summary))
 
     def tell_pulse(self, now: float) -> None:
         counts, self.counts = self.counts, LiveCounts()
+        self.has_other_workers = False
         seconds = round(now - self.counted_from, 3)
         self.counted_from = self.pulse_at = now
         pulse = pulse_of(self.context, counts, self.depths, seconds)
-        self.ring.add(PULSE, now, self.framed(PULSE, msgspec.json.encode(pulse)))
+        self.ring.add(PULSE, now, Frame(PULSE, self.boot, pulse))
 
     async def read_depths(self) -> None:
         clock = self.context.clock
@@ -241,19 +262,30 @@ class StreamHub:
         else:
             depths = depths_of(listed.queues, found.workers)
             self.changes.workers |= depths.fleet != self.depths.fleet
+            self.has_other_workers |= depths.alive != self.depths.alive
             self.depths = depths
         now = clock.monotonic()
         self.depths_due_at = now + max(PULSE_SECONDS, DEPTHS_SHARE * (now - begun))
 
 
-class Framed:
-    """Makes the frame of an event from its number."""
+class Frame:
+    """Makes the frame of a pulse or a summary from its number."""
 
-    def __init__(self, kind: str, boot: str, data: bytes) -> None:
+    def __init__(self, kind: str, boot: str, data: PulseEvent | Changed) -> None:
         self.kind, self.boot, self.data = kind, boot, data
 
     def __call__(self, number: int) -> bytes:
-        return frame(self.kind, f"{self.boot}.{number}", self.data)
+        return frame(self.kind, f"{self.boot}.{number}", msgspec.json.encode(self.data))
+
+
+class EventFrame:
+    """Makes the frame of an event from its number."""
+
+    def __init__(self, boot: str, event: LiveEvent) -> None:
+        self.boot, self.event = boot, event
+
+    def __call__(self, number: int) -> bytes:
+        return frame(self.event.kind, f"{self.boot}.{number}", event_data(self.event))
 
 
 def streams_max(connections: int) -> int:

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from onbeat.app.backend import Backend
 from onbeat.app.call import Span
 from onbeat.app.queues import in_seconds
-from onbeat.operations.table import ALERT_LIST, ALERT_SILENCE, ALERT_UNSILENCE
+from onbeat.operations.tables.alerts import ALERT_LIST, ALERT_SILENCE, ALERT_UNSILENCE
 from onbeat.wire.alerts import (
     AlertAnswer,
     AlertSilenceBody,

@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 from onbeat.app.backend import Backend
 from onbeat.app.call import check_keywords
 from onbeat.app.pages import items_of_pages
-from onbeat.operations.table import AUDIT_LIST
+from onbeat.operations.tables.administration import AUDIT_LIST
 from onbeat.wire.access import AuditAnswer, ListAudit
 
 

@@ -11,7 +11,6 @@ from typing import Any, Final, Protocol, TypedDict, TypeVar, Unpack
 import msgspec
 
 from onbeat.app import shutdown
-from onbeat.app.callback_check import CallbackCheck
 from onbeat.app.notices import notices_of
 from onbeat.app.options import Options
 from onbeat.app.portal import Portal
@@ -32,7 +31,8 @@ from onbeat.model.owner import NOBODY, Owner
 from onbeat.operations.context import OperationContext, no_capacity_check
 from onbeat.operations.declarations import declare_all
 from onbeat.operations.old_lanes import OldLanes
-from onbeat.operations.table import Operation
+from onbeat.operations.seen_workers import SeenWorkers
+from onbeat.operations.tables.operation import Operation
 from onbeat.ports.clock import Clock
 from onbeat.ports.encryption import Cipher
 from onbeat.ports.expressions import Expressions
@@ -98,9 +98,9 @@ class Backend(ABC):
         self.tracing: Tracing | None = None
         self.expressions: Expressions = CelExpressions()
         self.check_start: CheckStart = allow_start
-        self.callback_check: CallbackCheck | None = None
         self.check_disk: Callable[[], Awaitable[None]] = no_capacity_check
         self.faults = FaultTally()
+        self.seen_workers = SeenWorkers()
         self.live = LiveFeed()
         self.past = OldLanes()
         self.live.on_past = self.past.changed
@@ -151,7 +151,12 @@ class Backend(ABC):
     async def put_schedule(self, key: str, draft: ScheduleDraft) -> PutResult: ...
 
     async def put_declared(self) -> None:
-        """Store the schedules that the program declares; see `operations.declarations`."""
+        """Store the schedules that the program declares; see `operations.declarations`.
+
+        Not in a cell: its other cells would have them too, so the front of all declares them.
+        """
+        if await self.store.note_map_version(0) > 0:
+            return
         await declare_all(self.context, self.registry.schedules, self.owner)
 
     @abstractmethod
@@ -264,6 +269,7 @@ class Backend(ABC):
             tracing=self.tracing,
             settings=self.settings,
             faults=self.faults,
+            seen_workers=self.seen_workers,
             live=self.live,
             past=self.past,
             keep=self.options.runtime.keep,
@@ -308,7 +314,7 @@ class Backend(ABC):
         self._jobs_loop, self._publisher = asyncio.get_running_loop(), publisher
 
     def run_no_jobs(self) -> None:
-        self._jobs_loop = self._publisher = self.callback_check = None
+        self._jobs_loop = self._publisher = None
 
     @property
     def is_running(self) -> bool:

@@ -35,8 +35,7 @@ async def send_now(
         return failure_of(await runner.run(UnleasedRun(job, deadline=now + PROBE_TIMEOUT)))
     finally:
         await runner.close()
-        if callbacks is not None:
-            await callbacks.close()
+        await callbacks.close()
 
 
 def failure_of(outcome: Outcome) -> str | None:

@@ -26,15 +26,13 @@ from onbeat.targets.notify.webhook import webhook_target
 
 NEEDS: Final[Mapping[type[Channel], tuple[str, str]]] = {
     MailServer: ("aiosmtplib", "notify"),
-    ChatHook: ("aiohttp", "http"),
-    WebhookEndpoint: ("aiohttp", "http"),
     AppriseService: ("apprise", "notify-more"),
 }
-"""The package that each kind of channel needs, and the extra that brings it."""
+"""The package that a kind of channel needs beside those of Onbeat, and the extra that has it."""
 
 
 def notice_runner(
-    backend: Backend, callbacks: TargetRunner | None, on_outage: OnOutage | None = None
+    backend: Backend, callbacks: TargetRunner, on_outage: OnOutage | None = None
 ) -> NoticeRunner:
     """Raises `Misconfigured` for a channel whose package is not installed."""
     options = backend.options
@@ -50,8 +48,8 @@ def notice_runner(
 
 
 def check_package(name: str, record: Channel) -> None:
-    package, extra = NEEDS[type(record)]
-    if find_spec(package) is None:
+    package, extra = NEEDS.get(type(record), (None, None))
+    if package is not None and find_spec(package) is None:
         raise Misconfigured(
             f"channels: {name} needs the package {package}: pip install 'onbeat[{extra}]'",
             "channels",
@@ -62,7 +60,7 @@ def adapter_of(
     name: str,
     record: Channel,
     backend: Backend,
-    callbacks: TargetRunner | None,
+    callbacks: TargetRunner,
     breakers: Breakers,
 ) -> NoticeChannel:
     """The adapter, whose client is loaded on demand."""
@@ -76,7 +74,6 @@ def adapter_of(
 
             return AppriseChannel(name, record, breakers)
         case ChatHook() | WebhookEndpoint():
-            assert callbacks is not None, "the package of callbacks was found"
             return PostChannel(name, request_maker(name, record), callbacks)
 
 

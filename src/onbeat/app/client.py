@@ -42,6 +42,7 @@ from onbeat.app.schedules import Schedules
 from onbeat.app.secrets import Secrets
 from onbeat.app.sender import Sender
 from onbeat.app.signals import wait_for_signal
+from onbeat.app.stores import check_front
 from onbeat.app.task import (
     AnyTask,
     Anything,
@@ -334,6 +335,7 @@ class Onbeat(HookRegistrar, Overview):
         """Store the declared schedules and start all loops in the running event loop."""
         if self._running is not None:
             raise RuntimeError("this Onbeat is running already")
+        check_front(self.backend.url, self.backend.options.runtime.roles)
         await self.backend.open()
         try:
             await self.backend.put_declared()

@@ -5,20 +5,18 @@ import logging
 from base64 import b32encode
 from functools import partial
 from hashlib import sha256
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
 from onbeat.app.backend import Backend
-from onbeat.app.callback_check import callback_check
 from onbeat.app.channels import notice_runner
 from onbeat.app.handler_context import HandlerContext
 from onbeat.app.hooks import FailureTelemetry, run_start_hooks, run_stop_hooks
 from onbeat.app.options import IN_PROCESS
 from onbeat.app.sidecar import sidecar_for
-from onbeat.app.stores import SQLITE, open_store
-from onbeat.app.system import KernelLiveness, identity
+from onbeat.app.stores import SQLITE, check_front, open_store, sessions_of
+from onbeat.app.system import KernelLiveness, identity, resident_bytes
 from onbeat.app.tracing import serve_traced
 from onbeat.engine.broker.dead_letters import DeadLetterPublisher
 from onbeat.engine.broker.remote import RemoteTasks
@@ -79,6 +77,7 @@ class RunningApp:
     """The loops of one Onbeat with the runners that they need, opened and closed together."""
 
     def __init__(self, backend: Backend) -> None:
+        check_front(backend.url, backend.options.runtime.roles)
         backend.find_tracing()
         count_here(backend)
         self.backend = backend
@@ -117,8 +116,6 @@ class RunningApp:
         await self.open()
         await self.open_probe()
         await self.runtime.start()
-        if self.callbacks is None and self.runs_jobs:
-            self.backend.callback_check = await callback_check(self.backend.context)
         if self.health is not None:
             self.health.is_ready = True
 
@@ -140,8 +137,7 @@ class RunningApp:
             INSTALLATION.attach()
             self.is_attached = True
         await self.handlers.open()
-        if self.callbacks is not None:
-            await self.callbacks.open()
+        await self.callbacks.open()
         if self.runs_jobs:
             await run_start_hooks(self.hooks)
 
@@ -152,8 +148,7 @@ class RunningApp:
         await self.messages.close()
         await self.notices.close()
         await self.commands.close()
-        if self.callbacks is not None:
-            await self.callbacks.close()
+        await self.callbacks.close()
         await self.handlers.close()
         if self.is_attached:
             INSTALLATION.detach()
@@ -189,10 +184,7 @@ def count_here(backend: Backend) -> None:
     )
 
 
-def callback_runner(backend: Backend, on_outage: OnOutage | None = None) -> TargetRunner | None:
-    """None without the `http` extra: other workers then run the callbacks."""
-    if find_spec("aiohttp") is None:
-        return None
+def callback_runner(backend: Backend, on_outage: OnOutage | None = None) -> TargetRunner:
     return LazyRunner(lambda: http_runner(backend, on_outage))
 
 
@@ -222,13 +214,11 @@ def dependencies_of(backend: Backend, running: RunningApp) -> Dependencies:
         MessageTarget: DecryptingRunner(running.messages, backend.cipher),
         NotifyTarget: running.notices,
         CommandTarget: DecryptingRunner(running.commands, backend.cipher),
+        HttpTarget: DecryptingRunner(running.callbacks, backend.cipher),
     }
-    others = frozenset(message_lane(name) for name in running.messages.urls)
+    others = frozenset({"@http"}) | {message_lane(name) for name in running.messages.urls}
     others |= frozenset(map(notify_lane, running.notices.records))
     others |= frozenset(map(command_lane, running.commands.allowed))
-    if running.callbacks is not None:
-        runners[HttpTarget] = DecryptingRunner(running.callbacks, backend.cipher)
-        others |= {"@http"}
     if (tracing := backend.tracing) is not None:
         runners = {
             kind: TracedRunner(runner, tracing, backend.clock) for kind, runner in runners.items()
@@ -246,6 +236,7 @@ def dependencies_of(backend: Backend, running: RunningApp) -> Dependencies:
         ),
         compile=backend.registry.compile,
         sidecar=running.sidecar,
+        sessions=sessions_of(backend.store),
         expressions=backend.expressions,
         outages=running.outages,
         look=lambda: concerns_now(with_disk(backend)),
@@ -253,6 +244,7 @@ def dependencies_of(backend: Backend, running: RunningApp) -> Dependencies:
         faults=backend.faults,
         log=running.log,
         live=backend.live,
+        memory=resident_bytes,
     )
 
 

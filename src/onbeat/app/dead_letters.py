@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from onbeat.app.backend import Backend
 from onbeat.app.pages import items_of_pages
 from onbeat.model.limits import REPLAY_MAX
-from onbeat.operations.table import (
+from onbeat.operations.tables.failures import (
     DEAD_DELETE,
     DEAD_DELETE_GROUP,
     DEAD_GROUPS,

@@ -16,7 +16,7 @@ from onbeat.model.errors import Unavailable
 from onbeat.ports.checks import Checkup
 from onbeat.ports.clock import Clock
 from onbeat.ports.store import Finding, Store
-from onbeat.recurrence import tzdata_version
+from onbeat.recurrence import packaged_tzdata_version, tzdata_version
 from onbeat.rules.encryption import read_keys
 from onbeat.settings import Settings
 
@@ -154,7 +154,7 @@ def own_findings(now: datetime) -> Iterator[Finding]:
     """Checks of this machine that need no store."""
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding(name="python", ok=sys.version_info >= (3, 11), value=version)
-    yield Finding(name="time zone data", ok=True, value=str(tzdata_version()))
+    yield Finding(name="time zone data", ok=True, value=zone_data())
     local = now.astimezone()
     yield Finding(
         name="clock",
@@ -163,6 +163,20 @@ def own_findings(now: datetime) -> Iterator[Finding]:
         remedy="set the clock, and keep it right by NTP",
     )
     yield from open_files()
+
+
+def zone_data() -> str:
+    """The version in use, and what to do where it is older than the one that Onbeat brings.
+
+    Versions are a year and a letter, so their order is that of their texts.
+    """
+    used, packaged = tzdata_version(), packaged_tzdata_version()
+    if packaged is None or packaged <= used:
+        return used
+    return (
+        f"{used} of this machine, though the package tzdata has {packaged}:"
+        ' PYTHONTZPATH="" takes that'
+    )
 
 
 def open_files() -> Iterator[Finding]:

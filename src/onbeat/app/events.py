@@ -9,7 +9,7 @@ from onbeat.app.backend import Backend
 from onbeat.app.call import check_keywords
 from onbeat.app.event_drafts import EventAttributes, publish_body
 from onbeat.app.pages import items_of_pages
-from onbeat.operations.table import EVENT_LIST, EVENT_PUBLISH, EVENT_REPLAY, EVENT_SHOW
+from onbeat.operations.tables.events import EVENT_LIST, EVENT_PUBLISH, EVENT_REPLAY, EVENT_SHOW
 from onbeat.wire.events import (
     EventById,
     EventInfo,

@@ -11,7 +11,7 @@ from onbeat.app.call import Span, check_keywords
 from onbeat.app.pages import items_of_pages
 from onbeat.app.queues import in_seconds
 from onbeat.model.limits import PAGE_LIMIT_MAX, REPLAY_MAX
-from onbeat.operations.table import (
+from onbeat.operations.tables.failures import (
     FAILURE_LIST,
     FAILURE_NOTE,
     FAILURE_REPLAY,

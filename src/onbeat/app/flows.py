@@ -1,11 +1,11 @@
 """`beat.flows`: jobs that were sent together, by the id of their flow."""
 
 from onbeat.app.backend import Backend
-from onbeat.model.limits import PAGE_LIMIT_DEFAULT
-from onbeat.operations.table import FLOW_CANCEL, FLOW_RETRY, FLOW_SHOW
-from onbeat.wire.flows import FlowAnswer, FlowChange
+from onbeat.model.limits import FLOWS_LISTED_DEFAULT, PAGE_LIMIT_DEFAULT
+from onbeat.operations.tables.flows import FLOW_CANCEL, FLOW_LIST, FLOW_RETRY, FLOW_SHOW
+from onbeat.wire.flows import FlowAnswer, FlowChange, FlowsAnswer
 from onbeat.wire.jobs import ReasonBody
-from onbeat.wire.requests import CancelFlow, FlowById, ShowFlow
+from onbeat.wire.requests import CancelFlow, FlowById, ListFlows, ShowFlow
 
 
 class Flows:
@@ -24,6 +24,15 @@ class Flows:
         self, id: str, *, limit: int = PAGE_LIMIT_DEFAULT, cursor: str | None = None
     ) -> FlowAnswer:
         return await self._backend.call(FLOW_SHOW, ShowFlow(id=id, limit=limit, cursor=cursor))
+
+    def list(self, *, limit: int = FLOWS_LISTED_DEFAULT, cursor: str | None = None) -> FlowsAnswer:
+        """A page of flows, the newest first, with how far each is."""
+        return self._backend.wait_for(self.alist(limit=limit, cursor=cursor))
+
+    async def alist(
+        self, *, limit: int = FLOWS_LISTED_DEFAULT, cursor: str | None = None
+    ) -> FlowsAnswer:
+        return await self._backend.call(FLOW_LIST, ListFlows(limit=limit, cursor=cursor))
 
     def cancel(self, id: str, reason: str | None = None) -> FlowChange:
         """Cancel all waiting jobs; ask the running ones to stop. Raises `NotFound`."""

@@ -11,7 +11,7 @@ from onbeat.model.errors import OnbeatError
 from onbeat.model.ids import JobId
 from onbeat.model.job import JobState
 from onbeat.model.renamed import warn_renamed
-from onbeat.operations.table import JOB_SHOW
+from onbeat.operations.tables.jobs import JOB_SHOW
 from onbeat.wire.jobs import NO_RESULT, JobInfo
 from onbeat.wire.requests import JobById
 
@@ -84,9 +84,9 @@ class JobHandle(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=Fa
     def decode_result(self, job: JobInfo) -> Any:
         if job.state is not JobState.SUCCEEDED:
             raise JobFailed(job)
-        if job.result == NO_RESULT:
+        if job.result_json == NO_RESULT:
             return None
-        return self.backend.registry.decoder_of(self.call)(bytes(job.result))
+        return self.backend.registry.decoder_of(self.call)(bytes(job.result_json))
 
 
 Job = JobHandle

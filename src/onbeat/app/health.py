@@ -7,7 +7,7 @@ from onbeat.telemetry.composite import CompositeTelemetry
 from onbeat.telemetry.metrics import Metrics
 
 LOOP_SILENT_MAX: Final = 60.0  # seconds; every loop runs far more often
-RESTFUL_LOOPS: Final = frozenset({"alerts", "folder", "pruner", "replanner", "sampler"})
+RESTFUL_LOOPS: Final = frozenset({"alerts", "folder", "pruner", "replanner", "sampler", "vacuum"})
 """Loops with pauses longer than `LOOP_SILENT_MAX`."""
 
 

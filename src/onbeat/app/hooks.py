@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -103,8 +102,8 @@ class FailureTelemetry:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._telemetry, name)
 
-    def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
-        self._telemetry.ended(job, outcome, duration)
+    def ended(self, job: Job, outcome: Outcome, seconds: float) -> None:
+        self._telemetry.ended(job, outcome, seconds)
         self._note(job)
 
     def rescued(self, job: Job, worker: WorkerId) -> None:

@@ -13,7 +13,7 @@ from onbeat.model.bulk import BulkAction
 from onbeat.model.errors import Invalid
 from onbeat.model.job import JobState
 from onbeat.model.limits import LOG_LINES_SHOWN
-from onbeat.operations.table import (
+from onbeat.operations.tables.jobs import (
     BULK_LIST,
     BULK_SHOW,
     BULK_STOP,
@@ -38,7 +38,7 @@ from onbeat.wire.bulks import (
     label_filter,
 )
 from onbeat.wire.job_logs import JobLogAnswer, ShowJobLog
-from onbeat.wire.jobs import JobInfo, ReasonBody, RescheduleBody, RetryJobBody
+from onbeat.wire.jobs import CancelJobBody, JobInfo, RescheduleBody, RetryJobBody
 from onbeat.wire.requests import (
     CancelJob,
     Explanation,
@@ -253,7 +253,7 @@ class Jobs:
         self._backend.wait_for(self.acancel(id, reason))
 
     async def acancel(self, id: str, reason: str | None = None) -> None:
-        await self._backend.call(JOB_CANCEL, CancelJob(id, ReasonBody(reason=reason)))
+        await self._backend.call(JOB_CANCEL, CancelJob(id, CancelJobBody(reason=reason)))
 
     def retry(self, id: str, *, dependents: bool = True) -> None:
         """Run a failed or cancelled job again, with a new budget of attempts.

@@ -7,7 +7,7 @@ from msgspec import UNSET
 from onbeat.app.backend import Backend
 from onbeat.app.call import Span
 from onbeat.app.queues import in_seconds
-from onbeat.operations.table import KEY_CREATE, KEY_LIST, KEY_REVOKE, SESSION_LIST
+from onbeat.operations.tables.administration import KEY_CREATE, KEY_LIST, KEY_REVOKE, SESSION_LIST
 from onbeat.wire.access import CreatedKey, CreateKey, KeyAnswer, KeyByName, KeyDraft
 from onbeat.wire.requests import NoParams
 from onbeat.wire.settings import SessionAnswer

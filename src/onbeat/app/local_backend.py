@@ -18,7 +18,8 @@ from onbeat.operations.conditions import has_conditions, with_stored_conditions
 from onbeat.operations.encryption import encrypted_jobs
 from onbeat.operations.invoke import call, request_from
 from onbeat.operations.jobs import new_jobs, note_duplicates
-from onbeat.operations.table import JOB_SHOW, Operation
+from onbeat.operations.tables.jobs import JOB_SHOW
+from onbeat.operations.tables.operation import Operation
 from onbeat.ports.store import Enqueued
 from onbeat.wire.jobs import JobInfo
 from onbeat.wire.requests import JobById, PutResult
@@ -67,8 +68,6 @@ class LocalBackend(Backend):
         stored = await self.store.enqueue(encrypted_jobs(self.cipher, jobs))
         if self.live.is_read:
             self.live.made(new_jobs(jobs, stored), self.clock.now())
-        if self.callback_check is not None:
-            self.callback_check.look(job.target for job in jobs)
         added = sum([one.created for one in stored])
         self.telemetry.sent(added, PROGRAM)
         if added < len(stored):
@@ -83,8 +82,6 @@ class LocalBackend(Backend):
 
     async def put_schedule(self, key: str, draft: ScheduleDraft) -> PutResult:
         await self.open()
-        if self.callback_check is not None:
-            self.callback_check.look([draft.target])
         put = await schedule_verbs.declare(self.context, key, draft)
         if put.changed:
             await note_change(self.context, "schedule.put", f"schedule/{key}")

@@ -7,13 +7,9 @@ from typing import Literal, TypedDict, Unpack
 from onbeat.app.backend import Backend
 from onbeat.app.call import check_keywords, instant
 from onbeat.model.limits import PAGE_LIMIT_DEFAULT
-from onbeat.operations.table import (
-    SCHEDULE_FORECAST,
-    SETTINGS_SHOW,
-    STATS_SHOW,
-    TIMELINE_SHOW,
-    WORKER_LIST,
-)
+from onbeat.operations.tables.administration import SETTINGS_SHOW
+from onbeat.operations.tables.fleet import STATS_SHOW, WORKER_LIST
+from onbeat.operations.tables.schedules import SCHEDULE_FORECAST, TIMELINE_SHOW
 from onbeat.wire.forecasts import AskForecast, ForecastAnswer
 from onbeat.wire.requests import ListWorkers, NoParams
 from onbeat.wire.settings import SettingAnswer

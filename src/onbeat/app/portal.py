@@ -1,4 +1,4 @@
-"""A background thread with an event loop, for synchronous calls of asynchronous code."""
+"""A background thread with an event loop, for synchronous callers, and for what outlives theirs."""
 
 import asyncio
 import contextlib
@@ -41,6 +41,24 @@ class Portal:
             if not thread.is_alive():
                 raise RuntimeError(GONE)
         return answer.result()
+
+    async def run(self, work: Coroutine[Any, Any, Value]) -> Value:
+        """Run `work` in the portal's loop, and wait for it in another loop or in that one."""
+        if self.loop is asyncio.get_running_loop():
+            return await work
+        try:
+            loop, thread = self.ensure_open()
+        except RuntimeError:
+            work.close()
+            raise
+        answer = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+        try:
+            while not (await asyncio.wait({answer}, timeout=LOOK_AGAIN))[0]:
+                if not thread.is_alive():
+                    raise RuntimeError(GONE)
+            return answer.result()
+        finally:
+            answer.cancel()  # of a caller that is cancelled; otherwise it is done
 
     def ensure_open(self) -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
         """Raises RuntimeError in the portal's own thread, and when a fork has ended that thread."""

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from onbeat.app.backend import Backend
-from onbeat.operations.table import PULSE_QUEUES, PULSE_SHOW
+from onbeat.operations.tables.pulses import PULSE_QUEUES, PULSE_SHOW
 from onbeat.wire.pulses import AskPulses, PulsesAnswer, QueueStartsAnswer
 from onbeat.wire.requests import NoParams
 

@@ -10,7 +10,7 @@ import msgspec
 from onbeat.app.backend import Backend
 from onbeat.app.call import Span, check_keywords
 from onbeat.model.limits import PAGE_LIMIT_MAX
-from onbeat.operations.table import (
+from onbeat.operations.tables.fleet import (
     QUEUE_LIMIT,
     QUEUE_LIST,
     QUEUE_PAUSE,

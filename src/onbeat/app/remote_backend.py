@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar, Unpack, cast
 import msgspec
 from msgspec import UNSET
 
+from onbeat.app import shutdown
 from onbeat.app.backend import Backend, BackendParts, Changes, unknown_key
 from onbeat.app.registry import TaskRegistry
 from onbeat.app.request_bodies import job_body, schedule_body
@@ -17,13 +18,9 @@ from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
 from onbeat.model.job import FINAL_STATES, Job
 from onbeat.model.limits import BULK_JOBS_MAX, NAME_CHARS_MAX, PAGE_LIMIT_MAX
-from onbeat.operations.table import (
-    JOB_ENQUEUE,
-    JOB_SHOW,
-    SCHEDULE_LIST,
-    SCHEDULE_PUT,
-    Operation,
-)
+from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_SHOW
+from onbeat.operations.tables.operation import Operation
+from onbeat.operations.tables.schedules import SCHEDULE_LIST, SCHEDULE_PUT
 from onbeat.ports.store import Enqueued
 from onbeat.wire.jobs import EnqueueBody, JobInfo
 from onbeat.wire.requests import Enqueue, JobById, ListSchedules, PutResult, PutSchedule
@@ -72,7 +69,25 @@ class RemoteBackend(Backend):
         self.find_tracing()  # nothing is opened before a request
         query = {name: text for name, text in named.items() if f"{{{name}}}" not in operation.path}
         path, repeat = path_of(operation.path, named), retry_permission(operation)
-        return await self.client.send(operation.method, path, query, body, repeat=repeat)
+        sending = self.client.send(operation.method, path, query, body, repeat=repeat)
+        if self.client.is_measured:
+            return await sending
+        # The caller's event loop may end before the next request, and the connections with it.
+        self.note_open()
+        return await self.portal.run(sending)
+
+    def note_open(self) -> None:
+        """Have the connections closed at the end of the program, if nobody does before."""
+        if not self.is_open:
+            self.is_open = True
+            shutdown.register(self)
+
+    async def aclose(self) -> None:
+        """Close the connections. The next request opens new ones."""
+        if self.is_open:
+            self.is_open = False
+            shutdown.unregister(self)
+            await self.portal.run(self.client.close())
 
     def read_answer(self, content: bytes, type: type[Answer]) -> Answer:
         """Raises `Unavailable` for an answer that is not the service's."""

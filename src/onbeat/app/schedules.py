@@ -15,7 +15,8 @@ from onbeat.app.schedule_drafts import Policies, Rule, draft_of
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.limits import PAGE_LIMIT_MAX
 from onbeat.model.occurrence import OccurrenceOutcome
-from onbeat.operations.table import (
+from onbeat.operations.tables.operation import Operation
+from onbeat.operations.tables.schedules import (
     RECURRENCE_PREVIEW,
     SCHEDULE_BACKFILL,
     SCHEDULE_CREATE,
@@ -32,7 +33,6 @@ from onbeat.operations.table import (
     SCHEDULE_SHOW,
     SCHEDULE_TRIGGER,
     SCHEDULE_UPDATE,
-    Operation,
 )
 from onbeat.wire.occurrences import ScheduleEvent
 from onbeat.wire.outcomes import OccurrencesAnswer, ScheduleDiff

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from onbeat.app.backend import Backend
-from onbeat.operations.table import SECRETS_ROTATE
+from onbeat.operations.tables.administration import SECRETS_ROTATE
 from onbeat.wire.secrets import Reencrypt, ReencryptBody
 
 ROUNDS_MAX: Final = 5

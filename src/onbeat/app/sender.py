@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from onbeat.app.backend import Backend
 from onbeat.app.batch import Batch, following
 from onbeat.app.call import Call, check_call
@@ -32,6 +34,8 @@ class Sender:
             job = call.job(backend.randomness.ids(1)[0], now, backend.options.retry)
             span.describe([job])
             (enqueued,) = await backend.enqueue([job])
+            if enqueued.created and enqueued.id != job.id:  # several cells put slots into ids
+                span.describe([replace(job, id=enqueued.id)])
         return JobHandle(backend, enqueued.id, call, created=enqueued.created)
 
     def send_all(self, calls: Sequence[Call[Any]]) -> list[JobHandle[Any]]:

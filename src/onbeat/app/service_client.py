@@ -21,6 +21,9 @@ from onbeat.telemetry.redaction import without_credentials
 from onbeat.wire.errors import ProblemAnswer, error_of
 
 TIMEOUT: Final = aiohttp.ClientTimeout(total=60, sock_connect=5)
+IDLE_SECONDS: Final = 4.0
+"""A connection is kept so long between requests. The service closes idle ones after 5 seconds."""
+CONNECTIONS_MAX: Final = 100
 
 # Retries of a repeatable request: their number and total time. Restarts take seconds.
 TRIES_MAX: Final = 6
@@ -66,30 +69,34 @@ class ServiceClient:
             )
         self.headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self.session: aiohttp.ClientSession | None = None
+        self.is_measured = False
         self.tries_max = TRIES_MAX
 
     @asynccontextmanager
-    async def connected(self, connections: int) -> AsyncGenerator[None]:
-        """Keep up to so many connections open until the block ends, and repeat no request."""
-        connector = aiohttp.TCPConnector(limit=connections)
-        async with aiohttp.ClientSession(connector=connector, timeout=TIMEOUT) as session:
-            self.session, self.tries_max = session, 1
-            try:
-                yield
-            finally:
-                self.session, self.tries_max = None, TRIES_MAX
-
-    @asynccontextmanager
-    async def open_session(self) -> AsyncGenerator[aiohttp.ClientSession]:
-        """The session of the block, or one for a single request.
-
-        Synchronous callers have no place to close one that lives longer.
+    async def measured(self, connections: int) -> AsyncGenerator[None]:
+        """Send all requests of the block from this event loop, over up to so many connections, and
+        repeat none.
         """
-        if self.session is not None:
-            yield self.session
-            return
-        async with aiohttp.ClientSession(timeout=TIMEOUT) as session:
-            yield session
+        await self.close()
+        self.is_measured, self.tries_max = True, 1
+        self.session = new_session(connections)
+        try:
+            yield
+        finally:
+            await self.close()
+            self.is_measured, self.tries_max = False, TRIES_MAX
+
+    def kept_session(self) -> aiohttp.ClientSession:
+        """The session of all requests. All are to be sent from one event loop, until `close`."""
+        if self.session is None:
+            self.session = new_session(CONNECTIONS_MAX)
+        return self.session
+
+    async def close(self) -> None:
+        """Close the connections. The next request opens new ones."""
+        session, self.session = self.session, None
+        if session is not None:
+            await session.close()
 
     async def send(
         self,
@@ -132,18 +139,15 @@ class ServiceClient:
     ) -> "ExchangeResult":
         """Send one request."""
         try:
-            async with (
-                self.open_session() as session,
-                session.request(
-                    method,
-                    self.base + path,
-                    params=query,
-                    data=body,
-                    headers=headers,
-                    allow_redirects=False,
-                    proxy=proxy_for(self.base),
-                ) as response,
-            ):
+            async with self.kept_session().request(
+                method,
+                self.base + path,
+                params=query,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                proxy=proxy_for(self.base),
+            ) as response:
                 content = await response.read()
                 return self.classify(
                     response.status, content, response.headers.get(RETRY_AFTER, "")
@@ -178,6 +182,14 @@ class ServiceClient:
 
 
 NOT_ONBEAT: Final = "not as Onbeat does; check the server's address"
+
+
+def new_session(connections: int) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=IDLE_SECONDS),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=TIMEOUT,
+    )
 
 
 def fresh_key() -> str:

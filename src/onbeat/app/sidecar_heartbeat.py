@@ -21,6 +21,11 @@ ROW = msgspec.json.Decoder(WorkerRecord)
 CLOSE_SECONDS = 1.0
 
 
+def load_driver(url: str) -> None:
+    """Import the driver of the store at `url`; no connection is made."""
+    open_store(url)
+
+
 class SidecarHeartbeat:
     """One period of silence of the worker: opens the store for it and closes it after it."""
 

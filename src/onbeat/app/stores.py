@@ -1,14 +1,17 @@
 """Opens stores by URL, and the cipher of what they keep encrypted."""
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from functools import lru_cache
-from typing import Final
+from typing import Final, cast
 
 from onbeat.model.errors import Invalid, Misconfigured
+from onbeat.model.role import Role
 from onbeat.ports.encryption import NO_CIPHER, Cipher
+from onbeat.ports.sessions import NO_SESSIONS, ServerSessions
 from onbeat.ports.store import Store
 from onbeat.rules.encryption import read_keys
+from onbeat.settings.cells import is_map, map_at
 
 KEY_SETS_KEPT: Final = 16  # a program has one set; tests have more
 SQLITE: Final = "sqlite:///"
@@ -35,7 +38,34 @@ def open_store(url: str) -> Store:
         with require_driver("asyncmy", "mysql"):
             from onbeat.stores.mysql.store import MysqlStore  # noqa: PLC0415
         return MysqlStore(url)
+    if is_map(url):
+        return open_cells(url)
     raise unknown_store(url)
+
+
+def open_cells(url: str) -> Store:
+    """The stores of a map of cells as one, for callers. Raises `Misconfigured` for the map."""
+    from onbeat.stores.cells import CellStore  # noqa: PLC0415  few programs have cells
+
+    map = map_at(url)
+    # It has no verbs of roles but refuses them, as its own docstring says.
+    return cast("Store", CellStore(url, map, [open_store(cell.url) for cell in map.cells]))
+
+
+def check_front(url: str, roles: Collection[Role]) -> None:
+    """Raises `Misconfigured` where loops would run over a map of cells."""
+    if is_map(url) and any(role is not Role.API for role in roles):
+        raise Misconfigured(
+            "roles: over cells:/// there is only `api`, which sends each request to its cell; run"
+            " the other roles in a service of each cell, with the URL of its own store",
+            "roles",
+        )
+
+
+def sessions_of(store: Store) -> ServerSessions:
+    """What the server of the store knows of the processes that are connected to it."""
+    sessions: ServerSessions = getattr(store, "sessions", NO_SESSIONS)
+    return sessions
 
 
 def unknown_store(url: str) -> Misconfigured:
@@ -43,7 +73,7 @@ def unknown_store(url: str) -> Misconfigured:
     scheme = url.partition("://")[0] if "://" in url else url
     return Misconfigured(
         f"store {scheme!r} is not one that this version knows: memory://, sqlite:///PATH, "
-        "postgresql://USER@HOST/DATABASE or mysql://USER@HOST/DATABASE",
+        "postgresql://USER@HOST/DATABASE, mysql://USER@HOST/DATABASE or cells:///PATH",
         "store",
     )
 

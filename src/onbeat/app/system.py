@@ -1,12 +1,14 @@
 """This machine's clock, randomness and processes."""
 
+import asyncio
+import contextlib
 import os
 import random
 import secrets
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
@@ -16,6 +18,8 @@ from onbeat.model.worker import WorkerRecord
 
 LOW_BITS = (1 << 48) - 1
 """The last twelve digits of a UUID, which contain only free bits."""
+WATCHED_MAX = 16
+"""Processes that one process watches; each costs it a file descriptor."""
 
 
 class SystemClock:
@@ -85,12 +89,73 @@ def uuid_text(number: int) -> str:
 
 
 class KernelLiveness:
-    """Checks processes of this boot with this machine's kernel."""
+    """Checks processes of this boot with this machine's kernel.
+
+    The kernel tells of the end of a process by a file descriptor of it (Linux). Each process
+    watches those that follow it in the order of their numbers: one is enough to find any death as
+    long as some process is left, and more of them serve where few processes watch.
+    """
+
+    def __init__(self) -> None:
+        self.watched: dict[int, int] = {}  # the descriptors, by process id
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def tells(self) -> bool:
+        return hasattr(os, "pidfd_open")
 
     def is_gone(self, worker: WorkerRecord) -> bool:
-        if not worker.boot or worker.host != socket.gethostname() or worker.boot != boot():
-            return False
-        return process_started(worker.pid) != worker.process_started
+        return is_here(worker) and process_started(worker.pid) != worker.process_started
+
+    def watch(self, workers: Iterable[WorkerRecord], on_end: Callable[[], None]) -> None:
+        here = {worker.pid: worker for worker in workers if is_here(worker)}
+        wanted = followers(here, os.getpid())
+        for pid in self.watched.keys() - set(wanted):
+            self.forget(pid)
+        if wanted:
+            self.loop = asyncio.get_running_loop()
+        for pid in wanted:
+            if pid not in self.watched:
+                self.follow(here[pid], on_end)
+
+    def follow(self, worker: WorkerRecord, on_end: Callable[[], None]) -> None:
+        fd = open_process(worker.pid)
+        if fd is None or self.loop is None:
+            return
+
+        def end() -> None:
+            self.forget(worker.pid)
+            on_end()
+
+        self.watched[worker.pid] = fd
+        self.loop.add_reader(fd, end)
+
+    def forget(self, pid: int) -> None:
+        fd = self.watched.pop(pid)
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.remove_reader(fd)
+        os.close(fd)
+
+
+def is_here(worker: WorkerRecord) -> bool:
+    """Whether the worker's process is of this machine, this boot and these process numbers."""
+    return bool(worker.boot) and worker.host == socket.gethostname() and worker.boot == boot()
+
+
+def followers(pids: Iterable[int], me: int) -> list[int]:
+    """The processes to watch: those after `me` in a ring, without it."""
+    ring = sorted(pid for pid in pids if pid != me)
+    after = [pid for pid in ring if pid > me]
+    return [*after, *ring[: len(ring) - len(after)]][:WATCHED_MAX]
+
+
+def open_process(pid: int) -> int | None:
+    """A descriptor that becomes readable at the end of the process; None where there is none."""
+    if not hasattr(os, "pidfd_open"):
+        return None
+    with contextlib.suppress(OSError):  # it has ended, an old kernel, or no descriptor is left
+        return os.pidfd_open(pid)
+    return None
 
 
 @cache
@@ -127,6 +192,15 @@ def process_fields(pid: int) -> Sequence[str]:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return ()
+
+
+def resident_bytes() -> int | None:
+    """The memory that this process holds now; None where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def identity(id: str, now: datetime, release: str | None = None) -> WorkerRecord:

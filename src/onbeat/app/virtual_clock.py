@@ -1,9 +1,10 @@
 """A virtual clock for planner, leases, retries and store: years pass in seconds without sleep."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from random import Random
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self, TypedDict, Unpack, cast
 
 from onbeat.app.backend import Backend
 from onbeat.app.call import Span, span
@@ -11,16 +12,17 @@ from onbeat.app.composition import RunningApp
 from onbeat.app.sent_jobs import SentJob, sent_jobs
 from onbeat.app.stores import open_store
 from onbeat.app.task import AnyTask, Task
+from onbeat.app.trial_faults import CRASHES, ArmedCrash, FaultRates, Mishap, TrialStore
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
-from onbeat.model.outcome import Outcome
+from onbeat.model.outcome import Outcome, Succeeded
 from onbeat.model.schedule import Schedule
 from onbeat.model.target import lane_of
 from onbeat.ports.clock import Clock
-from onbeat.ports.store import Store
+from onbeat.ports.store import Store, SucceededAttempt
 from onbeat.ports.telemetry import Telemetry
-from onbeat.telemetry.composite import NullTelemetry
+from onbeat.telemetry.composite import NullTelemetry, settled
 
 ROUNDS_MAX = 1_000_000
 IN_MEMORY = "memory://"
@@ -64,14 +66,27 @@ class RecordingTelemetry(NullTelemetry):
         self.ran: list[FinishedAttempt] = []
         self.errors: list[BaseException] = []
 
-    def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
+    def ended(self, job: Job, outcome: Outcome, seconds: float) -> None:
         self.ran.append(FinishedAttempt(job, outcome, job.started_at or self.clock.now()))
+
+    def succeeded(self, ended: Sequence[SucceededAttempt]) -> None:
+        for success in ended:
+            self.ended(settled(success), Succeeded(success.result), success.seconds)
 
     def unplannable(self, schedule: Schedule, error: BaseException) -> None:
         self.errors.append(error)
 
     def loop_failed(self, loop: str, error: BaseException) -> None:
         self.errors.append(error)
+
+
+class MishapRates(TypedDict, total=False):
+    """The chances of mishaps of one attempt, each from 0 to 1."""
+
+    crashes: float
+    store_errors: float
+    lost_answers: float
+    target_timeouts: float
 
 
 class VirtualRun:
@@ -83,12 +98,12 @@ class VirtualRun:
     """
 
     def __init__(self, backend: Backend, at: datetime, url: str = IN_MEMORY) -> None:
-        replacement = open_store(url)
+        self.store = TrialStore(open_store(url))
         self.backend = backend
         self.clock = ManualClock(at)
         self.recorder = RecordingTelemetry(self.clock)
         self.saved = (backend.store, backend.clock, backend.telemetry, backend.is_open)
-        self.replace_parts(replacement, self.clock, self.recorder, is_open=False)
+        self.replace_parts(cast("Store", self.store), self.clock, self.recorder, is_open=False)
         self.running: RunningApp | None = None
         self.begun = at
         self.is_draining = False
@@ -184,6 +199,37 @@ class VirtualRun:
         looked_for = SentJob(task_name(task), args, kwargs, queue)
         assert fits, f"{looked_for} should have been sent {wanted}; sent: {sent}"
 
+    def crash_worker(
+        self,
+        after: str,
+        task: AnyTask | Callable[..., Any] | str | None = None,
+        *,
+        times: int = 1,
+    ) -> None:
+        """Let the worker of the next attempt (of `task`) die, and that of the one after, `times`.
+
+        `after="claim"`: before the handler begins. `"run"`: when it has returned, and its outcome
+        is not stored. `"settle"`: when that is stored. Another worker then takes the job back; what
+        the handler has done so far stays done. Raises `Invalid`.
+        """
+        if after not in CRASHES:
+            raise Invalid(f"after is one of {', '.join(CRASHES)}", field="after")
+        if times < 1:
+            raise Invalid("times is at least 1", field="times")
+        name = None if task is None else task_name(task)
+        self.store.armed.append(ArmedCrash(Mishap(after), name, times))
+
+    def faults(self, seed: int, **rates: Unpack[MishapRates]) -> None:
+        """From now on let attempts meet with mishaps, by chances from 0 to 1 and a seed.
+
+        `crashes` of workers at any of the three points; `store_errors` and `lost_answers` of the
+        store when it is given an outcome; `target_timeouts`: the target has done its work, and its
+        answer is lost. Chance leaves each job its last attempt. Without any the faults end. Raises
+        `Invalid`.
+        """
+        self.store.generator = Random(seed)  # noqa: S311  repeatable on purpose
+        self.store.rates = FaultRates(**rates) if rates else None
+
     def advance(self, by: Span) -> None:
         """Let `by` pass."""
         self.backend.wait_for(self.aadvance(by))
@@ -241,10 +287,11 @@ class VirtualRun:
             planned += await runtime.planner.continue_cascades()
             planned += await runtime.router.route_next()
             count, due_at = await runtime.dispatcher.dispatch_due()
-            if count:
+            if count or self.store.lost:
                 await runtime.worker.idle.wait()
                 await running.telemetry.finish()
                 await runtime.job_log.flush()
+                await self.store.rescue(self.clock.now())
             elif not planned:
                 return await self.next_event(due_at)
         raise Invalid(f"there was always more to do in {ROUNDS_MAX} rounds at {self.now}")

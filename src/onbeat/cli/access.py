@@ -6,6 +6,7 @@ import click
 
 from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
+from onbeat.cli.option_types import span
 from onbeat.cli.options import field
 from onbeat.cli.output import plain, show_json, show_message, show_table
 from onbeat.cli.times import in_short, local_now
@@ -42,7 +43,12 @@ def key() -> None:
     multiple=True,
     help="Work on jobs of this queue only; may be given several times.",
 )
-@field("--expires", metavar="SPAN", help="Let it in for so long, such as 90d.  [default: for ever]")
+@field(
+    "--expires",
+    type=span,
+    metavar="SPAN",
+    help="Let it in for so long, such as 90d.  [default: for ever]",
+)
 @json_option
 @with_client
 def create_key(connection: ConnectionOptions, *, as_json: bool, **draft: Any) -> None:

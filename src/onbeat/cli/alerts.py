@@ -6,6 +6,7 @@ import click
 
 from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
+from onbeat.cli.option_types import span
 from onbeat.cli.options import field
 from onbeat.cli.output import plain, show_json, show_message, show_table
 from onbeat.cli.times import in_short, local_now, read_instant, utc_text
@@ -63,7 +64,7 @@ def list_alerts(
 )
 @click.argument("match")
 @field("--from", "start", metavar="INSTANT", help="When it begins; now without it.")
-@field("--for", "span", metavar="SPAN", help="For so long, such as 2h.")
+@field("--for", "span", type=span, metavar="SPAN", help="For so long, such as 2h.")
 @field("--until", metavar="INSTANT", help="Until then.")
 @field("--note", metavar="TEXT", help="Why, for others who look.")
 @json_option
@@ -99,6 +100,6 @@ def silence(
 @json_option
 @with_client
 def unsilence(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
-    """End a silence; what it kept quiet and still holds is told."""
+    """End a silence; open alerts that it held back are sent."""
     answer = connection.call("alert.unsilence", {"id": id})
     show_json(answer) if as_json else show_message("silence ended")

@@ -9,7 +9,7 @@ import msgspec
 
 from onbeat.cli.client import Client, ConnectionOptions
 from onbeat.cli.exit_codes import FAILED, NOT_IN_TIME, OK, error_line
-from onbeat.cli.output import show_json
+from onbeat.cli.output import show_json, warn_of_unknown_tasks
 from onbeat.model.errors import Invalid, Unavailable
 from onbeat.model.job import JobState
 from onbeat.rules.why import summary
@@ -47,7 +47,9 @@ def add_and_wait(
 
 async def enqueue_and_wait(client: Client, body: object, patience: timedelta | None) -> AwaitedJob:
     """Waits for the job that has the unique key already, where there is one."""
-    id = (await client.call("job.enqueue", {}, body))["id"]
+    answer = await client.call("job.enqueue", {}, body)
+    warn_of_unknown_tasks(answer)
+    id = answer["id"]
     try:
         async with asyncio.timeout(None if patience is None else patience.total_seconds()):
             return AwaitedJob(await client.wait_for_end(id), in_time=True)

@@ -55,7 +55,11 @@ async def open_backend(
     Raises `Misconfigured`.
     """
     if server:
-        yield service_at(server, api_key)
+        service = service_at(server, api_key)
+        try:
+            yield service
+        finally:
+            await service.aclose()
         return
     settings = load_settings()
     if settings.store.startswith("memory:"):

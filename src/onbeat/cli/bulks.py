@@ -10,6 +10,7 @@ import click
 from onbeat.cli.client import Client, ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
 from onbeat.cli.job_filters import filters_of, job_filter_options
+from onbeat.cli.option_types import span
 from onbeat.cli.options import field, given_options, instants
 from onbeat.cli.output import (
     json_text,
@@ -42,7 +43,7 @@ WAIT_HELP: Final = "Wait for its end.  [default: on a terminal]"
 @job_filter_options
 @click.option("--id", "ids", multiple=True, metavar="ID", help="Only this job; repeat for several.")
 @field("--run-at", metavar="INSTANT", help="For a rescheduling: when they are due.")
-@field("--delay", metavar="SPAN", help="The same, as how long from now; 0s for at once.")
+@field("--delay", type=span, metavar="SPAN", help="The same, as how long from now; 0s for at once.")
 @click.option("--dry-run", is_flag=True, help="Only count.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--wait/--no-wait", default=None, help=WAIT_HELP)

@@ -51,10 +51,10 @@ class CopyReport(msgspec.Struct, frozen=True, kw_only=True):
 def copy(source: str, target: str, *, dry_run: bool, as_json: bool) -> int:
     """Copy all data of one store into another.
 
-    Copies queues, schedules, jobs with their history and log lines, held keys, events and dead
-    letters; ids stay the same. A second run copies the changes since the first, including edits and
-    deletions of schedules. Changes made in the target stay. Running jobs arrive waiting. Exit 1
-    when some data could not be copied.
+    Copies queues, schedules, jobs with their history and log lines, held keys, idempotency keys,
+    events and dead letters; ids stay the same. A second run copies the changes since the first,
+    including edits and deletions of schedules. Changes made in the target stay. Running jobs arrive
+    waiting. Exit 1 when some data could not be copied.
     """
     stores = open_named_store(source, SOURCE), open_named_store(target, TARGET)
     if stores[0].url == stores[1].url:

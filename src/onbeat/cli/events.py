@@ -79,13 +79,13 @@ def list_events(connection: ConnectionOptions, *, as_json: bool, **values: Any) 
         (
             plain(one["id"]),
             plain(in_short(one["received_at"], now)),
-            plain(one["type"]),
-            plain(one["source"]),
             plain(len(one["jobs"]) if one["routed_at"] else None),
         )
         for one in answer["events"]
     ]
-    show_table(("ID", "TIME", "TYPE", "SOURCE", "JOBS"), rows, empty="no events", right=("JOBS",))
+    kinds = [f"{one['type']} from {one['source']}" for one in answer["events"]]
+    columns = ("ID", "TIME", "JOBS")
+    show_table(columns, rows, empty="no events", right=("JOBS",), below=kinds)
     if answer["cursor"]:
         show_message(f"see more with --cursor {answer['cursor']}")
 

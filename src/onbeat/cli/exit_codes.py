@@ -6,7 +6,14 @@ from typing import Final
 import click
 import msgspec
 
-from onbeat.model.errors import BadRecurrence, Invalid, Misconfigured, OnbeatError, Unavailable
+from onbeat.model.errors import (
+    BadRecurrence,
+    Invalid,
+    Misconfigured,
+    OnbeatError,
+    Unauthorized,
+    Unavailable,
+)
 from onbeat.telemetry.redaction import escape_controls
 
 OK: Final = 0
@@ -15,6 +22,8 @@ BAD_USAGE: Final = 2
 UNREACHABLE: Final = 3
 NOT_IN_TIME: Final = 4
 INTERRUPTED: Final = 130
+
+KEY_ADVICE: Final = "set ONBEAT_API_KEY, or give --api-key"
 
 
 class BadRule(click.ClickException):
@@ -86,11 +95,18 @@ def setting_line(error: Misconfigured) -> str:
 def failure_line(error: OnbeatError) -> str:
     """The message, with the field unless it contains it, and the reason if it is short."""
     message = str(error)
+    if isinstance(error, Unauthorized):
+        return key_line(message)
     if not isinstance(error, Invalid):
         return message
     if error.field and error.field not in message:
         message = f"{error.field}: {message}"
     return f"{message} ({' '.join(error.detail.split())})" if error.detail else message
+
+
+def key_line(message: str) -> str:
+    """The reason, with the setting of the command line in place of the header of a request."""
+    return f"{message.partition(';')[0].rstrip('.')}; {KEY_ADVICE}"
 
 
 def unexpected_line(error: BaseException) -> str:

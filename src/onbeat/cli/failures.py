@@ -8,6 +8,7 @@ import click
 
 from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
+from onbeat.cli.option_types import span
 from onbeat.cli.options import field
 from onbeat.cli.output import (
     heading,
@@ -178,7 +179,7 @@ def note(connection: ConnectionOptions, *, fault: str, text: str, as_json: bool)
     ),
 )
 @click.argument("fault")
-@field("--for", "span", metavar="SPAN", help="For how long: 30m, 2h, 3d.")
+@field("--for", "span", type=span, metavar="SPAN", help="For how long: 30m, 2h, 3d.")
 @field("--until", metavar="INSTANT", help="Until when.")
 @click.option("--off", is_flag=True, help="End it.")
 @field("--note", metavar="TEXT", help="Why.")

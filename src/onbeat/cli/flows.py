@@ -10,7 +10,15 @@ from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
 from onbeat.cli.jobs import target_words
 from onbeat.cli.options import field
-from onbeat.cli.output import console, plain, show_json, show_message, styled_state
+from onbeat.cli.output import (
+    console,
+    plain,
+    show_json,
+    show_message,
+    show_table,
+    styled_state,
+)
+from onbeat.model.limits import FLOWS_LISTED_DEFAULT, FLOWS_LISTED_MAX
 
 STATES: Final = ("running", "waiting", "failed", "cancelled", "succeeded")
 DEPTH_MAX: Final = 20
@@ -23,6 +31,47 @@ Edge = Mapping[str, Any]
 @click.group()
 def flow() -> None:
     """Flows: jobs that come after one another."""
+
+
+@flow.command("list", epilog=examples("onbeat flow list", "onbeat flow list --limit 50 --json"))
+@click.option(
+    "--limit",
+    type=click.IntRange(1, FLOWS_LISTED_MAX),
+    default=FLOWS_LISTED_DEFAULT,
+    show_default=True,
+    help="How many.",
+)
+@field("--cursor", metavar="CURSOR", help="Go on where the page before ended.")
+@json_option
+@with_client
+def list_flows(
+    connection: ConnectionOptions, *, limit: int, cursor: str | None, as_json: bool
+) -> None:
+    """List flows, the newest first, with how far each is."""
+    answer = connection.call("flow.list", {"limit": limit, "cursor": cursor})
+    if as_json:
+        show_json(answer)
+        return
+    show_table(
+        ("ID", "TASK", "STATE", "DONE", "FAILED"),
+        [
+            (plain(one["id"]), plain(one["task"]), styled_state(one["state"]), *far(one))
+            for one in answer["flows"]
+        ],
+        empty="no flow has been sent",
+        right=("DONE", "FAILED"),
+    )
+    if answer["cursor"]:
+        show_message(f"see more with --cursor {answer['cursor']}")
+
+
+def far(one: Mapping[str, Any]) -> tuple[str, str]:
+    """How many jobs have ended of how many, and how many of them failed."""
+    counts = {state: sum(one[part][state] for part in ("counts", "last")) for state in STATES}
+    total = sum(counts.values())
+    done = total - counts["running"] - counts["waiting"]
+    more = " or more" if one["more"] else ""
+    return f"{done:,} of {total:,}{more}", f"{counts['failed']:,}"
 
 
 @flow.command(

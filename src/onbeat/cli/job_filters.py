@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import click
 
+from onbeat.cli.option_types import STATE
 from onbeat.cli.options import field, options
 from onbeat.cli.times import local_now, utc_text
 from onbeat.model.errors import Invalid
@@ -18,7 +19,12 @@ NAMES: Final = (
 WHEN: Final = "An instant, 2h for so long ago, today or yesterday"
 
 job_filter_options = options(
-    field("--state", metavar="STATE", help="waiting, running, succeeded, failed or cancelled."),
+    field(
+        "--state",
+        type=STATE,
+        metavar="STATE",
+        help="waiting, running, succeeded, failed or cancelled.",
+    ),
     field("--queue", metavar="NAME", help="Only of this queue."),
     field("--task", metavar="NAME", help="Only of this task; a * at the end is any rest."),
     field("--schedule-id", metavar="ID", help="Only of this schedule."),

@@ -16,6 +16,7 @@ from onbeat.cli.client import Client, ConnectionOptions, json_option, with_clien
 from onbeat.cli.examples import examples
 from onbeat.cli.exit_codes import OK
 from onbeat.cli.job_filters import filters_of, job_filter_options
+from onbeat.cli.option_types import span, span_or_always
 from onbeat.cli.options import (
     field,
     given_options,
@@ -35,7 +36,9 @@ from onbeat.cli.output import (
     show_message,
     show_record,
     show_table,
+    show_with_last,
     styled_state,
+    warn_of_unknown_tasks,
 )
 from onbeat.cli.times import in_full, in_short, local_now
 from onbeat.model.errors import Invalid, OnbeatError
@@ -75,10 +78,15 @@ Examples:
 @job.command("add", epilog=ADD_EPILOG)
 @target_options
 @field("--run-at", metavar="INSTANT", help="When it is due.  [default: now]")
-@field("--delay", metavar="SPAN", help="How long from now it is due.")
+@field("--delay", type=span, metavar="SPAN", help="How long from now it is due.")
 @field("--expires-at", metavar="INSTANT", help="Give it up if it has not started by then.")
 @field("--unique", metavar="KEY", help="Add nothing while a live job has this key.")
-@field("--unique-for", metavar="SPAN", help="Keep the key taken after the end: 31d, always.")
+@field(
+    "--unique-for",
+    type=span_or_always,
+    metavar="SPAN",
+    help="Keep the key taken after the end: 31d, always.",
+)
 @field("--group", metavar="NAME", help="Share its queue's limits for groups with this group.")
 @field("--name", metavar="NAME", help="What those that come after it call it.")
 @field("--after", multiple=True, metavar="ID", help="Wait for the success of this job.")
@@ -124,6 +132,7 @@ def add(
     if wait is not None:
         return add_and_wait(connection, body, read_patience(wait), as_json=as_json)
     answer = connection.call("job.enqueue", body=body)
+    warn_of_unknown_tasks(answer)
     show_json(answer) if as_json else show_message(answer["id"])
     return OK
 
@@ -145,6 +154,7 @@ def job_body(values: Mapping[str, Any]) -> dict[str, Any]:
 def add_many(connection: ConnectionOptions, file: str, *, as_json: bool) -> None:
     with open_file(file) as lines:
         answers = connection.run(lambda client: enqueue_lines(client, file, lines))
+    warn_of_unknown_tasks(*answers)
     if as_json:
         show_json({"ids": [id for answer in answers for id in answer["ids"]]})
         return
@@ -249,13 +259,13 @@ def list_jobs(connection: ConnectionOptions, *, as_json: bool, **values: Any) ->
             plain(result["id"]),
             styled_state(result["state"]),
             plain(in_short(result["run_at"], now)),
-            target_words(result["target"]),
         )
         for result in answer["jobs"]
     ]
     if "counts" in answer:
         show_message(counts_line(answer["counts"]))
-    show_table(("ID", "STATE", "DUE", "TARGET"), rows, empty="no jobs")
+    targets = [target_words(result["target"]) for result in answer["jobs"]]
+    show_with_last(("ID", "STATE", "DUE", "TARGET"), rows, targets, empty="no jobs")
     if answer.get("searched_to"):
         since = in_full(answer["searched_to"], now)
         show_message(f"looked at {answer['searched']:,} jobs, made since {since}")
@@ -324,7 +334,7 @@ def job_fields(result: Mapping[str, Any], now: datetime) -> dict[str, str]:
         if result.get(name):
             fields[name] = json_text(result[name])
     if result.get("error"):
-        fields["error"] = plain(result["error"])
+        fields["error"] = plain(result["error"].rstrip(), keep_newlines=True)
     return fields
 
 
@@ -349,10 +359,20 @@ def show_history(history: Sequence[Mapping[str, Any]], now: datetime) -> None:
         return
     heading("History")
     rows = [
-        (plain(in_full(step["at"], now)), styled_state(step["to"]), plain(step.get("cause")))
+        (
+            plain(in_full(step["at"], now)),
+            styled_state(step["to"]),
+            plain(in_one_line(step.get("cause") or "-")),
+        )
         for step in history
     ]
     show_table(("AT", "TO", "CAUSE"), rows, empty="")
+
+
+def in_one_line(cause: str) -> str:
+    """`failed: ValueError: no` of a cause with a traceback, which is shown above."""
+    first, *others = cause.strip().split("\n")
+    return f"{first.partition(':')[0]}: {others[-1]}" if others else first
 
 
 @job.command("cancel")
@@ -387,7 +407,7 @@ def retry(connection: ConnectionOptions, *, id: str, dependents: bool, as_json: 
 @job.command("reschedule", epilog=examples("onbeat job reschedule 0199… --delay 10m"))
 @click.argument("id")
 @field("--run-at", metavar="INSTANT", help="When it is due.")
-@field("--delay", metavar="SPAN", help="How long from now it is due; 0s for at once.")
+@field("--delay", type=span, metavar="SPAN", help="How long from now it is due; 0s for at once.")
 @json_option
 @with_client
 def reschedule(connection: ConnectionOptions, *, id: str, as_json: bool, **values: Any) -> None:

@@ -83,6 +83,7 @@ def print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
         "migrate": LazyCommand("onbeat.cli.migrate:migrate", "Bring a store's schema up to date."),
         "backup": LazyCommand("onbeat.cli.backup:backup", "Copy a SQLite store while it is used."),
         "copy": LazyCommand("onbeat.cli.copy:copy", "Copy everything into another store."),
+        "cell": LazyCommand("onbeat.cli.cells:cell_group", "Cells of several stores: list, fence."),
         "doctor": LazyCommand("onbeat.cli.doctor:doctor", "Check the installation."),
         "openapi": LazyCommand("onbeat.cli.openapi:openapi", "Print the API's OpenAPI document."),
         "completion": LazyCommand(

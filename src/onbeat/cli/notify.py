@@ -9,6 +9,7 @@ import click
 from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
 from onbeat.cli.exit_codes import FAILED, OK
+from onbeat.cli.option_types import span, span_or_always
 from onbeat.cli.options import (
     field,
     given_options,
@@ -44,10 +45,15 @@ TRIED: Final = frozenset({"channel", "to", "title", "text", "html", "template", 
 @field("--template", metavar="NAME", help="A template of the configuration instead.")
 @field("--data", metavar="JSON", help="What templates read as `data`.")
 @field("--run-at", metavar="INSTANT", help="When it is due.  [default: now]")
-@field("--delay", metavar="SPAN", help="How long from now it is due.")
+@field("--delay", type=span, metavar="SPAN", help="How long from now it is due.")
 @field("--expires-at", metavar="INSTANT", help="Give it up if it has not started by then.")
 @field("--unique", metavar="KEY", help="Add nothing while a live job has this key and recipient.")
-@field("--unique-for", metavar="SPAN", help="Keep the key taken after the end: 31d, always.")
+@field(
+    "--unique-for",
+    type=span_or_always,
+    metavar="SPAN",
+    help="Keep the key taken after the end: 31d, always.",
+)
 @job_options
 @retry_options
 @field("--test", metavar="CHANNEL", help="Send at once over this channel, from here.")

@@ -9,7 +9,10 @@ from typing import Any, Final, TypeVar
 import click
 import msgspec
 
+from onbeat.cli.exit_codes import BadRule
+from onbeat.cli.option_types import BACKOFF, DST_FOLD, DST_GAP, KEEP, method, span, url
 from onbeat.cli.times import read_instant, utc_text, zone_of
+from onbeat.model.errors import BadRecurrence, TooCostly
 from onbeat.model.job import JobSpec
 from onbeat.model.schedule import ScheduleSpec
 from onbeat.wire.conditions import window_fields
@@ -41,8 +44,15 @@ rule_options = options(
     field("--every", metavar="SPAN", help="A fixed span: 90s, 15m, PT1H."),
     field("--at", metavar="INSTANT", help="Once."),
     field("--timezone", "--tz", metavar="ZONE", help="IANA zone of the rule, e.g. Europe/Berlin."),
-    field("--dst-gap", metavar="HOW", help="Times that clocks jump over: shift, skip, end."),
-    field("--dst-fold", metavar="HOW", help="Times that come twice: first, last, both."),
+    field(
+        "--dst-gap",
+        type=DST_GAP,
+        metavar="HOW",
+        help="Times that clocks jump over: shift, skip, end.",
+    ),
+    field(
+        "--dst-fold", type=DST_FOLD, metavar="HOW", help="Times that come twice: first, last, both."
+    ),
 )
 
 reaction_options = options(
@@ -50,11 +60,18 @@ reaction_options = options(
     field("--source", metavar="SOURCE", help="Only events of this source, as --on."),
     field("--if", "on_if", metavar="CEL", help="Only events of which this is true."),
     field("--by", metavar="CEL", help="The text by which events are gathered and cancelled."),
-    field("--delay", metavar="SPAN", help="Run so long after the event."),
-    field("--gather-for", metavar="SPAN", help="One job for the events of this span."),
+    field("--delay", type=span, metavar="SPAN", help="Run so long after the event."),
+    field("--gather-for", type=span, metavar="SPAN", help="One job for the events of this span."),
     field("--gather-until", metavar="CRON", help="One job for the events until then."),
-    field("--gather-quiet", metavar="SPAN", help="Wait until no event came for so long."),
-    field("--gather-keep", metavar="WHICH", help="Of these: all, first, last.  [default: all]"),
+    field(
+        "--gather-quiet", type=span, metavar="SPAN", help="Wait until no event came for so long."
+    ),
+    field(
+        "--gather-keep",
+        type=KEEP,
+        metavar="WHICH",
+        help="Of these: all, first, last.  [default: all]",
+    ),
     field("--gather-most", type=int, metavar="N", help="At most so many.  [default: 1000]"),
     field("--gather-by", metavar="CEL", help="The text by which they are gathered, as --by."),
     field("--cancel-on", metavar="TYPE", help="End waiting jobs on events of this type."),
@@ -63,8 +80,8 @@ reaction_options = options(
 )
 
 target_options = options(
-    field("--url", "--callback-url", "url", metavar="URL", help="Call this URL."),
-    field("--method", metavar="METHOD", help="HTTP method.  [default: GET]"),
+    field("--url", "--callback-url", "url", type=url, metavar="URL", help="Call this URL."),
+    field("--method", type=method, metavar="METHOD", help="HTTP method.  [default: GET]"),
     field("--header", "headers", multiple=True, metavar="'K: V'", help="Repeat for several."),
     field("--body", metavar="TEXT", help="Body of the call, or @FILE."),
     field("--secret-file", metavar="FILE", help="Sign with the secrets in it, one a line."),
@@ -75,7 +92,12 @@ target_options = options(
         help="200, 3xx or any counts as success; repeat.  [default: 2xx]",
     ),
     field("--redirects", type=int, metavar="N", help="Follow so many redirects.  [default: 0]"),
-    field("--connect-timeout", metavar="SPAN", help="Longest wait for a connection, e.g. 5s."),
+    field(
+        "--connect-timeout",
+        type=span,
+        metavar="SPAN",
+        help="Longest wait for a connection, e.g. 5s.",
+    ),
     field("--task", metavar="NAME", help="Run this task."),
     field("--args", metavar="JSON", help="Its positional arguments, e.g. '[7]'."),
     field("--kwargs", metavar="JSON", help="""Its named arguments, e.g. '{"language":"de"}'."""),
@@ -97,9 +119,9 @@ TARGET_OPTIONS: Final = (
 
 retry_options = options(
     field("--retry-attempts-max", type=int, metavar="N", help="Tries in all."),
-    field("--retry-backoff", metavar="HOW", help="exponential, linear, fixed."),
-    field("--retry-delay", metavar="SPAN", help="Wait after the first failure."),
-    field("--retry-delay-max", metavar="SPAN", help="Longest wait."),
+    field("--retry-backoff", type=BACKOFF, metavar="HOW", help="exponential, linear, fixed."),
+    field("--retry-delay", type=span, metavar="SPAN", help="Wait after the first failure."),
+    field("--retry-delay-max", type=span, metavar="SPAN", help="Longest wait."),
     field("--retry-jitter/--no-retry-jitter", help="Wait a random part of the delay."),
     field("--retry-lost-max", type=int, metavar="N", help="Workers that may die under it."),
 )
@@ -107,7 +129,7 @@ retry_options = options(
 job_options = options(
     field("--queue", metavar="NAME", help="Line of jobs to stand in."),
     field("--priority", type=int, metavar="N", help="Smaller goes first.  [default: 0]"),
-    field("--timeout", metavar="SPAN", help="An attempt may take this long."),
+    field("--timeout", type=span, metavar="SPAN", help="An attempt may take this long."),
     field("--condition", metavar="TEXT", help="CEL that must be true for it to start, or JSON."),
     field(
         "--window",
@@ -280,7 +302,23 @@ def rule_body(values: Mapping[str, Any]) -> dict[str, Any]:
         body["at"] = utc_text(read_instant(body["at"], "--at", zone_of(values["timezone"])))
     if "rrule" in body:
         body["rrule"] = text_or_file(body["rrule"])
+    check_rule(given_options(body, "rrule", "cron", "every"))
     return body
+
+
+def check_rule(rule: Mapping[str, str]) -> None:
+    """Raises `BadRule`. A zone and what is too costly are left to who computes the occurrences."""
+    # Loaded here: most commands have no rule.
+    from onbeat.recurrence import parse_recurrence  # noqa: PLC0415
+
+    if not rule or not all(rule.values()):
+        return
+    try:
+        parse_recurrence(rrule=rule.get("rrule"), cron=rule.get("cron"), every=rule.get("every"))
+    except TooCostly:
+        return
+    except BadRecurrence as error:
+        raise BadRule(error) from None
 
 
 def reaction_body(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,13 @@ from rich.table import Table
 
 from onbeat.telemetry.redaction import escape_controls
 
-PIPE_WIDTH: Final = 80
+PIPE_WIDTH: Final = 100_000
+"""Columns where there is no terminal: programs read whole lines."""
+
 INDENT: Final = "  "
+ID_STATE_AND_TIME: Final = 72
+"""Columns of a terminal that these three need in a table at most."""
+
 WHOLE: Final = ("ID", "STATE", "STATUS", "DUE", "NEXT", "TIME", "STARTED", "HEARD", "OLDEST DUE")
 STATE_STYLES: Final = {
     "running": "cyan",
@@ -35,7 +40,7 @@ Cell = str | int | float | None
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Colours only on a terminal and without NO_COLOR; 80 columns where there is no terminal."""
+    """Colours only on a terminal and without NO_COLOR; no line is folded where there is none."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
     return Console(
@@ -56,11 +61,11 @@ def formatted_json(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
-def plain(value: object) -> str:
+def plain(value: object, *, keep_newlines: bool = False) -> str:
     """A value for a cell, without control characters and markup."""
     if value is None or value == "":
         return "-"
-    return escape(escape_controls(str(value)))
+    return escape(escape_controls(str(value), keep_newlines=keep_newlines))
 
 
 def styled_state(state: str) -> str:
@@ -86,6 +91,21 @@ def show_table(
         print_table(table, below)
     else:
         click.echo(empty)
+
+
+def show_with_last(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], last: Sequence[str], *, empty: str
+) -> None:
+    """Print a table of ids, states and times.
+
+    The `last` cells, which may be long, have a column of their own, or each a line below its row
+    where that would be narrow.
+    """
+    if max(map(len, last), default=0) > console().width - ID_STATE_AND_TIME:
+        show_table(columns[:-1], rows, empty=empty, below=last)
+    else:
+        wide = [(*row, cell) for row, cell in zip(rows, last, strict=True)]
+        show_table(columns, wide, empty=empty)
 
 
 def table_of(
@@ -154,6 +174,15 @@ def heading(text: str) -> None:
 
 def show_message(message: str) -> None:
     click.echo(escape_controls(message))
+
+
+def warn_of_unknown_tasks(*answers: Mapping[str, Any]) -> None:
+    """On standard error, so that what a program reads stays as it is."""
+    tasks = sorted({task for answer in answers for task in answer.get("unknown_tasks", ())})
+    if tasks:
+        named = f"task {tasks[0]}" if len(tasks) == 1 else f"tasks {', '.join(tasks)}"
+        message = f"no live worker knows the {named}; the jobs wait until one does"
+        click.echo(f"onbeat: {escape_controls(message)}", err=True)
 
 
 def json_text(value: object) -> str:

@@ -8,6 +8,7 @@ import click
 
 from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
+from onbeat.cli.option_types import span
 from onbeat.cli.options import field, given_options, options
 from onbeat.cli.output import plain, show_json, show_message, show_record, show_table, styled_state
 from onbeat.cli.times import in_short, local_now
@@ -158,7 +159,12 @@ def limit_options(command: Any) -> Any:
         field("--rate", help="Starts in a span, e.g. 100/s, 10/30s.", **rate),
         field("--group-concurrency", help="Jobs of a group that may run at once.", **concurrency),
         field("--group-rate", help="Starts of a group in a span.", **rate),
-        field("--late-after", metavar="SPAN", help="How long a due job may wait until it is late."),
+        field(
+            "--late-after",
+            type=span,
+            metavar="SPAN",
+            help="How long a due job may wait until it is late.",
+        ),
         *(
             click.option(f"--no-{name.replace('_', '-')}", is_flag=True, help=f"No {words}.")
             for name, words in NO_LIMIT_WORDS.items()

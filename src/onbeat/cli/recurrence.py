@@ -1,5 +1,6 @@
 """`onbeat next` and `onbeat explain`: rules, without a store or a service."""
 
+import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, tzinfo
@@ -39,6 +40,9 @@ Examples:
   onbeat next "every 90m" --json
   onbeat next "every monday at 9:00" --tz Europe/Berlin
   onbeat next R5/2027-01-01T00:00:00Z/P1D"""
+
+LOCAL_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?", re.ASCII)
+"""An instant without its offset, which `schedule add --at` reads in the same way."""
 
 EXPLAINED: Final = 10
 """The number of occurrences that show the pattern of a rule."""
@@ -93,7 +97,11 @@ def point_at_fault() -> Generator[None]:
 
 
 def read_rule(text: str, tz: str | None, since: datetime) -> Recurrence:
-    spec = guess(text_or_file(text) if text.endswith(".ics") else text, tz)
+    if text.endswith(".ics"):
+        text = text_or_file(text)
+    elif LOCAL_TIME.fullmatch(text.strip()):
+        text = utc_text(read_instant(text, "RULE", zone_of(tz)))
+    spec = guess(text, tz)
     return compile_spec(anchor(spec, since) if needs_anchor(spec) else spec)
 
 
@@ -113,8 +121,8 @@ def show_occurrences(
     rows = [
         (
             plain(f"{local:%a}"),
-            plain(f"{local:%Y-%m-%d %H:%M:%S} {zone_name(local)}"),
-            plain(f"{instant:%Y-%m-%d %H:%M:%S}Z"),
+            plain(f"{local:%Y-%m-%d %H:%M:%S}{fraction(local)} {zone_name(local)}"),
+            plain(f"{instant:%Y-%m-%d %H:%M:%S}{fraction(instant)}Z"),
             plain(relative(instant, now)),
             "[yellow]![/]" if notes_at(instant, notes) else "",
         )
@@ -129,6 +137,11 @@ def show_occurrences(
     )
     for note in notes:
         show_message(f"! {note_words(note, zone)}")
+
+
+def fraction(instant: datetime) -> str:
+    """The part of a second, where there is one: `.5`."""
+    return f".{instant.microsecond:06d}".rstrip("0") if instant.microsecond else ""
 
 
 def notes_at(instant: datetime, notes: Sequence[Note]) -> list[str]:

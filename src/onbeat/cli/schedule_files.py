@@ -16,6 +16,7 @@ from onbeat.cli.output import (
     show_json,
     show_message,
     show_table,
+    warn_of_unknown_tasks,
 )
 from onbeat.cli.schedules import schedule
 from onbeat.cli.yaml_files import BadFile, read_yaml, yaml_text
@@ -147,7 +148,7 @@ def apply(
     wanted = read(file)
     steps = connection.run(lambda client: plan(client, wanted, prune=prune))
     if not dry_run:
-        connection.run(lambda client: carry_out(client, wanted, steps))
+        warn_of_unknown_tasks(*connection.run(lambda client: carry_out(client, wanted, steps)))
     show_steps(steps, as_json=as_json)
 
 
@@ -206,16 +207,20 @@ async def gone(client: Client, file: ScheduleFile) -> list[Record]:
     ]
 
 
-async def carry_out(client: Client, file: ScheduleFile, steps: list[Record]) -> None:
+async def carry_out(client: Client, file: ScheduleFile, steps: list[Record]) -> list[Record]:
+    """Returns the answers about schedules that were added or changed."""
     wanted = file.bodies()
+    answers: list[Record] = []
     todo = [one for one in steps if one["change"] != "unchanged"]
     with progress("changes", len(todo)) as advance:
         for one in todo:
             if one["change"] == "deleted":
                 await client.call("schedule.delete", {"id": one["id"]})
             else:
-                await client.call("schedule.put", {"key": one["key"]}, wanted[one["key"]])
+                key = one["key"]
+                answers.append(await client.call("schedule.put", {"key": key}, wanted[key]))
             advance(1)
+    return answers
 
 
 def show_steps(steps: list[Record], *, as_json: bool) -> None:

@@ -8,6 +8,7 @@ import click
 
 from onbeat.cli.client import Client, ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
+from onbeat.cli.option_types import CATCH_UP, NEW_STATUS, OVERLAP, STATUS, span
 from onbeat.cli.options import (
     field,
     given_options,
@@ -31,7 +32,9 @@ from onbeat.cli.output import (
     show_message,
     show_record,
     show_table,
+    show_with_last,
     styled_state,
+    warn_of_unknown_tasks,
 )
 from onbeat.cli.times import from_wire, in_full, in_short, local_now, read_instant, utc_text
 from onbeat.model.limits import BACKFILL_MAX, PREVIEW_MAX
@@ -42,16 +45,27 @@ BACKFILL_STEP: Final = 1_000
 policy_options = options(
     field("--starts-at", metavar="INSTANT", help="Nothing before this."),
     field("--ends-at", metavar="INSTANT", help="Nothing after this."),
-    field("--catch-up", metavar="HOW", help="Late occurrences that still run: latest, all, none."),
-    field("--grace", metavar="SPAN", help="How late an occurrence may start on time."),
+    field(
+        "--catch-up",
+        type=CATCH_UP,
+        metavar="HOW",
+        help="Late occurrences that still run: latest, all, none.",
+    ),
+    field("--grace", type=span, metavar="SPAN", help="How late an occurrence may start on time."),
     field(
         "--overlap",
+        type=OVERLAP,
         metavar="HOW",
         help="While an earlier job is unfinished: allow, skip, wait, replace.",
     ),
-    field("--jitter", metavar="SPAN", help="Start at random within this span."),
-    field("--expires-after", metavar="SPAN", help="Give a job up that has not started by then."),
-    field("--status", metavar="STATUS", help="active or paused."),
+    field("--jitter", type=span, metavar="SPAN", help="Start at random within this span."),
+    field(
+        "--expires-after",
+        type=span,
+        metavar="SPAN",
+        help="Give a job up that has not started by then.",
+    ),
+    field("--status", type=NEW_STATUS, metavar="STATUS", help="active or paused."),
 )
 
 CLEARABLE: Final = (
@@ -119,6 +133,7 @@ def add(connection: ConnectionOptions, *, replace: bool, as_json: bool, **values
         answer = connection.call("schedule.put", {"key": key}, body)
     else:
         answer = connection.call("schedule.create", body=body)
+    warn_of_unknown_tasks(answer)
     show_json(answer) if as_json else show_message(answer["id"])
 
 
@@ -181,7 +196,7 @@ def schedule_body(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @schedule.command("list", epilog=examples("onbeat schedule list --status active --json"))
-@field("--status", metavar="STATUS", help="Only active, paused or finished ones.")
+@field("--status", type=STATUS, metavar="STATUS", help="Only active, paused or finished ones.")
 @field("--q", metavar="TEXT", help="Only those with this in name or key.")
 @click.option(
     "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
@@ -201,11 +216,11 @@ def list_schedules(connection: ConnectionOptions, *, as_json: bool, **values: An
             plain(result["id"]),
             styled_state(result["status"]),
             plain(in_short(result["next_at"], now)),
-            plain(result["name"]),
         )
         for result in answer["schedules"]
     ]
-    show_table(("ID", "STATUS", "NEXT", "NAME"), rows, empty="no schedules")
+    names = [plain(result["name"]) for result in answer["schedules"]]
+    show_with_last(("ID", "STATUS", "NEXT", "NAME"), rows, names, empty="no schedules")
     shown = (answer["page"] - 1) * answer["limit"] + len(rows)
     if rows and shown < answer["total"]:
         show_message(f"{shown} of {answer['total']}; see more with --page {answer['page'] + 1}")

@@ -117,10 +117,23 @@ def pointed(text: str, position: int) -> str:
     return f"{before}{seen}\n{' ' * caret}^"
 
 
+def size(count: int) -> str:
+    """Bytes in the largest unit of 1,000 that leaves a whole number."""
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= factor:
+            value = count / factor
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:,.0f} {unit}"
+    return f"{count} B"
+
+
+LINE_CHARS_MAX: Final = 300
+
+
 def last_line(error: str) -> str:
-    """What happened; the lines before it say where."""
+    """What happened, within a cell of a table; the lines before it say where."""
     lines = error.strip().splitlines()
-    return lines[-1] if lines else ""
+    last = lines[-1] if lines else ""
+    return last if len(last) <= LINE_CHARS_MAX else f"{last[:LINE_CHARS_MAX]}…"
 
 
 def shown(text: str) -> str:

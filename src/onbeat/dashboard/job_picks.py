@@ -10,7 +10,8 @@ from onbeat.dashboard.viewer import Viewer
 from onbeat.model.errors import OnbeatError
 from onbeat.model.job import JobState
 from onbeat.model.limits import COUNTED_JOBS_MAX
-from onbeat.operations.table import PULSE_QUEUES, PULSE_SHOW, WORKER_LIST
+from onbeat.operations.tables.fleet import WORKER_LIST
+from onbeat.operations.tables.pulses import PULSE_QUEUES, PULSE_SHOW
 from onbeat.wire.requests import JobsAnswer, StateCount
 
 PICKS_MAX: Final = 100

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from onbeat.api.security import HEADERS, session_token
+from onbeat.dashboard.drawing.plot import Plot
 from onbeat.dashboard.formats import (
     as_text,
     distance,
@@ -27,6 +28,7 @@ from onbeat.dashboard.formats import (
     rate,
     short_id,
     shown,
+    size,
     typed,
 )
 from onbeat.dashboard.links import api_path, link
@@ -89,13 +91,19 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     result.filters.update(number=number, rate=rate, duration=duration, shown=shown, short=short_id)
-    result.filters["last_line"] = last_line
+    result.filters.update(last_line=last_line, size=size)
     result.filters["json"] = json_text
     result.filters.update(typed=typed, as_text=as_text)
     # The stubs know only the names that are there by default.
     known = cast("dict[str, Any]", result.globals)
     known.update(link=link, api=api_path, asset=asset_path, states=STATES)
     return result
+
+
+def figure(plot: Plot) -> str:
+    """The text of a plot, the same on every page."""
+    text: str = cast("Any", environment().get_template("plots.html").module).figure(plot)
+    return text
 
 
 def json_text(value: object) -> str:
@@ -105,12 +113,28 @@ def json_text(value: object) -> str:
 
 def render(page: PageAnswer, viewer: Viewer) -> Response:
     """The page, or the one section of it that the viewer asks for. Raises `Invalid`."""
-    parts = Parts(page.title)
-    values = {**page.values, **frame(page, viewer), "part": parts}
-    text = environment().get_template(page.template).render(values)
+    text, parts = drawn(page, viewer, proof_of_viewer(viewer))
     if viewer.part is not None and page.status < HTTPStatus.BAD_REQUEST:
         return part_response(parts.of(viewer.part), viewer.request)
     return Response(text, page.status, media_type="text/html", headers=PAGE_HEADERS)
+
+
+def section_of(page: PageAnswer, viewer: Viewer, proof: str | None) -> str:
+    """The section that the viewer asks for, with this proof in its forms. Raises `Invalid`."""
+    _, parts = drawn(page, viewer, proof)
+    return parts.of(viewer.part or "")
+
+
+def drawn(page: PageAnswer, viewer: Viewer, proof: str | None) -> tuple[str, Parts]:
+    parts = Parts(page.title)
+    values = {**page.values, **frame(page, viewer), "proof": proof, "part": parts}
+    return environment().get_template(page.template).render(values), parts
+
+
+def proof_of_viewer(viewer: Viewer) -> str | None:
+    """What the forms of a session carry; None without a session."""
+    token = session_token(viewer.request)
+    return None if token is None else proof_of(token)
 
 
 def part_response(text: str, request: Request) -> Response:
@@ -136,7 +160,6 @@ def frame(page: PageAnswer, viewer: Viewer) -> dict[str, Any]:
         "machine": machine_moment,
         "from_now": partial(distance, now=viewer.now),
         "may": may_of(viewer),
-        "proof": None if (token := session_token(viewer.request)) is None else proof_of(token),
     }
 
 

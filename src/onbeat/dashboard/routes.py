@@ -44,7 +44,15 @@ from onbeat.dashboard.pages.schedules import schedule_page, schedules_page
 from onbeat.dashboard.pages.settings import settings_page
 from onbeat.dashboard.pages.timeline import timeline_page
 from onbeat.dashboard.pages.workers import workers_page
-from onbeat.dashboard.renderer import PageAnswer, asset_response, render
+from onbeat.dashboard.renderer import (
+    PageAnswer,
+    asset_response,
+    part_response,
+    proof_of_viewer,
+    render,
+    section_of,
+)
+from onbeat.dashboard.shared_section import shared_section
 from onbeat.dashboard.viewer import Viewer, viewer_of
 from onbeat.model.errors import NotFound, OnbeatError
 from onbeat.operations.context import OperationContext
@@ -82,6 +90,9 @@ PAGES: Final[dict[str, PageFunction]] = {
     "/help": help_page,
 }
 
+SHARED: Final = frozenset({now_page})
+"""Pages whose sections all viewers ask for at each pulse of the stream."""
+
 FORMS: Final[dict[str, FormFunction]] = {
     "/schedules/new": create_schedule,
     "/schedules/{id}/edit": save_schedule,
@@ -118,12 +129,24 @@ def endpoint(
     async def answer(request: Request) -> Response:
         viewer = viewer_of(context, request)
         try:
+            if page in SHARED and viewer.part is not None:
+                return await shared_part(viewer, page)
             answered = await page(viewer)
             return render(answered, viewer) if isinstance(answered, PageAnswer) else answered
         except Exception as error:  # noqa: BLE001  every error becomes a page
             return error_page(error, viewer)
 
     return answer
+
+
+async def shared_part(viewer: Viewer, page: PageFunction) -> Response:
+    async def draw(viewer: Viewer, proof: str | None) -> str:
+        answered = await page(viewer)
+        assert isinstance(answered, PageAnswer), "these pages lead nowhere else"
+        return section_of(answered, viewer, proof)
+
+    text = await shared_section(viewer, proof_of_viewer(viewer), draw)
+    return part_response(text, viewer.request)
 
 
 def form_endpoint(

@@ -1,7 +1,7 @@
 """Who looks at a page, from where, and what they may do."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
@@ -11,11 +11,11 @@ import msgspec
 from starlette.requests import Request
 
 from onbeat.api.request_context import context_for
-from onbeat.api.requests import query_names, unknown_parameter
+from onbeat.api.requests import unknown_parameter
 from onbeat.model.principal import Principal
 from onbeat.operations.context import OperationContext
-from onbeat.operations.invoke import call, call_once, request_from
-from onbeat.operations.table import Operation
+from onbeat.operations.invoke import call, call_once, query_names, request_from
+from onbeat.operations.tables.operation import Operation
 from onbeat.rules.access import check_scope
 
 Answer = TypeVar("Answer")
@@ -93,6 +93,10 @@ class Viewer:
         """The parameters that choose what is shown; the others turn its pages."""
         paging = {"cursor", "limit", "page"}
         return {name: text for name, text in self.query.items() if name not in paging}
+
+    def with_context(self, context: OperationContext) -> "Viewer":
+        """The same viewer, whose questions are asked in this context."""
+        return replace(self, context=context)
 
     def may(self, operation: Operation[Any, Any]) -> bool:
         return operation.scope in self.principal.scopes

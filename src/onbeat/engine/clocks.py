@@ -128,10 +128,13 @@ class ClockKeeper:
     async def refresh(self) -> None:
         """Read the clock if the last reading is old, for programs without loops.
 
-        Ignores a store that is unavailable: the caller's next query will raise.
+        Raises `Unavailable` where it was never read: the local clock may be wrong by hours. A later
+        reading may fail: the clock continues from the one before, and the caller's next query says
+        whether the store is there.
         """
         if self.clock.is_stale:
             try:
                 await self.step()
             except Unavailable:
-                return
+                if self.clock.fit is None:
+                    raise

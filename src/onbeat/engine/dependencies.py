@@ -1,15 +1,20 @@
 """What the loops of one process depend on."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from onbeat.engine.alerts import Look
 from onbeat.engine.job_log import JobLog
 from onbeat.engine.outages import OutageReporter
+from onbeat.engine.side_thread import SideThread
 from onbeat.model.worker import WorkerRecord
 from onbeat.ports.clock import Clock
 from onbeat.ports.expressions import NO_EXPRESSIONS, Expressions
 from onbeat.ports.liveness import Liveness
 from onbeat.ports.randomness import Randomness
+from onbeat.ports.sessions import NO_SESSIONS, ServerSessions
+from onbeat.ports.side_loop import OpenSideLoop
 from onbeat.ports.sidecar import NO_SIDECAR, Sidecar
 from onbeat.ports.store import Store
 from onbeat.ports.target import Lanes, Runners
@@ -19,8 +24,16 @@ from onbeat.rules.live_feed import LiveFeed
 from onbeat.rules.plans import Compile
 
 
+def unknown_memory() -> int | None:
+    return None
+
+
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
-    """Dependencies of the loops of one process. Without `read_counters` it writes no history."""
+    """Dependencies of the loops of one process. Without `read_counters` it writes no history.
+
+    `side_loop` opens the event loop from which heartbeats are sent. `memory` reads what the process
+    holds, in bytes.
+    """
 
     store: Store
     clock: Clock
@@ -32,6 +45,8 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     identity: WorkerRecord
     compile: Compile
     sidecar: Sidecar = NO_SIDECAR
+    side_loop: OpenSideLoop = SideThread
+    sessions: ServerSessions = NO_SESSIONS
     expressions: Expressions = NO_EXPRESSIONS
     outages: OutageReporter | None = None
     look: Look | None = None
@@ -39,3 +54,4 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     faults: FaultTally = msgspec.field(default_factory=FaultTally)
     log: JobLog = msgspec.field(default_factory=JobLog)
     live: LiveFeed = msgspec.field(default_factory=LiveFeed)
+    memory: Callable[[], int | None] = unknown_memory

@@ -13,11 +13,13 @@ from msgspec.structs import replace
 from onbeat.engine.lease_guard import LeaseGuard
 from onbeat.engine.loop import Wakeup, pause_after
 from onbeat.engine.running_attempt import RunningAttempt
+from onbeat.engine.side_thread import SideThread
 from onbeat.model.errors import Unavailable
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, Progress
 from onbeat.model.worker import WorkerRecord
 from onbeat.ports.clock import Clock
+from onbeat.ports.side_loop import OpenSideLoop
 from onbeat.ports.sidecar import NO_SIDECAR, Sidecar
 from onbeat.ports.store import HeartbeatStore, HeldLease, WorkerStore
 from onbeat.ports.telemetry import Telemetry
@@ -130,7 +132,7 @@ def restore_progress(run: RunningAttempt, progress: Progress) -> None:
 
 
 class HeartbeatThread:
-    """Sends heartbeats from a thread with its own event loop, which no handler can block.
+    """Sends heartbeats from an event loop of their own, which no handler can block: in a thread.
 
     The store's answer is applied in the worker's loop once that is free. Only the newest answer
     counts, since older ones may be out of date.
@@ -142,6 +144,7 @@ class HeartbeatThread:
         period: float,
         telemetry: Telemetry,
         sidecar: Sidecar = NO_SIDECAR,
+        side_loop: OpenSideLoop = SideThread,
     ) -> None:
         self.heartbeat = heartbeat
         self.period = period
@@ -149,15 +152,13 @@ class HeartbeatThread:
         self.sidecar = sidecar
         self.stopping = threading.Event()
         self.loop = asyncio.get_running_loop()
-        self.thread = threading.Thread(
-            target=lambda: asyncio.run(self.run()), name="onbeat-renewer", daemon=True
-        )
+        self.side_loop = side_loop()
         self.wakeup: Wakeup | None = None
         self.answers: deque[LeaseAnswer] = deque(maxlen=1)
         self.failures = 0
 
     def start(self) -> None:
-        self.thread.start()
+        self.side_loop.start(self.run)
         self.heartbeat.guard.begin(self.beat_now)
 
     async def run(self) -> None:
@@ -218,4 +219,4 @@ class HeartbeatThread:
     async def stop(self) -> None:
         self.stopping.set()
         self.beat_now()
-        await asyncio.to_thread(self.thread.join)
+        await self.side_loop.join()

@@ -1,7 +1,7 @@
 """Runs a step in a loop: at once while work remains, else after a wakeup or a delay."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from onbeat.ports.randomness import Randomness
 from onbeat.ports.telemetry import Telemetry
@@ -18,28 +18,32 @@ class Wakeup:
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self.event = asyncio.Event()
+        self.is_awake = False
+        self.waiter: asyncio.Future[None] | None = None
 
     def wake(self) -> None:
         """Wake the loop. Must be called in its own event loop."""
-        self.event.set()
+        self.is_awake = True
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
 
     def wake_threadsafe(self) -> None:
         """Wake the loop from any thread. Does nothing if its event loop has ended."""
         try:
-            self.loop.call_soon_threadsafe(self.event.set)
+            self.loop.call_soon_threadsafe(self.wake)
         except RuntimeError:
             return
 
     async def wait(self, seconds: float) -> None:
-        """Returns after a wakeup, or after `seconds` at the latest."""
-        if not self.event.is_set():
+        """Returns after a wakeup, or after `seconds` at the latest. For one caller at a time."""
+        if not self.is_awake:
+            self.waiter = self.loop.create_future()
+            timer = self.loop.call_later(seconds, self.wake)
             try:
-                async with asyncio.timeout(seconds):
-                    await self.event.wait()
-            except TimeoutError:
-                pass
-        self.event.clear()
+                await self.waiter
+            finally:
+                timer.cancel()
+        self.is_awake = False
 
 
 class Rest(float):
@@ -83,8 +87,15 @@ def pause_after(failures: int, chance: float) -> float:
     return full * (0.5 + chance / 2)
 
 
-async def cancel_all(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancel the tasks and wait for their end."""
+async def cancel_all(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel the tasks and wait for their end, however each ends."""
     for task in tasks:
         task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    if not tasks:
+        return
+    # From Python 3.12 on `gather` returns sooner where all have ended; a simulated history is to
+    # be the same on each.
+    await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()

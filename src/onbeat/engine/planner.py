@@ -93,6 +93,7 @@ class Planner:
         return Plan(
             schedule_id=schedule.id,
             version=schedule.version,
+            planned_from=schedule.planned_through,
             planned_through=schedule.planned_through,
             plan_at=until,
         )
@@ -127,7 +128,7 @@ class Planner:
         try:
             return await compute(lambda budget: self.judge_or_allow(schedule, jobs, now, budget))
         except TooCostly as error:
-            return self.allow_late(schedule, jobs, error)
+            return self.allow_late(schedule, jobs, now, error)
 
     def judge_or_allow(
         self, schedule: Schedule, jobs: Sequence[Job], now: datetime, budget: Budget
@@ -139,9 +140,11 @@ class Planner:
         except TooCostly:
             raise
         except BaseException as error:  # noqa: BLE001  a user's own function of time may raise anything
-            return self.allow_late(schedule, jobs, error)
+            return self.allow_late(schedule, jobs, now, error)
 
-    def allow_late(self, schedule: Schedule, jobs: Sequence[Job], error: BaseException) -> Plan:
+    def allow_late(
+        self, schedule: Schedule, jobs: Sequence[Job], now: datetime, error: BaseException
+    ) -> Plan:
         self.telemetry.unplannable(schedule, error)
         return Plan(
             schedule_id=schedule.id,
@@ -149,6 +152,7 @@ class Planner:
             planned_through=schedule.planned_through,
             plan_at=schedule.plan_at,
             allowed_late=tuple(job.id for job in jobs),
+            decided_at=now,
         )
 
 

@@ -1,12 +1,13 @@
 """Takes back jobs whose worker has died, or whose timed lease has run out."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
 
+from onbeat.engine.session_watcher import SessionWatcher
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import RESCUE_MAX
@@ -43,8 +44,11 @@ class Rescuer:
         randomness: Randomness,
         liveness: Liveness,
         telemetry: Telemetry,
-        faults: FaultTally | None = None,
+        faults: FaultTally | None,
+        sessions: SessionWatcher,
+        on_end: Callable[[], None],
     ) -> None:
+        """`on_end` is called when a round is due because a worker's process has ended."""
         self.store = store
         self.settler = settler
         self.clock = clock
@@ -52,6 +56,8 @@ class Rescuer:
         self.liveness = liveness
         self.telemetry = telemetry
         self.faults = faults or FaultTally()
+        self.sessions = sessions
+        self.on_end = on_end
         self.watch = UNWATCHED
         self.workers: Sequence[WorkerRecord] = ()
         self.loss_outcomes = LossOutcomes()
@@ -67,6 +73,19 @@ class Rescuer:
             self.watch = UNWATCHED
             raise
 
+    async def watch_processes(self) -> None:
+        """Let the kernel tell of the end of each process, also of one that has just begun."""
+        workers = await self.store.workers()
+        living = [worker for worker in workers if not self.liveness.is_gone(worker)]
+        self.liveness.watch(living, self.on_end)
+        if len(living) < len(workers):
+            self.on_end()
+
+    def close(self) -> None:
+        """Watch no process any more."""
+        self.liveness.watch((), self.on_end)
+        self.sessions.close()
+
     async def rescue_round(self) -> int:
         dead = await self.watch_workers()
         jobs = await self.store.abandoned_jobs(dead.keys(), self.clock.now(), RESCUE_MAX)
@@ -81,7 +100,10 @@ class Rescuer:
         proven = wants_proof(self.watch, self.clock.monotonic()) and await self.has_written()
         self.workers = await self.store.workers()
         self.watch = observe(self.watch, self.workers, self.clock.monotonic(), proven=proven)
-        return verdicts(self.watch, self.find_gone(self.workers))
+        gone = {worker.id for worker in self.workers if self.liveness.is_gone(worker)}
+        self.liveness.watch([row for row in self.workers if row.id not in gone], self.on_end)
+        left = [row.id for row in self.workers if row.session in self.sessions.ended]
+        return verdicts(self.watch, gone, left)
 
     async def has_written(self) -> bool:
         """Write as the workers in doubt would. Raises `Unavailable` if the store refuses it.
@@ -95,9 +117,6 @@ class Rescuer:
         elif not await self.store.rewrite_workers(doubted):
             return False
         return is_proof(self.clock.monotonic() - began)
-
-    def find_gone(self, workers: Sequence[WorkerRecord]) -> Sequence[WorkerId]:
-        return [worker.id for worker in workers if self.liveness.is_gone(worker)]
 
     def confirm_lost(self, jobs: Sequence[Job]) -> Sequence[Job]:
         """The jobs that are lost; a timed lease also needs proof that the store took writes."""
@@ -136,6 +155,7 @@ class Rescuer:
 
 REASONS: Final = {
     Evidence.ENDED: "worker {} ended: its process is gone",
+    Evidence.LEFT: "worker {} ended: the store's server lost all of its connections at once",
     Evidence.SILENT: (
         "no heartbeat from worker {} for its whole lease, although the store accepted writes"
     ),

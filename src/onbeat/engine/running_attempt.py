@@ -27,7 +27,8 @@ class RunningAttempt(msgspec.Struct, eq=False, gc=False):
     """Implements `onbeat.ports.target.Run`; the worker uses it to control the attempt.
 
     Implements `onbeat.ports.job_log.AttemptLog` too, if it has a `log`. Not tracked by the garbage
-    collector, as there are many. `task` refers back to it, and is cleared when the attempt ends.
+    collector, as there are many. `task` refers back to it, from the first step to the end of the
+    attempt.
     """
 
     job: Job

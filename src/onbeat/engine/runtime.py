@@ -1,8 +1,9 @@
 """Starts all loops of one process, and drains them at shutdown."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import cached_property
 
 import msgspec
 
@@ -27,6 +28,7 @@ from onbeat.engine.pulse import DepthSampler, HistoryFolder, PulseRecorder
 from onbeat.engine.replanner import Replanner
 from onbeat.engine.rescuer import Rescuer
 from onbeat.engine.router import Router
+from onbeat.engine.session_watcher import SessionWatcher
 from onbeat.engine.worker import JobRunner
 from onbeat.model.errors import OnbeatError, Unavailable
 from onbeat.model.fault import process_of
@@ -36,6 +38,7 @@ from onbeat.ports.store import Hint
 from onbeat.rules.liveness import GAP_SHARE
 
 LAPSE_PERIOD = 1.0
+WATCH_PAUSE = 0.1  # some stores take any change for a new worker
 RESCUE_PERIOD = 1.0  # also the longest pause after a failed round: lost jobs wait for it
 PLAN_PAUSE = 0.25
 
@@ -55,6 +58,8 @@ class Runtime:
         self.dependencies = dependencies
         self.options = options
         store, clock = dependencies.store, dependencies.clock
+        self.plan_wakeup, self.claim_wakeup = Wakeup(), Wakeup()
+        self.rescue_wakeup, self.route_wakeup, self.watch_wakeup = Wakeup(), Wakeup(), Wakeup()
         self.guard = LeaseGuard(clock, options.lease_seconds, self.claim_again)
         self.planner = self.build_planner()
         self.replanner = self.build_replanner()
@@ -86,8 +91,6 @@ class Runtime:
         self.tasks: list[asyncio.Task[None]] = []
         self.claiming: asyncio.Task[None] | None = None
         self.unlisten: Callable[[], None] | None = None
-        self.plan_wakeup, self.claim_wakeup, self.rescue_wakeup = Wakeup(), Wakeup(), Wakeup()
-        self.route_wakeup = Wakeup()
         self.broker_runtime = self.build_broker_runtime(broker_setup)
 
     def build_planner(self) -> Planner:
@@ -141,7 +144,7 @@ class Runtime:
         )
 
     def build_rescuer(self) -> Rescuer:
-        dependencies = self.dependencies
+        dependencies, on_end = self.dependencies, self.rescue_wakeup.wake
         return Rescuer(
             dependencies.store,
             dependencies.store,
@@ -150,6 +153,8 @@ class Runtime:
             dependencies.liveness,
             dependencies.telemetry,
             dependencies.faults,
+            SessionWatcher(dependencies.sessions, dependencies.clock, on_end),
+            on_end,
         )
 
     def build_pruner(self) -> Pruner:
@@ -197,7 +202,9 @@ class Runtime:
             queues=self.options.queues,
             lanes=tuple(sorted(self.dependencies.lanes())),
             lease_seconds=self.options.lease_seconds,
+            session=self.dependencies.sessions.name,
             running=len(self.worker.running),
+            memory=self.dependencies.memory(),
         )
 
     async def start(self) -> None:
@@ -246,7 +253,12 @@ class Runtime:
 
     def start_maintenance(self) -> None:
         self.start_loop("rescuer", self.rescue_step, self.rescue_wakeup, RESCUE_PERIOD)
+        if self.dependencies.liveness.tells:
+            self.start_loop("watcher", self.watch_step, self.watch_wakeup)
+        if self.dependencies.sessions.name:
+            self.start_loop("sessions", self.rescuer.sessions.step, Wakeup(), RESCUE_PERIOD)
         self.start_loop("pruner", self.pruner.step, Wakeup())
+        self.start_loop("vacuum", self.dependencies.store.vacuum, Wakeup())
         self.start_loop("sampler", self.sampler.step, Wakeup())
         self.start_loop("folder", self.folder.step, Wakeup())
         self.start_loop("bulks", self.bulks.step, Wakeup())
@@ -261,6 +273,7 @@ class Runtime:
             self.options.heartbeat_period,
             self.dependencies.telemetry,
             self.dependencies.sidecar,
+            self.dependencies.side_loop,
         )
         self.heartbeat_thread.start()
 
@@ -293,20 +306,22 @@ class Runtime:
 
     def on_hint(self, hint: Hint) -> None:
         """Handle a hint from the store, in any thread."""
-        match hint:
-            case Hint.JOBS:
-                self.claim_wakeup.wake_threadsafe()
-                if self.broker_runtime is not None:
-                    self.broker_runtime.on_jobs_due()
-            case Hint.SCHEDULES:
-                self.plan_wakeup.wake_threadsafe()
-            case Hint.EVENTS:
-                self.route_wakeup.wake_threadsafe()
-            case Hint.CANCELS:
-                if self.heartbeat_thread is not None:
-                    self.heartbeat_thread.beat_now()
-            case Hint.ENDED:
-                return
+        wakeup = self.wakeups.get(hint)
+        if wakeup is not None:
+            wakeup.wake_threadsafe()
+        if hint is Hint.JOBS and self.broker_runtime is not None:
+            self.broker_runtime.on_jobs_due()
+        if hint is Hint.CANCELS and self.heartbeat_thread is not None:
+            self.heartbeat_thread.beat_now()
+
+    @cached_property
+    def wakeups(self) -> Mapping[Hint, Wakeup]:
+        return {
+            Hint.JOBS: self.claim_wakeup,
+            Hint.SCHEDULES: self.plan_wakeup,
+            Hint.EVENTS: self.route_wakeup,
+            Hint.WORKERS: self.watch_wakeup,
+        }
 
     async def plan_step(self) -> float:
         """One round; the next follows when a schedule needs it, or after the interval.
@@ -331,6 +346,12 @@ class Runtime:
 
     async def rescue_step(self) -> float:
         return 0.0 if await self.rescuer.rescue_expired() > 0 else self.rescue_period
+
+    async def watch_step(self) -> float:
+        """The rescuer watches processes too, once a round; this is for those that begin between."""
+        await self.rescuer.watch_processes()
+        await asyncio.sleep(WATCH_PAUSE)
+        return PAUSE_MAX
 
     async def drain(self, grace: timedelta) -> int:
         """Claim nothing more, let running attempts finish within `grace`, then release the others.
@@ -403,4 +424,5 @@ class Runtime:
         if self.broker_runtime is not None:
             await self.broker_runtime.stop()
         await cancel_all(self.tasks)
+        self.rescuer.close()
         await self.stop_heartbeat()

@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -11,10 +10,10 @@ from onbeat.engine.loop import pause_after
 from onbeat.engine.running_attempt import RunningAttempt
 from onbeat.model.errors import Unavailable
 from onbeat.model.job import Job
-from onbeat.model.outcome import Outcome, Snoozed
+from onbeat.model.outcome import Outcome, Snoozed, Succeeded
 from onbeat.ports.clock import Clock
 from onbeat.ports.randomness import Randomness
-from onbeat.ports.store import Settlement, WorkerStore
+from onbeat.ports.store import Settlement, SucceededAttempt, WorkerStore
 from onbeat.ports.telemetry import Telemetry
 from onbeat.rules.fault_tally import FaultTally
 from onbeat.rules.settlement import attempt_of, settle
@@ -26,12 +25,16 @@ FLIGHTS_MAX: Final = 2  # one batch is prepared while the store writes the other
 
 
 class EndedAttempt(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """An attempt that has ended, and the future of a caller that waits for it to be stored."""
+    """An attempt that has ended, and the future of a caller that waits for it to be stored.
+
+    `record` is what the store writes. A success has no settlement of its own, since most
+    attempts succeed. The attempt took `seconds`.
+    """
 
     job: Job
     outcome: Outcome
-    duration: timedelta
-    settlement: Settlement
+    seconds: float
+    record: SucceededAttempt | Settlement
     running: RunningAttempt | None
     stored: "asyncio.Future[None] | None"
 
@@ -63,28 +66,35 @@ class Settler:
         self,
         job: Job,
         outcome: Outcome,
-        duration: timedelta,
+        seconds: float,
         running: RunningAttempt | None = None,
         done: "asyncio.Future[None] | None" = None,
     ) -> None:
         """Store the outcome soon; the attempt keeps its slot until then."""
-        now = self.clock.now()
-        settlement = Settlement(
-            job=settle(job, outcome, now, self.randomness.fraction()),
-            attempt=attempt_of(job, outcome, now),
-            awaits=outcome.awaits if isinstance(outcome, Snoozed) else None,
-        )
-        self.pending.append(EndedAttempt(job, outcome, duration, settlement, running, done))
+        record = self.record_of(job, outcome, seconds)
+        self.pending.append(EndedAttempt(job, outcome, seconds, record, running, done))
         if self.is_flushing < FLIGHTS_MAX:
             self.is_flushing += 1
             flight = asyncio.create_task(self.flush())
             self.in_flight.add(flight)
             flight.add_done_callback(self.in_flight.discard)
 
-    async def record(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
-        """Store the outcome, and wait for it."""
+    def record_of(
+        self, job: Job, outcome: Outcome, seconds: float
+    ) -> SucceededAttempt | Settlement:
+        now = self.clock.now()
+        if type(outcome) is Succeeded:
+            return SucceededAttempt(job, now, outcome.result, seconds)
+        return Settlement(
+            job=settle(job, outcome, now, self.randomness.fraction()),
+            attempt=attempt_of(job, outcome, now),
+            awaits=outcome.awaits if isinstance(outcome, Snoozed) else None,
+        )
+
+    async def record(self, job: Job, outcome: Outcome) -> None:
+        """Store the outcome of an attempt that holds no slot here, and wait for it."""
         done = asyncio.get_running_loop().create_future()
-        self.submit(job, outcome, duration, done=done)
+        self.submit(job, outcome, 0.0, done=done)
         await done
 
     async def flush(self) -> None:
@@ -97,25 +107,63 @@ class Settler:
             self.is_flushing -= 1
 
     async def write(self, batch: Sequence[EndedAttempt]) -> None:
-        """Store a batch. If the store refuses it, each outcome is written alone."""
-        settlements = [one.settlement for one in batch]
+        """Store a batch, its successes apart. What the store refuses is written one by one."""
+        successes = [one for one in batch if type(one.record) is SucceededAttempt]
+        if len(successes) == len(batch):
+            await self.write_alike(self.store.succeed, batch)
+            return
+        others = [one for one in batch if type(one.record) is not SucceededAttempt]
+        if successes:
+            # At once, so that the store can write both in one commit.
+            await asyncio.gather(
+                self.write_alike(self.store.succeed, successes),
+                self.write_alike(self.store.settle, others),
+            )
+        else:
+            await self.write_alike(self.store.settle, others)
+
+    async def write_alike(
+        self,
+        write: Callable[[Sequence[Any]], Awaitable[Sequence[bool]]],
+        batch: Sequence[EndedAttempt],
+    ) -> None:
+        """Store attempts whose records are of one kind, which `write` takes."""
+        records = [one.record for one in batch]
         try:
-            answers = await self.retry_until_stored(lambda: self.store.settle(settlements))
+            answers = await self.retry_until_stored(lambda: write(records))
         except Exception as error:  # noqa: BLE001  a later heartbeat finds these leases
             if len(batch) > 1 and not isinstance(error, Unavailable):
                 for one in batch:
-                    await self.write([one])
+                    await self.write_alike(write, [one])
                 return
             self.telemetry.loop_failed("worker", error)
             self.release(batch)
             return
+        stored = batch if all(answers) else self.report_lost(batch, answers)
+        self.report(stored)
+        self.release(batch)
+
+    def report_lost(
+        self, batch: Sequence[EndedAttempt], answers: Sequence[bool]
+    ) -> Sequence[EndedAttempt]:
+        """Report the attempts whose lease was lost; returns the others."""
+        stored: list[EndedAttempt] = []
         for one, was_ours in zip(batch, answers, strict=True):
             if was_ours:
-                self.faults.note(one.settlement.job, one.settlement.attempt)
-                self.telemetry.ended(one.settlement.job, one.outcome, one.duration)
+                stored.append(one)
             else:
                 self.telemetry.lease_lost(one.job)
-        self.release(batch)
+        return stored
+
+    def report(self, stored: Sequence[EndedAttempt]) -> None:
+        successes = [one.record for one in stored if isinstance(one.record, SucceededAttempt)]
+        if successes:
+            self.telemetry.succeeded(successes)
+        for one in stored:
+            record = one.record
+            if isinstance(record, Settlement):
+                self.faults.note(record.job, record.attempt)
+                self.telemetry.ended(record.job, one.outcome, one.seconds)
 
     def release(self, batch: Sequence[EndedAttempt]) -> None:
         self.on_released([one.running for one in batch if one.running is not None])

@@ -139,7 +139,7 @@ class StartCheck:
         """The outcome of the question; a failure is one of the condition."""
         runner = self.runners.get(type(target))
         if runner is None:
-            return failed(condition, "this worker cannot ask by HTTP: pip install 'onbeat[http]'")
+            return failed(condition, "this worker runs no such target")
         job = replace(run.job, target=target, condition=None)
         outcome = await runner.run(AskingRun(run, job))
         match outcome:

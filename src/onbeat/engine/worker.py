@@ -3,10 +3,12 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from contextvars import copy_context
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from onbeat.engine.handed_back import HandedBack
 from onbeat.engine.heartbeat import LeaseAnswer
 from onbeat.engine.job_log import JobLog
 from onbeat.engine.lease_guard import LeaseGuard
@@ -47,11 +49,13 @@ NOT_COMMITTED = (
 class HandledAttempt(RunningAttempt, eq=False, gc=False):
     """`finished` is the settlement in the handler's own transaction, if that commits.
 
-    `reports_until`: the target has taken the job on, and reports its outcome until then.
+    `reports_until`: the target has taken the job on, and reports its outcome until then. `due` is
+    the time of the monotonic clock when the job was due.
     """
 
     finished: Settlement | None = None
     reports_until: datetime | None = None
+    due: float = 0.0
 
 
 class JobRunner:
@@ -88,11 +92,14 @@ class JobRunner:
         self.quarantine = Quarantine(concurrency)
         self.mean_duration = PREFETCH_BELOW
         self.is_draining = False
+        self.starting = asyncio.Lock()  # of jobs that carriers hold
         self.idle = asyncio.Event()
         self.idle.set()
         self.orphaned_leases: frozenset[tuple[JobId, Token]] = frozenset()
         self.handing_back: set[asyncio.Task[None]] = set()
+        self.handed_back = HandedBack()
         self.on_slot_free = on_slot_free
+        self.context = copy_context()
         self.settler = Settler(
             store, clock, randomness, telemetry, self.release, faults or FaultTally()
         )
@@ -107,15 +114,26 @@ class JobRunner:
         return max(0, room if self.quarantine.is_empty else self.quarantine.free_slots(room, busy))
 
     def accept(self, jobs: Sequence[Job]) -> None:
-        """Begin claimed jobs in order as slots become free. While draining, release them."""
+        """Begin claimed jobs in order as slots become free. While draining, release them.
+
+        Jobs whose lease was handed back meanwhile, as their answer was slow, do not begin.
+        """
+        if self.handed_back:
+            for job in jobs:
+                if job in self.handed_back:
+                    self.telemetry.lease_lost(job)
+            jobs = [job for job in jobs if job not in self.handed_back]
         if self.is_draining:
             for job in jobs:
-                self.spawn(self.record(job, Released(), timedelta()))
+                self.spawn(self.record(job, Released()))
             return
+        # Attempts begin in the claimant's: the end of one begins another, which must not see its
+        # variables.
+        self.context = copy_context()
         self.backlog.extend(self.quarantine.keep_suspects(jobs))
         self.fill_slots()
         for job in self.quarantine.release_surplus():
-            self.spawn(self.record(job, Snoozed(timedelta(), APART), timedelta()))
+            self.spawn(self.record(job, Snoozed(timedelta(), APART)))
 
     def spawn(self, work: Coroutine[None, None, None]) -> None:
         """Run work outside the slots; a drain waits for it."""
@@ -130,28 +148,34 @@ class JobRunner:
             self.telemetry.loop_failed("worker", error)
 
     def fill_slots(self) -> None:
-        slots = self.quarantine.slots
+        slots, now, reading = self.quarantine.slots, self.clock.now(), self.clock.monotonic()
         while self.backlog and len(self.running) < slots:
-            self.begin(self.backlog.popleft())
+            self.begin(self.backlog.popleft(), now, reading)
         while not self.backlog and (job := self.quarantine.next(len(self.running))) is not None:
-            self.begin(job)
+            self.begin(job, now, reading)
 
-    def begin(self, job: Job) -> None:
-        deadline = self.clock.now() + job.timeout if job.timeout is not None else None
+    def begin(self, job: Job, now: datetime, reading: float) -> None:
+        """`reading` is the monotonic clock's at `now`."""
+        deadline = now + job.timeout if job.timeout is not None else None
         # A line of a sensitive job could show what it worked on.
         log = None if job.sensitive else self.log
-        running = HandledAttempt(job, deadline, self.guard, log=log)
+        due = reading - (now - job.due_at).total_seconds()
+        running = HandledAttempt(job, deadline, self.guard, log=log, due=due)
         self.running[job.id] = running
         self.idle.clear()
-        running.task = asyncio.get_running_loop().create_task(self.work_one(running))
+        work = self.work_one(running)
+        # The loop holds the task until its first step, which keeps it.
+        asyncio.get_running_loop().create_task(work, context=self.context.copy())
 
     async def work_one(self, running: HandledAttempt) -> None:
         """Run one claimed job and submit its outcome."""
         try:
+            # Not earlier: the cancellation of a task that has not begun would not come to here.
+            running.task = asyncio.current_task()
             began = self.clock.monotonic()
             if running.log is not None:
                 ATTEMPT_LOG.set(running)
-            self.telemetry.started(running.job, self.clock.now() - running.job.due_at)
+            self.telemetry.started(running.job, began - running.due)
             try:
                 outcome = await self.attempt(running, began)
             except HandedOver as later:
@@ -162,14 +186,14 @@ class JobRunner:
                 if running.is_closed():
                     raise
                 outcome = Failed(f"GeneratorExit: {error}")
-            duration = self.clock.monotonic() - began
-            self.mean_duration += (duration - self.mean_duration) / 16
+            seconds = self.clock.monotonic() - began
+            self.mean_duration += (seconds - self.mean_duration) / 16
             running.is_settling, running.task = True, None
             # What follows is no more of this attempt: it settles others with it.
             ATTEMPT_LOG.set(None)
             if running.lines is not None:
                 running.end_log()
-            self.finish(running, outcome, timedelta(seconds=duration))
+            self.finish(running, outcome, seconds)
         except BaseException as error:
             self.release_one(running)
             if not isinstance(error, Exception):
@@ -177,16 +201,16 @@ class JobRunner:
             # A later heartbeat finds outcomes that could not be recorded.
             self.telemetry.loop_failed("worker", error)
 
-    def finish(self, running: HandledAttempt, outcome: Outcome | None, duration: timedelta) -> None:
+    def finish(self, running: HandledAttempt, outcome: Outcome | None, seconds: float) -> None:
         if running.finished is not None:
-            self.spawn(self.confirm(running, running.finished, outcome, duration))
+            self.spawn(self.confirm(running, running.finished, outcome, seconds))
         elif running.reports_until is not None:
             self.spawn(self.hand_over(running, running.reports_until))
         elif outcome is None:
             self.telemetry.lease_lost(running.job)
             self.release_one(running)
         else:
-            self.settler.submit(running.job, outcome, duration, running)
+            self.settler.submit(running.job, outcome, seconds, running)
 
     def release_one(self, running: RunningAttempt) -> None:
         self.release([running])
@@ -206,6 +230,8 @@ class JobRunner:
 
     async def attempt(self, running: RunningAttempt, now: float) -> Outcome | None:
         """The outcome of the target; None if the lease was lost meanwhile."""
+        if running.stop_reason is not None:
+            return stop_outcome(running)
         timer = timer_of(running)
         try:
             # If the worker was frozen meanwhile, the job may belong to another worker by now.
@@ -213,11 +239,9 @@ class JobRunner:
                 await self.guard.confirm()
             return await self.run_target(running)
         except asyncio.CancelledError:
-            if running.stop is not None:
-                return stop_outcome(running.stop, running.stop_reason)
-            if is_being_cancelled():
+            if running.stop is None and is_being_cancelled():
                 raise
-            return Failed("CancelledError: something that the handler awaited was cancelled")
+            return stop_outcome(running)
         except (
             GeneratorExit,
             HandedOver,
@@ -261,7 +285,7 @@ class JobRunner:
         running: HandledAttempt,
         finished: Settlement,
         outcome: Outcome | None,
-        duration: timedelta,
+        seconds: float,
     ) -> None:
         """Check whether the handler's own transaction was committed; if so, only that counts."""
         job = running.job
@@ -271,15 +295,15 @@ class JobRunner:
             self.release_one(running)
             raise
         if stored is not None and (stored.token, stored.state) == (job.token, JobState.SUCCEEDED):
-            self.telemetry.ended(finished.job, Succeeded(finished.job.result), duration)
+            self.telemetry.ended(finished.job, Succeeded(finished.job.result), seconds)
             self.release_one(running)
         elif outcome is None:
             self.telemetry.lease_lost(job)
             self.release_one(running)
         elif isinstance(outcome, Succeeded):
-            self.settler.submit(job, Failed(NOT_COMMITTED), duration, running)
+            self.settler.submit(job, Failed(NOT_COMMITTED), seconds, running)
         else:
-            self.settler.submit(job, outcome, duration, running)
+            self.settler.submit(job, outcome, seconds, running)
 
     async def hand_over(self, running: HandledAttempt, until: datetime) -> None:
         """Let the receiver hold the lease; where it has reported already, there is none to give."""
@@ -291,16 +315,26 @@ class JobRunner:
         finally:
             self.release_one(running)
 
-    async def record(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
+    async def record(self, job: Job, outcome: Outcome) -> None:
         """Store the outcome of an attempt that holds no slot here."""
-        await self.settler.record(job, outcome, duration)
+        await self.settler.record(job, outcome)
 
-    def cancel(self, id: JobId, reason: str) -> None:
+    def cancel(self, id: JobId, reason: str, token: Token | None = None) -> None:
+        """Stop the attempt (under this lease), or do not begin it: the job may still wait here."""
         running = self.running.get(id)
         if running is not None:
-            running.request_stop(StopReason.CANCEL, reason)
-        elif (job := self.quarantine.take(id)) is not None:
-            self.spawn(self.record(job, Cancelled(reason), timedelta()))
+            if token in {None, running.job.token}:
+                running.request_stop(StopReason.CANCEL, reason)
+        elif (job := self.take_unbegun(id, token)) is not None:
+            self.spawn(self.record(job, Cancelled(reason)))
+
+    def take_unbegun(self, id: JobId, token: Token | None) -> Job | None:
+        """Take out the job if it is claimed (under this lease) and has not begun."""
+        for job in self.backlog:
+            if job.id == id and token in {None, job.token}:
+                self.backlog.remove(job)
+                return job
+        return self.quarantine.take(id, token)
 
     def reconcile_leases(self, answer: LeaseAnswer) -> None:
         """Apply the store's answer to the attempts that were known before the heartbeat was sent.
@@ -315,14 +349,11 @@ class JobRunner:
                 continue
             if lease is None or lease.token != running.job.token:
                 running.request_stop(StopReason.LEASE_LOST, TAKEN_AWAY)
-            elif lease.cancel_reason is not None:
-                running.request_stop(StopReason.CANCEL, lease.cancel_reason)
         kept = {(lease.job_id, lease.token) for lease in answer.held}
         self.abandon_lost([job for job in answer.unbegun if (job.id, job.token) not in kept])
-        if self.quarantine.waiting:
-            for lease in answer.held:
-                if lease.cancel_reason is not None:
-                    self.cancel(lease.job_id, lease.cancel_reason)
+        for lease in answer.held:
+            if lease.cancel_reason is not None:
+                self.cancel(lease.job_id, lease.cancel_reason, lease.token)
         self.return_orphaned_leases(answer.held)
 
     def abandon_lost(self, lost: Sequence[Job]) -> None:
@@ -349,7 +380,7 @@ class JobRunner:
         strays = frozenset(
             (lease.job_id, lease.token) for lease in held if lease.job_id not in mine
         )
-        for id, token in strays & self.orphaned_leases:
+        for id, token in sorted(strays & self.orphaned_leases):
             self.spawn(self.hand_back(id, token))
         self.orphaned_leases = strays
 
@@ -368,7 +399,8 @@ class JobRunner:
             return
         # The answer to a slow claim may have arrived after all.
         if id not in self.known_jobs():
-            await self.record(job, Released(), timedelta())
+            self.handed_back.add((id, token))
+            await self.record(job, Released())
 
     async def drain(self, grace: timedelta) -> int:
         """Begin nothing more; after `grace`, stop the running attempts and release their jobs.
@@ -421,13 +453,15 @@ def is_being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def stop_outcome(stop: StopReason, reason: str | None) -> Outcome | None:
-    """The outcome of an attempt that was stopped from outside."""
-    match stop:
+def stop_outcome(running: RunningAttempt) -> Outcome | None:
+    """The outcome of an attempt that was cancelled, mostly since it should stop."""
+    match running.stop:
+        case None:
+            return Failed("CancelledError: something that the handler awaited was cancelled")
         case StopReason.CANCEL:
-            return Cancelled(reason or "cancelled")
+            return Cancelled(running.stop_reason or "cancelled")
         case StopReason.TIMEOUT:
-            return Failed(reason or "timed out")
+            return Failed(running.stop_reason or "timed out")
         case StopReason.LEASE_LOST:
             return None
         case StopReason.SHUTDOWN:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from onbeat.expressions.cost import Cost, Extent, cost_of, extent_of
+from onbeat.expressions.reads import reads_of
 from onbeat.expressions.syntax import read_tree
-from onbeat.model.errors import Invalid, TooLarge
+from onbeat.model.condition import Read
+from onbeat.model.errors import Invalid
 from onbeat.model.limits import (
     EXPRESSION_CHARS_MAX,
     EXPRESSION_COST_MAX,
@@ -58,9 +60,7 @@ class CelExpressions:
         self, text: str, names: Collection[str], field: str, kind: ValueKind = ValueKind.ANY
     ) -> Expression:
         if len(text) > EXPRESSION_CHARS_MAX:
-            raise TooLarge(
-                f"{field} may have {EXPRESSION_CHARS_MAX:,} characters; it has {len(text):,}", field
-            )
+            raise Invalid(f"{field} must have at most {EXPRESSION_CHARS_MAX} characters", field)
         key = (text, frozenset(names), kind)
         with self._lock:
             known = self._compiled.get(key)
@@ -78,14 +78,15 @@ class CelExpressions:
         try:
             program = environment.compile(text)
             found = program.return_type().name()
-            cost = cost_of(read_tree(program.serialize()))
+            tree = read_tree(program.serialize())
+            cost = cost_of(tree)
         except RuntimeError as error:
             raise Invalid(f"{field}: {first_error(str(error))}", field) from None
         except ValueError as error:
             raise Invalid(f"{field}: {error}", field) from None
         if kind is not ValueKind.ANY and found not in ALLOWED[kind]:
             raise Invalid(f"{field} must give {kind}; it gives {found.lower()}", field)
-        return CelExpression(program, names, cost)
+        return CelExpression(program, names, cost, reads_of(tree, text))
 
     def _environment(self, names: frozenset[str], field: str) -> "cel.Env":
         known = self._environments.get(names)
@@ -106,8 +107,15 @@ class CelExpressions:
 class CelExpression:
     """Implements `onbeat.ports.expressions.Expression`."""
 
-    def __init__(self, program: "cel.Expression", names: frozenset[str], cost: Cost) -> None:
+    def __init__(
+        self,
+        program: "cel.Expression",
+        names: frozenset[str],
+        cost: Cost,
+        reads: tuple[Read, ...],
+    ) -> None:
         self._program = program
+        self.reads = reads
         self._instants = INSTANTS & names
         # Most expressions cost little for any facts.
         self._cost = None if cost(LARGEST) <= EXPRESSION_COST_MAX else cost

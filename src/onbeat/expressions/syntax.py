@@ -4,7 +4,7 @@ A compiled expression can only be serialized, to a message of Protocol Buffers: 
 `cel/expr/checked.proto`, inside an `Any`. The few fields of it that matter are read here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -20,13 +20,17 @@ class Constant(msgspec.Struct, frozen=True):
 
 
 class Name(msgspec.Struct, frozen=True):
+    """`at` is where it stands in the text, in characters."""
+
     name: str
+    at: int
 
 
 class Member(msgspec.Struct, frozen=True):
     """A field of `operand`, or whether it has one."""
 
     operand: "Node"
+    field: str
     is_test: bool
 
 
@@ -63,12 +67,21 @@ NODES: Final = (3, 4, 5, 6, 7, 8, 9)
 """The fields of `Expr`, one for each kind of node."""
 
 
+Places = Mapping[int, int]
+"""From the id of a node to its place in the text."""
+
+
 def read_tree(serialized: bytes) -> Node:
     checked = fields_of(part(fields_of(serialized), 2))
-    return read_node(part(checked, 4))
+    return read_node(part(checked, 4), read_places(fields_of(part(checked, 5))))
 
 
-def read_node(message: bytes) -> Node:
+def read_places(source: Fields) -> Places:
+    entries = [fields_of(entry) for entry in messages(source, 4)]
+    return {number_of(entry, 1): number_of(entry, 2) for entry in entries}
+
+
+def read_node(message: bytes, places: Places) -> Node:
     fields = fields_of(message)
     kind = next((number for number in NODES if number in fields), None)
     if kind is None:
@@ -78,20 +91,27 @@ def read_node(message: bytes) -> Node:
         case 3:
             return read_constant(body)
         case 4:
-            return Name(text_of(body, 1))
+            return Name(text_of(body, 1), places.get(number_of(fields, 2), 0))
         case 5:
-            return Member(read_node(part(body, 1)), is_test=3 in body)
+            operand = read_node(part(body, 1), places)
+            return Member(operand, text_of(body, 2), is_test=3 in body)
         case 6:
-            return FunctionCall(text_of(body, 2), (*nodes(body, 1), *nodes(body, 3)))
+            arguments = (*nodes(body, 1, places), *nodes(body, 3, places))
+            return FunctionCall(text_of(body, 2), arguments)
         case 7:
-            return Collection(tuple(nodes(body, 1)))
+            return Collection(tuple(nodes(body, 1, places)))
         case 8:
             entries = [fields_of(entry) for entry in messages(body, 2)]
             return Collection(
-                tuple(node for entry in entries for key in (3, 4) for node in nodes(entry, key))
+                tuple(
+                    node
+                    for entry in entries
+                    for key in (3, 4)
+                    for node in nodes(entry, key, places)
+                )
             )
         case _:
-            return read_loop(body)
+            return read_loop(body, places)
 
 
 def read_constant(body: Fields) -> Constant:
@@ -102,20 +122,20 @@ def read_constant(body: Fields) -> Constant:
     return Constant(None, 1)
 
 
-def read_loop(body: Fields) -> Loop:
+def read_loop(body: Fields, places: Places) -> Loop:
     return Loop(
         variable=text_of(body, 1),
-        range=read_node(part(body, 2)),
+        range=read_node(part(body, 2), places),
         result_variable=text_of(body, 3),
-        start=read_node(part(body, 4)),
-        condition=read_node(part(body, 5)),
-        step=read_node(part(body, 6)),
-        result=read_node(part(body, 7)),
+        start=read_node(part(body, 4), places),
+        condition=read_node(part(body, 5), places),
+        step=read_node(part(body, 6), places),
+        result=read_node(part(body, 7), places),
     )
 
 
-def nodes(fields: Fields, number: int) -> Iterator[Node]:
-    return map(read_node, messages(fields, number))
+def nodes(fields: Fields, number: int, places: Places) -> Iterator[Node]:
+    return (read_node(message, places) for message in messages(fields, number))
 
 
 def messages(fields: Fields, number: int) -> Iterator[bytes]:
@@ -124,6 +144,10 @@ def messages(fields: Fields, number: int) -> Iterator[bytes]:
 
 def part(fields: Fields, number: int) -> bytes:
     return next(messages(fields, number))
+
+
+def number_of(fields: Fields, number: int) -> int:
+    return next((value for value in fields.get(number, ()) if isinstance(value, int)), 0)
 
 
 def text_of(fields: Fields, number: int) -> str:

@@ -20,6 +20,18 @@ class Condition(msgspec.Struct, frozen=True, omit_defaults=True):
     postpone: timedelta | None = None
 
 
+class Read(msgspec.Struct, frozen=True):
+    """A name that a text reads, and the member of it, as in `job.queue`; `place` is in words.
+
+    `member` is None where the text reads the whole of it, and `is_test` is true in `has()`.
+    """
+
+    name: str
+    member: str | None
+    place: str
+    is_test: bool = False
+
+
 class Window(msgspec.Struct, frozen=True, omit_defaults=True):
     """Times at which a job may start: on `days` (0 is Monday), from `start` up to `end`.
 

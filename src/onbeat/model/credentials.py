@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -27,6 +28,7 @@ HIDDEN_ARGS: Final = msgspec.Raw(b'["***"]')
 
 # A shorter one occurs in a text by chance, and hiding these places would reveal it.
 CREDENTIAL_CHARS_MIN: Final = 4
+NAMES_KEPT: Final = 1_000  # each callback asks for all of its headers, mostly the same ones
 
 SECRET_NAME: Final = re.compile(
     r"pass(word|wd|phrase)|secret|authorization|cookie|credential|signature|token|jwt|session"
@@ -41,6 +43,7 @@ USERINFO: Final = re.compile(r"(://)[^/?#@]*@")
 SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]* +")
 
 
+@lru_cache(NAMES_KEPT)
 def is_secret_name(name: str) -> bool:
     """Whether a header or field with this name holds a credential."""
     return SECRET_NAME.search(name) is not None
@@ -99,7 +102,10 @@ def credentials_of(target: HttpTarget) -> tuple[str, ...]:
     """The credentials in each form in which an endpoint may echo them, longest first."""
     values = [value for name, value in target.headers.items() if is_secret_name(name)]
     result = {*values, *(SCHEME.sub("", value, count=1) for value in values), *signing(target)}
-    for pair in target.url.partition("?")[2].split("&"):
+    query = target.url.partition("?")[2]
+    if not (result or query):
+        return ()
+    for pair in query.split("&"):
         name, _, value = pair.partition("=")
         if is_secret_parameter(name):
             result |= {value, unquote_plus(value)}

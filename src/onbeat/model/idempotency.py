@@ -31,3 +31,16 @@ class KeyedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: bytes
     made_at: datetime
     answer: bytes
+
+
+class StoredRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that took effect, as it is kept for its repeats.
+
+    `kept_from` is the start of its retention; see `KeyedRequest` for the rest.
+    """
+
+    digest: bytes
+    answer: KeyedAnswer
+    kept_from: datetime
+    first_job: JobId | None = None
+    last_job: JobId | None = None

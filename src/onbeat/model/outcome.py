@@ -42,12 +42,14 @@ class Cancelled(msgspec.Struct, frozen=True, tag=True, gc=False):
 class Evidence(Enum):
     """How it is known that an attempt is lost. Only `ENDED` proves that something died.
 
-    ENDED: the process that ran it is gone, according to the kernel of its machine. SILENT: its
+    ENDED: the process that ran it is gone, according to the kernel of its machine. LEFT: it has
+    left all of its sessions on the store's server, and connected no more. SILENT: its
     worker sent no heartbeat for its whole lease, while the observer could write to the store.
     EXPIRED: its timed lease was not renewed. ROWLESS: the store has no row of that worker.
     """
 
     ENDED = "ended"
+    LEFT = "left"
     SILENT = "silent"
     EXPIRED = "expired"
     ROWLESS = "rowless"

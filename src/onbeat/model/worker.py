@@ -7,6 +7,9 @@ import msgspec
 
 from onbeat.model.ids import WorkerId
 
+FIRST_BEAT: Final = 1
+"""The `beat` with which a worker makes itself known."""
+
 
 class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One run of a worker process.
@@ -15,7 +18,9 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
     lease, by the observer's monotonic clock. `boot` and `process_started` show, on the same
     machine, whether process `pid` is still this worker. `lanes` are the tasks and targets that it
     can run (see `target.lane_of`), `queues` is None when it serves all. `release` is the version of
-    its program, where that names one.
+    its program, where that names one. `session` names its sessions on the store's server, if they
+    show whether it lives. `memory` is what it holds of the machine's, in bytes; None
+    where the system does not tell.
     """
 
     id: WorkerId
@@ -26,8 +31,10 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
     beat_at: datetime | None = None
     boot: str = ""
     process_started: str = ""
+    session: str = ""
     lease_seconds: float = 15.0
     release: str | None = None
+    memory: int | None = None
     concurrency: int = 1
     queues: tuple[str, ...] | None = None
     lanes: tuple[str, ...] = ()

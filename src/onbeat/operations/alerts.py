@@ -1,6 +1,6 @@
 """The operations of alerts, and what is wrong now."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -21,6 +21,8 @@ from onbeat.operations.pulses import show_pulses
 from onbeat.rules.alerts import is_silenced
 from onbeat.rules.verdict import (
     FAILING_WITHIN,
+    LATE_AFTER,
+    NO_TASKS,
     Concern,
     FailedJob,
     FaultLoad,
@@ -40,7 +42,8 @@ from onbeat.wire.alerts import (
     silence_answer,
 )
 from onbeat.wire.failures import FailureInfo, ListFailures
-from onbeat.wire.pulses import AskPulses, PointAnswer
+from onbeat.wire.pulses import AskPulses, PointAnswer, SampleAnswer
+from onbeat.wire.queues import QueueAnswer
 from onbeat.wire.requests import Message
 from onbeat.wire.values import read_instant, read_span
 from onbeat.wire.workers import seems_alive
@@ -118,24 +121,31 @@ async def end_silence(context: OperationContext, request: SilenceById) -> Messag
     return Message("Silence ended.")
 
 
-async def concerns_now(context: OperationContext) -> Sequence[Concern]:
-    """What is wrong now, the worst first: a few reads, whatever the store holds."""
+async def concerns_now(
+    context: OperationContext, loads: Sequence[QueueLoad] | None = None
+) -> Sequence[Concern]:
+    """What is wrong now, the worst first: a few reads, whatever the store holds.
+
+    `loads` are those of all queues, where they have just been read.
+    """
     now = context.clock.now()
-    queues = await queues_now(context)
+    if loads is None:
+        loads = [load_of(queue) for queue in await queues_now(context)]
     workers = [one for one in await context.store.workers() if seems_alive(one, now)]
     filter = JobFilter(state=JobState.FAILED, limit=FAILURES_LOOKED_AT)
     failed = (await context.store.jobs(filter)).items
     lately = ListFailures(since=now - FAILING_WITHIN, limit=FAILURES_LOOKED_AT)
     faults = (await list_failures(context, lately)).failures
-    hour = (await show_pulses(context, AskPulses())).points
+    history = await show_pulses(context, AskPulses())
     found = concerns(
-        [load_of(queue) for queue in queues],
+        loads,
         len(workers),
         [failed_job(job) for job in failed],
         now,
         served_by(worker.queues for worker in workers),
-        failed_by_minute(hour),
+        failed_by_minute(history.points),
         [fault_load(one, now) for one in faults],
+        unknown_tasks_of(history.sample),
     )
     try:
         await context.check_capacity()
@@ -151,7 +161,29 @@ def load_of(queue: Queue) -> QueueLoad:
         due=queue.due,
         running=queue.running,
         oldest_due_at=queue.oldest_due_at,
+        running_max=queue.limits.concurrency,
+        late_after=queue.limits.late_after or LATE_AFTER,
     )
+
+
+def load_of_answer(queue: QueueAnswer, started: int | None = None) -> QueueLoad:
+    """The same of what the API tells; `started` is how many started in the last minute."""
+    limits = queue.limits
+    late_after = limits.late_after
+    return QueueLoad(
+        name=queue.name,
+        paused=queue.paused,
+        due=queue.due,
+        running=queue.running,
+        oldest_due_at=queue.oldest_due_at,
+        running_max=None if limits.concurrency is UNSET else limits.concurrency,
+        late_after=LATE_AFTER if late_after is UNSET else read_span(late_after, "late_after"),
+        started=started or 0,
+    )
+
+
+def unknown_tasks_of(sample: SampleAnswer | None) -> Mapping[str, int]:
+    return NO_TASKS if sample is None else sample.unknown_tasks
 
 
 def failed_job(job: Job) -> FailedJob:

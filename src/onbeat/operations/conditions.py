@@ -12,7 +12,7 @@ from onbeat.model.target import HandlerTarget, HttpTarget
 from onbeat.operations.context import OperationContext, checked_target
 from onbeat.operations.encryption import encrypted_target
 from onbeat.ports.expressions import ValueKind
-from onbeat.rules.condition import NAMES
+from onbeat.rules.condition import ANY_JOB, NAMES, Known, check_reads
 from onbeat.rules.origins import fields_under, with_credentials_of
 
 NEEDS_EXPIRY: Final = "condition.else puts the job off, for ever without {0}: give {0} too"
@@ -23,6 +23,7 @@ def stored_condition(
     condition: Condition | None,
     before: Condition | None = None,
     prefix: str = "",
+    known: Known = ANY_JOB,
 ) -> Condition | None:
     """The condition in its stored form. Raises `Invalid` with the field and the place in its text.
 
@@ -30,18 +31,28 @@ def stored_condition(
     """
     if condition is None:
         return None
-    if condition.text is not None:
-        context.expressions.compile(condition.text, NAMES, f"{prefix}condition.if", ValueKind.TRUTH)
+    check_text(context, condition, known, prefix)
     ask = condition.ask
     if ask is None:
         return condition
     field = f"{prefix}condition.ask"
-    known = None if before is None else before.ask
+    stored = None if before is None else before.ask
     target = checked_target(context, ask, f"{field}.http")
-    target = with_credentials_of(known, target, fields_under(f"{field}.http."))
-    target = encrypted_target(context.cipher, target, known, field)
+    target = with_credentials_of(stored, target, fields_under(f"{field}.http."))
+    target = encrypted_target(context.cipher, target, stored, field)
     assert isinstance(target, (HandlerTarget, HttpTarget)), "its kind does not change"
     return replace(condition, ask=target)
+
+
+def check_text(
+    context: OperationContext, condition: Condition, known: Known, prefix: str = ""
+) -> None:
+    """Raises `Invalid` for a text that does not compile, or reads what its jobs never have."""
+    if condition.text is None:
+        return
+    field = f"{prefix}condition.if"
+    text = context.expressions.compile(condition.text, NAMES, field, ValueKind.TRUTH)
+    check_reads(condition, text.reads, known, field)
 
 
 def check_expiry(condition: Condition | None, expires: object, name: str, prefix: str = "") -> None:

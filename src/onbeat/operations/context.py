@@ -19,6 +19,7 @@ from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, Notify
 from onbeat.model.trace_context import HEADER, STATE_HEADER, TraceContext, read_trace
 from onbeat.operations.notice_checks import NO_NOTICES, Notices
 from onbeat.operations.old_lanes import OldLanes
+from onbeat.operations.seen_workers import SeenWorkers
 from onbeat.ports.checks import Examine, no_checkup
 from onbeat.ports.clock import Clock
 from onbeat.ports.computation import Gone, compute, compute_aside
@@ -94,7 +95,8 @@ class OperationContext(msgspec.Struct, frozen=True, kw_only=True):
     `telemetry` receives the events of remote workers. `connections` are the names of the brokers
     that messages may be sent to.
     `notices` knows channels and templates, `cipher` encrypts stored data, `expressions` compiles
-    those of requests. `faults` counts failures of remote workers. `check_start` is asked before a
+    those of requests. `faults` counts failures of remote workers, `seen_workers`
+    show which tasks are unknown. `check_start` is asked before a
     job is given to a remote worker. `check_capacity` raises `Unavailable` while the store must not
     accept more work. `live` is told of changes while somebody watches, `past` is what timelines
     remember. `principal` is the caller on whose behalf the operation runs, `budget` bounds the
@@ -124,6 +126,7 @@ class OperationContext(msgspec.Struct, frozen=True, kw_only=True):
     expressions: Expressions = NO_EXPRESSIONS
     check_start: CheckStart = allow_start
     faults: FaultTally = msgspec.field(default_factory=FaultTally)
+    seen_workers: SeenWorkers = msgspec.field(default_factory=SeenWorkers)
     check_capacity: Callable[[], Awaitable[None]] = no_capacity_check
     live: LiveFeed = msgspec.field(default_factory=LiveFeed)
     past: OldLanes = msgspec.field(default_factory=OldLanes)

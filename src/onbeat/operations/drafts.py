@@ -16,7 +16,7 @@ from onbeat.model.reaction import Gather
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.schedule import PauseReason, Schedule, ScheduleSpec, ScheduleStatus
 from onbeat.model.target import HandlerTarget, HttpTarget, NotifyTarget, Target
-from onbeat.operations.conditions import check_expiry, stored_condition
+from onbeat.operations.conditions import check_expiry, check_text, stored_condition
 from onbeat.operations.context import (
     OperationContext,
     TaskDefaults,
@@ -26,6 +26,8 @@ from onbeat.operations.context import (
 from onbeat.operations.encryption import encrypted_target
 from onbeat.ports.expressions import Expression, ValueKind
 from onbeat.recurrence import Budget, anchor, compile_spec, needs_anchor, tzdata_version
+from onbeat.rules.cells import slot_of_digest, slot_of_schedule, stamped
+from onbeat.rules.condition import ANY_JOB, known_of_schedule, known_of_sent
 from onbeat.rules.declarations import declared_status
 from onbeat.rules.event_patterns import NAMES
 from onbeat.rules.flows import UNLINKED, Linked
@@ -152,11 +154,22 @@ def build_schedule(
     )
     given = task_options(context, draft.target, SCHEDULE_DEFAULTS) | draft.given_fields()
     schedule = anchored(replace(bare, **given), now, context.budget)
+    if id is None and context.store.has_slots:
+        schedule = replace(schedule, id=id_in_slot(context, schedule))
     check_bounds(schedule)
     check_reaction(schedule)
     check_expressions(context, schedule)
+    check_condition(context, schedule)
     check_texts(context, schedule)
     return replace(schedule, planned_through=first_watermark(now, schedule.starts_at))
+
+
+def id_in_slot(context: OperationContext, schedule: Schedule) -> ScheduleId:
+    """The id with the slot of the key, else that of the request, so that a repeat has the same."""
+    slot = slot_of_schedule(schedule.id, schedule.key)
+    if schedule.key is None and context.key is not None:
+        slot = slot_of_digest(context.key.digest)
+    return ScheduleId(stamped(schedule.id, slot))
 
 
 def edit_schedule(
@@ -177,8 +190,11 @@ def edit_schedule(
     check_reaction(edited)
     if reaction_changed(schedule, edited):
         check_expressions(context, edited)
-    if edited.target != schedule.target or bool(edited.on) != bool(schedule.on):
+    kind_changed = bool(edited.on) != bool(schedule.on)
+    if edited.target != schedule.target or kind_changed:
         check_texts(context, edited)
+    if edited.condition != schedule.condition or kind_changed:
+        check_condition(context, edited)
     return reactivate(schedule, replace(edited, version=schedule.version + 1, updated_at=now))
 
 
@@ -277,6 +293,13 @@ def check_expressions(context: OperationContext, schedule: Schedule) -> None:
     )
 
 
+def check_condition(context: OperationContext, schedule: Schedule) -> None:
+    """Raises `Invalid` for a condition of its own that reads what its jobs do not have."""
+    condition = schedule.condition
+    if condition is not None and condition != context.defaults_of(schedule.target).condition:
+        check_text(context, condition, known_of_schedule(reacts=bool(schedule.on)))
+
+
 def check_texts(context: OperationContext, schedule: Schedule) -> None:
     """Raises `Invalid` for a notice whose texts read what jobs of such a schedule do not have."""
     target = schedule.target
@@ -366,7 +389,9 @@ def job_from(
     given = task_options(context, target, JOB_DEFAULTS) | draft.options
     if given.get("unique") is None:
         given.pop("unique_for", None)  # the task's, for those of its jobs that have a key
-    condition = stored_condition(context, given.get("condition"), prefix=prefix)
+    # A task's own condition is also that of jobs which are made in other ways.
+    known = known_of_sent(draft.after) if "condition" in draft.options else ANY_JOB
+    condition = stored_condition(context, given.get("condition"), prefix=prefix, known=known)
     check_expiry(condition, expires_at, "expires_at", prefix)
     given["condition"] = condition
     sender = context.sender

@@ -63,7 +63,7 @@ async def list_failures(context: OperationContext, request: ListFailures) -> Fai
     end = first + len(chosen)
     return FailuresAnswer(
         failures=tuple(
-            failure_info(one, jobs[one.fault], hours_until(one, now)[-HOURS_LISTED:])
+            failure_info(one, jobs[one.fault], hours_until(one, now, HOURS_LISTED))
             for one in chosen
         ),
         total=len(found),

@@ -2,27 +2,115 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import datetime
 from itertools import product
 from typing import Final
 
 from onbeat.model.errors import Invalid, NotFound
+from onbeat.model.flow import FlowLook
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
-from onbeat.model.limits import PAGE_LIMIT_MAX
+from onbeat.model.limits import FLOW_LOOK_MAX, PAGE_LIMIT_MAX
 from onbeat.model.page import JobFilter
+from onbeat.operations.alerts import name_of
 from onbeat.operations.context import OperationContext
 from onbeat.operations.jobs import CANCELLED_BY_CALLER
 from onbeat.ports.store import FlowCounts as StoredCounts
 from onbeat.rules.dependents import end_of_flow, is_lost
+from onbeat.rules.derived_ids import instant_of
 from onbeat.rules.flows import after_flow
-from onbeat.wire.flows import FlowAnswer, FlowChange, FlowCounts, FlowSummary, edges_between
+from onbeat.wire.flows import (
+    FlowAnswer,
+    FlowChange,
+    FlowCounts,
+    FlowInfo,
+    FlowsAnswer,
+    FlowSummary,
+    edges_between,
+)
 from onbeat.wire.jobs import job_answer, read_reason
-from onbeat.wire.requests import CancelFlow, FlowById, ShowFlow
+from onbeat.wire.requests import CancelFlow, FlowById, ListFlows, ShowFlow
 from onbeat.wire.values import job_id
 
 LIVE: Final = (JobState.RUNNING, JobState.WAITING)
+LOOKS: Final = (JobState.WAITING, JobState.RUNNING, JobState.WAITING)
+"""In which a cancel meets each job: one starts, or is put off, between two of them."""
 STATES: Final = (*LIVE, JobState.FAILED, JobState.CANCELLED, JobState.SUCCEEDED)
 ABSENT: Final = "Flow not found"
+
+
+async def list_flows(context: OperationContext, request: ListFlows) -> FlowsAnswer:
+    """Flows with members, by a few reads of an index each."""
+    before = job_id(request.cursor, "cursor") if request.cursor else None
+    looks = await looks_below(context, before, request.limit + 1)
+    chosen = looks[: request.limit]
+    senders = await context.store.jobs_by_id([one.flow for one, _ in chosen])
+    found = [await info_of(context, one, last, senders.get(one.flow)) for one, last in chosen]
+    cursor = chosen[-1][0].flow if len(looks) > len(chosen) else None
+    return FlowsAnswer(flows=tuple(found), limit=request.limit, cursor=cursor)
+
+
+async def looks_below(
+    context: OperationContext, before: JobId | None, limit: int
+) -> list[tuple[FlowLook, FlowLook | None]]:
+    """Each flow with what waits for its end, which the store has as a flow of its own.
+
+    Both have the same millisecond, so that they stand near one another, in any order.
+    """
+    found: dict[JobId, FlowLook] = {}
+    at = before
+    lasts: dict[JobId, JobId] = {} if before is None else {after_flow(before): before}
+    while len(found.keys() - lasts.keys()) < limit:
+        looks = await context.store.newest_flows(at, limit, FLOW_LOOK_MAX)
+        found |= {one.flow: one for one in looks}
+        lasts |= {after_flow(one.flow): one.flow for one in looks}
+        if len(looks) < limit:
+            break
+        at = looks[-1].flow
+    flows = [one for id, one in found.items() if id not in lasts]
+    return [(one, found.get(after_flow(one.flow))) for one in flows[:limit]]
+
+
+async def info_of(
+    context: OperationContext, one: FlowLook, last: FlowLook | None, sender: Job | None
+) -> FlowInfo:
+    if sender is None:
+        sender = next(iter((await context.store.jobs(JobFilter(flow=one.flow, limit=1))).items))
+    counts = {sender.state: 1} if sender.id == one.flow else {}
+    of_flow = Counter(one.counts) + Counter(counts)
+    waiting = Counter[JobState]() if last is None else Counter(last.counts)
+    return FlowInfo(
+        id=one.flow,
+        state=await state_of_look(context, one.flow, of_flow + waiting, sender),
+        counts=named_counts(of_flow),
+        last=named_counts(waiting),
+        task=name_of(sender),
+        at=sent_at(one.flow, sender),
+        more=one.more or (last is not None and last.more),
+    )
+
+
+def sent_at(flow: JobId, sender: Job) -> datetime | None:
+    """A job that is planned long before it runs sends the others when it runs."""
+    started = sender.started_at if sender.id == flow else None
+    return started or instant_of(flow)
+
+
+async def state_of_look(
+    context: OperationContext, flow: JobId, counts: Mapping[JobState, int], sender: Job
+) -> JobState:
+    """As `state_of` judges it, of at most a page of cancelled jobs."""
+    if counts.get(JobState.RUNNING) or counts.get(JobState.WAITING):
+        return JobState.RUNNING
+    if counts.get(JobState.FAILED):
+        return JobState.FAILED
+    if not counts.get(JobState.CANCELLED):
+        return JobState.SUCCEEDED
+    cancelled = [sender] if sender.id == flow else []
+    for part in (flow, after_flow(flow)):
+        filter = JobFilter(flow=part, state=JobState.CANCELLED, limit=PAGE_LIMIT_MAX)
+        cancelled += (await context.store.jobs(filter)).items
+    return end_of_flow(cancelled)
 
 
 async def show(context: OperationContext, request: ShowFlow) -> FlowAnswer:
@@ -128,7 +216,8 @@ async def members(context: OperationContext, flow: JobId, state: JobState) -> As
 async def cancel(context: OperationContext, request: CancelFlow) -> FlowChange:
     """Cancel all waiting jobs of the flow, and ask the running ones to stop.
 
-    The job that sends the others comes first. What others send meanwhile may stay.
+    The job that sends the others comes first; then what waits, so that no end of a running job
+    writes the same jobs meanwhile. What others send meanwhile may stay.
     """
     flow, reason = job_id(request.id), read_reason(request.why, CANCELLED_BY_CALLER)
     await summary_of(context, flow)
@@ -136,7 +225,7 @@ async def cancel(context: OperationContext, request: CancelFlow) -> FlowChange:
     sender = await context.store.job(flow)
     if sender is not None and not sender.is_final:
         changed += await cancel_all(context, [flow], reason)
-    for state in LIVE:
+    for state in LOOKS:
         batch: list[JobId] = []
         async for job in members(context, flow, state):
             batch.append(job.id)
@@ -150,14 +239,16 @@ async def cancel(context: OperationContext, request: CancelFlow) -> FlowChange:
 async def cancel_all(context: OperationContext, ids: Sequence[JobId], reason: str) -> int:
     """Returns how many were live."""
     before = await context.store.jobs_by_id(ids)
-    await context.store.cancel(list(ids), reason, context.clock.now())
-    return sum(not job.is_final and job.cancel_reason is None for job in before.values())
+    # Those that have ended with another one come back with it when the flow is retried.
+    live = [job for id in ids if (job := before.get(id)) is not None and not job.is_final]
+    await context.store.cancel([job.id for job in live], reason, context.clock.now())
+    return sum(job.cancel_reason is None for job in live)
 
 
 async def retry(context: OperationContext, request: FlowById) -> FlowChange:
     """Let failed jobs of the flow wait again, and with them what was cancelled because of them.
 
-    So do jobs that were cancelled by hand; a way that was not taken stays so.
+    So do jobs that were cancelled by hand while they were live; a way that was not taken stays so.
     """
     flow = job_id(request.id)
     before = done_in(await summary_of(context, flow))
@@ -168,7 +259,7 @@ async def retry(context: OperationContext, request: FlowById) -> FlowChange:
         await retry_those(context, members(context, flow, state), is_loose)
     if await has_live(context, flow):
         waited = members(context, flow, JobState.CANCELLED)
-        await retry_those(context, waited, lambda job: job.cause_id == flow)
+        await retry_those(context, waited, lambda job: is_only_caused(job, flow))
     done = done_in(await summary_of(context, flow))
     return await change(context, flow, max(before - done, 0))
 
@@ -193,6 +284,11 @@ def done_in(summary: FlowSummary) -> int:
 def is_loose(job: Job) -> bool:
     """Whether no other end was the cause that the job failed or was cancelled."""
     return is_lost(job.state) and job.cause_id is None
+
+
+def is_only_caused(job: Job, flow: JobId) -> bool:
+    """Whether the end of the flow alone has cancelled the job."""
+    return job.cause_id == flow and job.cancel_reason is None
 
 
 async def has_live(context: OperationContext, flow: JobId) -> bool:

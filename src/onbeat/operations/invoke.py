@@ -12,7 +12,7 @@ from onbeat.operations.context import OperationContext
 from onbeat.operations.idempotency import Repeatable, answer_once
 from onbeat.operations.live import announce
 from onbeat.operations.past import forget_past
-from onbeat.operations.table import Operation
+from onbeat.operations.tables.operation import Operation
 from onbeat.rules.access import check_scope
 from onbeat.wire.decode import convert, decode, decode_typed, field_error, guard_values
 
@@ -133,6 +133,15 @@ def named_fields(operation: Operation[Any, Any]) -> tuple[str, ...]:
         field.encode_name
         for field in msgspec.structs.fields(operation.request)
         if field.name != operation.body
+    )
+
+
+def query_names(operation: Operation[Any, Any]) -> tuple[str, ...]:
+    """Fields of the request that neither path nor body fills."""
+    return tuple(
+        field.encode_name
+        for field in msgspec.structs.fields(operation.request)
+        if field.name != operation.body and f"{{{field.encode_name}}}" not in operation.path
     )
 
 

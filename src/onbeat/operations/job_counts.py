@@ -1,33 +1,59 @@
 """How many jobs of each state match a filter, at a bounded cost however many have ended."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec.structs import replace
 
 from onbeat.model.job import FINAL_STATES, JobState
-from onbeat.model.limits import COUNTED_JOBS_MAX, COUNTED_LOOK_MAX
+from onbeat.model.limits import (
+    COUNTED_JOBS_MAX,
+    COUNTED_LOOK_MAX,
+    COUNTED_LOOK_MIN,
+    COUNTED_SEARCH_MAX,
+    COUNTED_SECONDS_MAX,
+)
 from onbeat.model.page import JobFilter
 from onbeat.model.pulse import Gauges
 from onbeat.operations.context import OperationContext
 from onbeat.rules.pulses import FINEST
 from onbeat.wire.requests import StateCount
 
+FEW_FIRST: Final = (
+    JobState.RUNNING, JobState.FAILED, JobState.CANCELLED, JobState.WAITING, JobState.SUCCEEDED,
+)  # fmt: skip
+
 
 async def count_states(
     context: OperationContext, filter: JobFilter
 ) -> Mapping[JobState, StateCount]:
-    """Exact up to `COUNTED_JOBS_MAX`; above it as the newest sample says, where that knows."""
+    """Exact up to `COUNTED_JOBS_MAX`; above it as the newest sample says, where that knows.
+
+    A filter that no index answers is looked for in fewer jobs, and in still fewer once the counts
+    have taken their time; the states with few jobs come first.
+    """
     sample = await context.store.newest_sample(FINEST)
     found: dict[JobState, StateCount] = {}
-    for state in JobState:
+    clock = context.clock
+    until = clock.monotonic() + COUNTED_SECONDS_MAX
+    for state in FEW_FIRST:
         known = sampled(sample, filter, state)
         if known > COUNTED_JOBS_MAX:
             found[state] = StateCount(count=known, about=True)
             continue
         chosen = replace(filter, state=state, before=None)
-        counted = await context.store.count_jobs(chosen, COUNTED_JOBS_MAX, look=COUNTED_LOOK_MAX)
+        look = look_of(filter, is_late=clock.monotonic() >= until)
+        counted = await context.store.count_jobs(chosen, COUNTED_JOBS_MAX, look=look)
         found[state] = StateCount(count=counted.count, more=counted.more)
-    return found
+    return {state: found[state] for state in JobState}
+
+
+def look_of(filter: JobFilter, *, is_late: bool) -> int:
+    """How many jobs of a state a count looks at."""
+    is_narrow = filter.is_search or any((filter.fault, filter.flow, filter.schedule_id))
+    if is_late and is_narrow:
+        return COUNTED_LOOK_MIN
+    return COUNTED_SEARCH_MAX if filter.is_search else COUNTED_LOOK_MAX
 
 
 def sampled(sample: Gauges | None, filter: JobFilter, state: JobState) -> int:

@@ -19,13 +19,16 @@ from onbeat.operations.context import OperationContext
 from onbeat.operations.drafts import job_from
 from onbeat.operations.job_counts import count_states
 from onbeat.operations.job_filters import filter_from
+from onbeat.operations.unknown_tasks import unknown_tasks
 from onbeat.ports.store import Enqueued as Stored
 from onbeat.ports.telemetry import Telemetry
+from onbeat.ports.tracing import SendSpan
 from onbeat.rules.flows import is_flow, link, link_all
 from onbeat.rules.reschedule import new_due_time
 from onbeat.wire.jobs import (
     EnqueueBody,
     JobInfo,
+    check_dependents,
     job_answer,
     job_detail,
     read_due,
@@ -63,11 +66,19 @@ async def enqueue(context: OperationContext, request: Enqueue) -> EnqueueAnswer:
         span.describe(made.jobs)
         one_or_many = answer_of_one if body.jobs is UNSET else answer_of_many
         answer = partial(answer_in_order, one_or_many, made)
+        unknown = await unknown_tasks(context, (job.target for job in made.jobs))
         stored = await context.store.enqueue(made.jobs, context.keyed_request(answer, ids))
+        describe_stored(span, made.jobs, stored)
     if context.live.is_read:
         context.live.made(new_jobs(made.jobs, stored), now)
     note_sent(context.telemetry, made.jobs, stored, API)
-    return answer(stored)
+    return replace(answer(stored), unknown_tasks=unknown)
+
+
+def describe_stored(span: SendSpan, jobs: Sequence[Job], stored: Sequence[Stored]) -> None:
+    """Tell the span the id of its one job, where a store of several cells put a slot into it."""
+    if len(jobs) == 1 and stored[0].created and stored[0].id != jobs[0].id:
+        span.describe([replace(jobs[0], id=stored[0].id)])
 
 
 def note_sent(
@@ -91,8 +102,15 @@ def note_duplicates(
 
 
 def new_jobs(jobs: Sequence[Job], stored: Sequence[Stored]) -> Iterable[Job]:
-    """Those that were added: a unique key may have led to another job."""
-    return (job for job, one in zip(jobs, stored, strict=True) if one.created)
+    """Those that were added, with the ids under which they are stored.
+
+    A unique key may have led to another job, and a store of several cells puts slots into ids.
+    """
+    return (
+        job if job.id == one.id else replace(job, id=one.id)
+        for job, one in zip(jobs, stored, strict=True)
+        if one.created
+    )
 
 
 class NewJobs(msgspec.Struct, frozen=True):
@@ -170,7 +188,12 @@ async def list_jobs(context: OperationContext, request: ListJobs) -> JobsAnswer:
 
 
 async def cancel(context: OperationContext, request: CancelJob) -> JobInfo:
-    """Cancel a waiting job at once; ask a running one to stop."""
+    """Cancel a waiting job at once; ask a running one to stop.
+
+    Jobs that need its success are cancelled with it, when it has ended. One that was cancelled with
+    another job does not come back with it any more.
+    """
+    check_dependents(request.why)
     id, reason = job_id(request.id), read_reason(request.why, CANCELLED_BY_CALLER)
     (job,) = await context.store.cancel([id], reason, context.clock.now())
     if job is None:

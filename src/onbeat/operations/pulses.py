@@ -1,7 +1,7 @@
 """The operation of the history of rates and depths."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -22,7 +22,10 @@ from onbeat.rules.history import (
     measured_until,
     points_of,
     quantile,
+    sample_of,
+    settled,
     starts_by_queue,
+    unknown_from,
 )
 from onbeat.rules.history_parts import part_of, starts_of
 from onbeat.rules.pulses import FINEST, RETENTIONS, Retention
@@ -37,6 +40,14 @@ from onbeat.wire.requests import NoParams
 from onbeat.wire.values import read_name, read_queue_name
 
 FAILED: Final = (OutcomeName.FAILED, OutcomeName.LOST)
+READS_MAX: Final = 3
+
+
+class Plotted(msgspec.Struct, frozen=True):
+    """The points of an answer, of which the next one needs those that are settled."""
+
+    points: Sequence[HistoryPoint]
+    answers: tuple[PointAnswer, ...]
 
 
 async def show_pulses(context: OperationContext, request: AskPulses) -> PulsesAnswer:
@@ -45,28 +56,34 @@ async def show_pulses(context: OperationContext, request: AskPulses) -> PulsesAn
     task = None if request.task is None else read_name(request.task, "task")
     span = SPANS[request.span]
 
-    async def read(now: datetime) -> tuple[PointAnswer, ...]:
+    async def read(now: datetime, before: Plotted | None) -> Plotted:
+        known = () if before is None else settled(before.points, now)
         part = None
         if queue is not None or task is not None:
             part = HistoryPart((queue, task), partial(part_of, queue=queue, task=task))
-        pulses, samples = await history_of(context, span, now, part, queues=queue is not None)
-        return tuple(
-            point_answer(point, queue, has_depths=task is None)
-            for point in points_of(span, now, pulses, samples)
+        first = unknown_from(span, now, known)
+        pulses, samples = await history_of(
+            context.store, span, first, now, part, queues=queue is not None
         )
+        samples = [sample_of(sample, queue) for sample in samples]
+        points = points_of(span, now, pulses, samples, known)
+        has_depths = task is None
+        answers = (point_answer(point, queue, has_depths=has_depths) for point in points)
+        return Plotted(points, tuple(answers))
 
-    points = await recent(context, (request.span, queue, task), read)
+    plotted = await recent(context, (request.span, queue, task), read)
     newest = await context.store.newest_sample(FINEST)
     sample = None if newest is None else sample_answer(newest, context.clock.now())
-    return PulsesAnswer(span=request.span, points=points, sample=sample)
+    return PulsesAnswer(span=request.span, points=plotted.answers, sample=sample)
 
 
 async def show_queue_starts(context: OperationContext, _request: NoParams) -> QueueStartsAnswer:
     """How often each queue started jobs in the last hour."""
 
-    async def read(now: datetime) -> QueueStartsAnswer:
-        part = HistoryPart("queues", starts_of)
-        pulses, samples = await history_of(context, SPANS["hour"], now, part, queues=False)
+    async def read(now: datetime, _before: object) -> QueueStartsAnswer:
+        part, span = HistoryPart("queues", starts_of), SPANS["hour"]
+        first = unknown_from(span, now, ())
+        pulses, samples = await history_of(context.store, span, first, now, part, queues=False)
         queues = starts_by_queue(now, pulses, samples)
         return QueueStartsAnswer(until=measured_until(now), queues=queues)
 
@@ -74,9 +91,10 @@ async def show_queue_starts(context: OperationContext, _request: NoParams) -> Qu
 
 
 async def history_of(
-    context: OperationContext,
+    store: Store,
     span: PlotSpan,
-    now: datetime,
+    first: datetime,
+    last: datetime,
     part: HistoryPart | None,
     *,
     queues: bool,
@@ -84,17 +102,41 @@ async def history_of(
     """The rows that are finer than the steps of the span: what is new has not been folded yet.
 
     Of a part there is one for each instant, else one of each process, without its series. Samples
-    have their queues only where `queues` says so.
+    have their queues only where `queues` says so. Where rows are folded meanwhile, which would
+    count them twice or not at all, all are read once more.
     """
-    store, last = context.store, now
-    first = last - span.length - 2 * timedelta(seconds=span.step)
+    reads = 0
+    while True:
+        oldest = await oldest_rows(store, span)
+        rows = await rows_of(store, span, first, last, part, queues=queues)
+        reads += 1
+        if reads == READS_MAX or oldest == await oldest_rows(store, span):
+            return rows
+
+
+async def oldest_rows(store: Store, span: PlotSpan) -> Sequence[datetime | None]:
+    return [await store.oldest_history(one.resolution) for one in finer_than(span)]
+
+
+def finer_than(span: PlotSpan) -> Sequence[Retention]:
+    return [one for one in RETENTIONS if one.resolution <= span.step]
+
+
+async def rows_of(
+    store: Store,
+    span: PlotSpan,
+    first: datetime,
+    last: datetime,
+    part: HistoryPart | None,
+    *,
+    queues: bool,
+) -> tuple[Sequence[Pulse], Sequence[Gauges]]:
     pulses: list[Pulse] = []
     samples: list[Gauges] = []
-    for retention in RETENTIONS:
+    for retention in finer_than(span):
         resolution = retention.resolution
-        if resolution <= span.step:
-            pulses += await pulses_of(store, part, retention, first, last)
-            samples += await store.samples(resolution, first, last, PULSES_READ_MAX, queues=queues)
+        pulses += await pulses_of(store, part, retention, first, last)
+        samples += await store.samples(resolution, first, last, PULSES_READ_MAX, queues=queues)
     return pulses, samples
 
 

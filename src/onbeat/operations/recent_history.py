@@ -18,9 +18,14 @@ _read: WeakKeyDictionary[Store, dict[Hashable, tuple[datetime, Any]]] = WeakKeyD
 
 
 async def recent(
-    context: OperationContext, key: Hashable, read: Callable[[datetime], Awaitable[Found]]
+    context: OperationContext,
+    key: Hashable,
+    read: Callable[[datetime, Found | None], Awaitable[Found]],
 ) -> Found:
-    """What `read` has found for this key, anew once there is a new slot; it is given the time."""
+    """What `read` has found for this key, anew once there is a new slot.
+
+    It is given the time, and what it found the last time.
+    """
     now = context.clock.now()
     until = measured_until(now)
     kept = _read.setdefault(context.store, {})
@@ -28,7 +33,7 @@ async def recent(
     if known is not None and known[0] == until:
         found: Found = known[1]
         return found
-    found = await read(now)
+    found = await read(now, known[1] if known is not None and known[0] < until else None)
     kept.pop(key, None)
     kept[key] = until, found
     while len(kept) > KEPT_MAX:

@@ -52,7 +52,8 @@ async def claim(context: OperationContext, request: ClaimJobs) -> ClaimedAnswer:
     claimed = await claim_within(context, request.claim, read_wait(request.claim.wait))
     if context.telemetry is not None:
         for job in claimed.jobs:
-            context.telemetry.started(job, context.clock.now() - job.due_at)
+            late = context.clock.now() - job.due_at
+            context.telemetry.started(job, late.total_seconds())
     ready = [one for job in claimed.jobs if (one := await prepare(context, job)) is not None]
     allowed = await allowed_of(context, ready)
     return ClaimedAnswer(

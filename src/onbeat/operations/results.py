@@ -147,7 +147,8 @@ def effective(job: Job, report: WorkerReport) -> Outcome:
 
 def report_ended(context: OperationContext, job: Job, outcome: Outcome, attempt: Attempt) -> None:
     if context.telemetry is not None:
-        context.telemetry.ended(job, outcome, attempt.finished_at - attempt.started_at)
+        took = attempt.finished_at - attempt.started_at
+        context.telemetry.ended(job, outcome, took.total_seconds())
 
 
 async def judge_late(

@@ -29,6 +29,7 @@ from onbeat.operations.drafts import (
     same_but_for_edits,
     with_stored,
 )
+from onbeat.operations.unknown_tasks import unknown_tasks
 from onbeat.recurrence import Budget
 from onbeat.rules import plans
 from onbeat.rules.declarations import owner_after
@@ -75,8 +76,9 @@ async def create(context: OperationContext, request: CreateSchedule) -> Created:
     """Create a schedule with its first jobs, under a new id."""
     body = request.schedule
     draft = await compute_rule(context, form_of(body), lambda it: new_draft(it, body))
+    unknown = await unknown_tasks(context, (draft.target,))
     schedule = await add(context, with_stored(context, None, draft, fields_of(body)))
-    return Created(schedule.id)
+    return Created(schedule.id, unknown)
 
 
 async def add(context: OperationContext, draft: ScheduleDraft) -> Schedule:
@@ -109,7 +111,9 @@ async def put(context: OperationContext, request: PutSchedule) -> PutResult:
     """Create the schedule with this key, update it, or leave it unchanged."""
     body = keyed_body(request.key, request.schedule)
     draft = await compute_rule(context, form_of(body), lambda it: new_draft(it, body))
-    return await declare(context, request.key, draft, fields_of(body))
+    unknown = await unknown_tasks(context, (draft.target,))
+    result = await declare(context, request.key, draft, fields_of(body))
+    return replace(result, unknown_tasks=unknown)
 
 
 def keyed_body(key: str, schedule: ScheduleBody) -> ScheduleBody:

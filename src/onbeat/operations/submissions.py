@@ -17,7 +17,7 @@ from onbeat.operations.context import OperationContext
 from onbeat.operations.drafts import job_from
 from onbeat.operations.encryption import keep_letter
 from onbeat.operations.idempotency import Repeatable, answer_once
-from onbeat.operations.jobs import note_sent
+from onbeat.operations.jobs import describe_stored, note_sent
 from onbeat.operations.jsonrpc import handle_batch
 from onbeat.ports.store import Enqueued
 from onbeat.rules.derived_ids import derived_id, instant_of
@@ -122,6 +122,7 @@ async def store_job(context: OperationContext, call: RpcCall, origin: Origin) ->
         span.describe([job])
         keyed = context.keyed_request(submission_answer, [job.id])
         stored = await context.store.enqueue([job], keyed)
+        describe_stored(span, [job], stored)
     note_sent(context.telemetry, [job], stored, origin.source)
     return submission_answer(stored)
 

@@ -26,6 +26,10 @@ class AccessStore(Protocol):
         """
         ...
 
+    async def note_map_version(self, version: int) -> int:
+        """The highest version of a map of cells that this store was told of, with this one."""
+        ...
+
     async def add_key(self, key: ApiKey) -> None:
         """Raises `Conflict` where a key has this name."""
         ...

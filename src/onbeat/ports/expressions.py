@@ -1,11 +1,12 @@
 """Expressions in CEL (Common Expression Language) over named facts."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, Protocol
 
 import msgspec
 
+from onbeat.model.condition import Read
 from onbeat.model.errors import Invalid
 
 
@@ -25,6 +26,11 @@ class ValueKind(StrEnum):
 
 class Expression(Protocol):
     """A compiled expression. Its evaluation is bounded in steps, and pure."""
+
+    @property
+    def reads(self) -> Sequence[Read]:
+        """The names that it reads, and their members as far as its text tells."""
+        ...
 
     def __call__(self, facts: Mapping[str, object]) -> object | Fault:
         """The value for these facts.

@@ -24,8 +24,9 @@ from onbeat.model.attempt import Attempt
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.event import Event, StoredEvent
 from onbeat.model.event_wait import EventWait, WaitResult
+from onbeat.model.flow import FlowLook
 from onbeat.model.held_key import HeldKey
-from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
+from onbeat.model.idempotency import KeyedAnswer, KeyedRequest, StoredRequest
 from onbeat.model.ids import DeadLetterId, JobId, ScheduleId, Token, WorkerId
 from onbeat.model.job import Job, JobState, Progress
 from onbeat.model.keep_rule import Sweep, Swept
@@ -52,7 +53,7 @@ class Hint(Enum):
     """The kind of change that may have happened; a hint may be lost, doubled or wrong.
 
     JOBS: some may be due. SCHEDULES: some may need planning. CANCELS: running jobs were asked to
-    stop. ENDED: jobs have ended. EVENTS: some may need routing.
+    stop. ENDED: jobs have ended. EVENTS: some may need routing. WORKERS: a worker has begun.
     """
 
     JOBS = auto()
@@ -60,6 +61,7 @@ class Hint(Enum):
     CANCELS = auto()
     ENDED = auto()
     EVENTS = auto()
+    WORKERS = auto()
 
 
 FlowCounts = Mapping[JobId, Mapping[JobState, int]]
@@ -104,6 +106,18 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     job: Job
     attempt: Attempt
     awaits: str | None = None
+
+
+class SucceededAttempt(msgspec.Struct, frozen=True, gc=False):
+    """An attempt that succeeded, and its job as it was claimed: what most settlements say.
+
+    It took `seconds`, which stores do not keep.
+    """
+
+    job: Job
+    finished_at: datetime
+    result: msgspec.Raw | None
+    seconds: float = 0.0
 
 
 class Enqueued(msgspec.Struct, frozen=True, gc=False):
@@ -191,7 +205,10 @@ class PlannerStore(Protocol):
         ...
 
     async def apply_plans(self, plans: Sequence[Plan]) -> Sequence[bool]:
-        """Store each plan whole (jobs, dispositions, watermark). False where the version changed.
+        """Store each plan whole (jobs, dispositions, watermark).
+
+        False where the version has changed, or where the schedule is planned further than the plan
+        goes on from.
 
         Plans are independent; all of them may share a commit. Jobs whose occurrence already has a
         disposition are left out. A watermark never falls.
@@ -228,10 +245,10 @@ class DispatcherStore(Protocol):
         claim: its cost does not grow with their number. Only in a queue that limits groups or is
         fair, the cost grows with the number of waiting groups.
 
-        In a fair queue, jobs of one priority are chosen by turns over groups (see `rules.turns`).
+        In a fair queue, jobs of one priority are chosen by turns over groups, see `rules.fairness`.
         The result is still in order of priority, due time and id.
 
-        Limits hold over all claimants, as counted by `rules.admitting`: a job counts as running
+        Limits hold over all claimants, as counted by `rules.limits`: a job counts as running
         from its claim until it is settled, and its claim counts as its start. Where only a rate
         limit delays a job, `next_due_at` is no later than the instant at which the rate admits it.
 
@@ -310,6 +327,10 @@ class WorkerStore(Protocol):
         unblocked (it is the end that they need) or cancelled (it is not), in the same transaction;
         where there are very many, `continue_cascades` does the rest.
         """
+        ...
+
+    async def succeed(self, successes: Sequence[SucceededAttempt]) -> Sequence[bool]:
+        """As `settle` with the settlements of these attempts, which a store may write faster."""
         ...
 
     async def note_progress(self, notes: Sequence[tuple[JobId, Token, Progress]]) -> Sequence[bool]:
@@ -402,6 +423,14 @@ class PrunerStore(Protocol):
 
     async def prune_held_keys(self, now: datetime, limit: int) -> int:
         """Delete up to `limit` keys that are held no longer. Returns how many were deleted."""
+        ...
+
+    async def vacuum(self) -> float:
+        """Remove the dead rows of live jobs if enough have gathered, by `rules.dead_rows`.
+
+        Reads and writes of jobs go on meanwhile. Returns the seconds until it is worth another
+        look; a store whose server removes dead rows at once has nothing to do.
+        """
         ...
 
     async def forget_requests(self, *, before: datetime, now: datetime, limit: int) -> int:
@@ -536,7 +565,8 @@ class OperationsStore(Protocol):
     ) -> Sequence[Job | None]:
         """Waiting jobs end cancelled; running ones get `cancel_reason`; ended ones stay unchanged.
 
-        Returns the jobs in their new state.
+        But a job that the end of another has cancelled gets `cancel_reason` too: a retry of that
+        one does not bring it back. Returns the jobs in their new state.
         """
         ...
 
@@ -546,6 +576,15 @@ class OperationsStore(Protocol):
         It loses the misfire bound of its occurrence (`rules.reschedule`). A job that runs or has
         ended stays as it is: beside a claim, the one that comes first counts. Returns the job in
         its new state.
+        """
+        ...
+
+    async def newest_flows(self, before: JobId | None, limit: int, look: int) -> Sequence[FlowLook]:
+        """Flows with members, the newest id first, below `before`.
+
+        Of each `look` members that have ended and as many live ones are counted, and one more of
+        either kind where there are others. Jobs that
+        wait for the end of a flow are a flow of their own here (`rules.flows.after_flow`).
         """
         ...
 
@@ -650,6 +689,14 @@ class CopyStore(Protocol):
         """Add keys; of one that is held here, too, the longer stays. Returns how many changed."""
         ...
 
+    async def export_requests(self, after: bytes | None, limit: int) -> Sequence[StoredRequest]:
+        """Requests with an idempotency key whose digest is above `after`."""
+        ...
+
+    async def import_requests(self, requests: Sequence[StoredRequest]) -> int:
+        """Add those whose key is not here; returns how many."""
+        ...
+
     async def import_schedules(self, schedules: Sequence[Schedule]) -> int:
         """Add schedules unchanged, without jobs; returns how many imports changed something.
 
@@ -705,6 +752,11 @@ class Store(
     @property
     def url(self) -> str:
         """The URL, without secrets."""
+        ...
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether the ids of new schedules are to name a slot; see `rules.cells`."""
         ...
 
     async def open(self) -> None:

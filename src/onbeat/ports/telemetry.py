@@ -1,7 +1,6 @@
 """Events that the engine reports to metrics and logs."""
 
-from collections.abc import Callable, Iterable
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from onbeat.model.dead_letter import DeadLetter
@@ -11,18 +10,23 @@ from onbeat.model.outcome import Outcome
 from onbeat.model.owner import Owner
 from onbeat.model.pulse import CounterState
 from onbeat.model.schedule import Schedule
+from onbeat.ports.store import SucceededAttempt
 
 ReadCounters = Callable[[], CounterState]
 """What this process has counted since its start. Counters only rise."""
 
 
 class Telemetry(Protocol):
-    def started(self, job: Job, lateness: timedelta) -> None:
-        """An attempt began, `lateness` after it was due."""
+    def started(self, job: Job, late: float) -> None:
+        """An attempt began, `late` seconds after it was due."""
         ...
 
-    def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
-        """An attempt ended and was recorded; `job` is its state after that."""
+    def ended(self, job: Job, outcome: Outcome, seconds: float) -> None:
+        """An attempt of `seconds` ended and was recorded; `job` is its state after that."""
+        ...
+
+    def succeeded(self, ended: Sequence[SucceededAttempt]) -> None:
+        """As `ended`, for attempts that succeeded."""
         ...
 
     def lease_lost(self, job: Job) -> None:

@@ -22,7 +22,7 @@ from onbeat.recurrence.parse import guess, parse_recurrence
 from onbeat.recurrence.recurrence import Recurrence, compile_spec, union, value_of
 from onbeat.recurrence.spec import CalendarSpec, RecurrenceSpec
 from onbeat.recurrence.texts import aws, phrase, repeating
-from onbeat.recurrence.zones import tzdata_version
+from onbeat.recurrence.zones import packaged_tzdata_version, tzdata_version
 
 __all__ = [
     "Budget",
@@ -45,6 +45,7 @@ __all__ = [
     "needs_anchor",
     "notes_on_text",
     "once",
+    "packaged_tzdata_version",
     "parse_recurrence",
     "phrase",
     "repeating",

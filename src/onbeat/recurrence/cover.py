@@ -16,6 +16,8 @@ from onbeat.recurrence.tzif import DAY
 
 KINDS_OF_YEAR = tuple((leap, weekday) for leap in (0, 1) for weekday in range(7))
 
+HOURS, MINUTES, SECONDS = frozenset(range(24)), frozenset(range(60)), frozenset(range(60))
+
 STEPS_A_RULE = 100
 """Searches of a plain rule that take as long as the days of a rule in all kinds of year."""
 
@@ -35,7 +37,7 @@ def covered(rule: RuleParts, excluded: Sequence[RuleParts], start: Start, budget
     if any(unbounded(other) == bare and ends_no_earlier(other, rule, start) for other in excluded):
         return True
     lasting = [
-        comparable(unbounded(other), bare)
+        comparable(plainer(unbounded(other)), bare)
         for other in excluded
         if other.count_max is None and ends_no_earlier(other, rule, start)
     ]
@@ -52,6 +54,34 @@ def covered(rule: RuleParts, excluded: Sequence[RuleParts], start: Start, budget
 
 def unbounded(parts: RuleParts) -> RuleParts:
     return parts._replace(count_max=None, until=None)
+
+
+def plainer(parts: RuleParts) -> RuleParts:
+    """The same rule without limits that let everything through: `SECONDLY;BYSECOND=0,1,…,59`.
+
+    The seconds of every minute are every second, and those of the minutes of every hour likewise.
+    """
+    if parts.freq not in UNITS:
+        return parts
+    if {*parts.by_hour} >= HOURS:
+        parts = parts._replace(by_hour=())
+    if {*parts.by_minute} >= MINUTES:
+        if parts.freq == "HOURLY" and parts.by_second and is_whole(parts):
+            parts = parts._replace(freq="MINUTELY")
+        if parts.freq != "HOURLY":
+            parts = parts._replace(by_minute=())
+    return with_whole_minutes(parts) if {*parts.by_second} >= SECONDS else parts
+
+
+def with_whole_minutes(parts: RuleParts) -> RuleParts:
+    if parts.freq == "MINUTELY" and is_whole(parts):
+        parts = parts._replace(freq="SECONDLY")
+    return parts._replace(by_second=()) if parts.freq == "SECONDLY" else parts
+
+
+def is_whole(parts: RuleParts) -> bool:
+    """Whether no period and nothing in one is left out by counting."""
+    return parts.interval == 1 and not parts.by_position
 
 
 def ends_no_earlier(other: RuleParts, rule: RuleParts, start: Start) -> bool:

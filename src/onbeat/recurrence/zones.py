@@ -186,6 +186,11 @@ def tzdata_version() -> str:
         with contextlib.suppress(OSError), open(f"{folder}/tzdata.zi", encoding="ascii") as file:  # noqa: PTH123  pathlib would import os
             match = re.match(r"# version (\S+)", file.readline())
             return match[1] if match else "unknown"
+    return packaged_tzdata_version() or "unknown"
+
+
+def packaged_tzdata_version() -> str | None:
+    """That of the package tzdata, which is used where the system has no zone files."""
     with contextlib.suppress(ImportError):
         return str(importlib.import_module("tzdata").IANA_VERSION)
-    return "unknown"
+    return None

@@ -81,9 +81,9 @@ def checked_connect_timeout(
 
 def is_success(status: int, statuses: tuple[str, ...]) -> bool:
     """Whether an answer with this status succeeds, by the statuses in their stored form."""
-    return any(
-        one in {ANY_STATUS, str(status), f"{status // 100}xx"} for one in statuses or DEFAULT
-    )
+    if not statuses:
+        return 200 <= status < 300
+    return any(one in {ANY_STATUS, str(status), f"{status // 100}xx"} for one in statuses)
 
 
 def is_redirect(status: int, location: str | None) -> bool:

@@ -1,26 +1,89 @@
 """Conditions: the facts that their texts may name, and what follows from their values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 import msgspec
 
-from onbeat.model.condition import Condition
+from onbeat.model.condition import Condition, Read
+from onbeat.model.errors import Invalid
 from onbeat.model.event import Event
+from onbeat.model.flow import SENT, Awaited
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.model.outcome import Cancelled, Failed, Outcome, Snoozed
-from onbeat.rules.facts import event_facts, job_facts
+from onbeat.rules.facts import JOB_FACTS, event_facts, job_facts, no_such_fact
+from onbeat.rules.flows import looks_like_id
 
 NAMES: Final = ("job", "event", "events", "occurrence", "now", "after", "answer")
 """What a text may name."""
+
+GUARDS: Final[Mapping[str, tuple[str, str | None]]] = {
+    "event": ("events", None),
+    "occurrence": ("job", "schedule_id"),
+}
+"""What a text that is used for several kinds of jobs asks before it reads the name."""
 
 FAILED: Final = "condition failed"
 FALSE: Final = "condition is false"
 CLOSED: Final = "its window is closed"
 PREDICATES: Final = "@if:"
 """The prefix of the lane of a predicate, a Python function that is registered by name."""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """Which facts the jobs of a condition may have; `after` is None where that is not known."""
+
+    event: bool = True
+    occurrence: bool = True
+    after: Collection[str] | None = None
+
+
+ANY_JOB: Final = Known()
+"""For a condition that several kinds of jobs share, such as that of a task."""
+
+
+def known_of_schedule(*, reacts: bool) -> Known:
+    """For the jobs of a schedule on events, or of one by time."""
+    return Known(event=reacts, occurrence=not reacts, after=())
+
+
+def known_of_sent(awaited: Iterable[Awaited]) -> Known:
+    """For a job that is sent, after the others."""
+    names = [one.job for one in awaited]
+    after = None if any(map(looks_like_id, names)) else frozenset(names) - {SENT}
+    return Known(event=False, occurrence=False, after=after)
+
+
+def check_reads(condition: Condition, reads: Sequence[Read], known: Known, field: str) -> None:
+    """Raises `Invalid` for a text that reads what its jobs can never have."""
+    for read in reads:
+        why = why_missing(read, reads, known, asks=condition.ask is not None)
+        if why is not None:
+            raise Invalid(f"{field}: {read.place}: {why}", field)
+
+
+def why_missing(read: Read, reads: Sequence[Read], known: Known, *, asks: bool) -> str | None:
+    match read.name, read.member:
+        case "answer", _ if not asks:
+            return "there is no answer without ask"
+        case "job", str(member) if member not in JOB_FACTS:
+            return no_such_fact(member)
+        case ("event" | "occurrence") as name, _ if not getattr(known, name):
+            guard = GUARDS[name]
+            if not any((other.name, other.member) == guard for other in reads):
+                return f"such jobs have no {name}"
+        case "after", str(member) if known.after is not None and not read.is_test:
+            if member not in known.after and not any(is_whole(other, "after") for other in reads):
+                return f"the job comes after none of the name {member!r}"
+        case _:
+            pass
+    return None
+
+
+def is_whole(read: Read, name: str) -> bool:
+    return read.name == name and read.member is None
 
 
 def is_to_be_judged(job: Job) -> bool:

@@ -3,7 +3,9 @@
 So a day has 23 or 25 hours where the clock is turned, and every hour has the same width.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -27,6 +29,8 @@ DAYS_BEFORE: Final = 3
 FIRST_YEAR: Final = 1900
 LAST_YEAR: Final = 9990
 SECOND: Final = 1_000_000
+AXES_KEPT: Final = 8
+"""Axes whose edges are kept: each request has one of its own."""
 
 
 class DayAxis(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,16 +41,31 @@ class DayAxis(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
     width: timedelta
 
-    def edges(self) -> list[datetime]:
+    def edges(self) -> Sequence[datetime]:
         """The bounds of the buckets. Now is one of them, so that no bucket crosses it."""
-        count = -((self.first - self.last) // self.width)
-        marks = {self.first + number * self.width for number in range(count)}
-        if self.first < self.now < self.last:
-            marks.add(self.now)
-        return [*sorted(marks), self.last]
+        return edges_of(self)
+
+    def edges_in_us(self) -> Sequence[int]:
+        """The same in microseconds since 1970."""
+        return edges_in_us_of(self)
 
     def clipped(self, at: datetime) -> datetime:
         return min(max(at, self.first), self.last)
+
+
+@lru_cache(maxsize=AXES_KEPT)
+def edges_of(axis: DayAxis) -> Sequence[datetime]:
+    """Of one axis for all of its lanes."""
+    count = -((axis.first - axis.last) // axis.width)
+    marks = {axis.first + number * axis.width for number in range(count)}
+    if axis.first < axis.now < axis.last:
+        marks.add(axis.now)
+    return (*sorted(marks), axis.last)
+
+
+@lru_cache(maxsize=AXES_KEPT)
+def edges_in_us_of(axis: DayAxis) -> Sequence[int]:
+    return tuple(map(to_us, edges_of(axis)))
 
 
 def axis_of(

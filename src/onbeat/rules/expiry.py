@@ -40,6 +40,7 @@ def judge_overdue(
         planned_through=schedule.planned_through,
         plan_at=schedule.plan_at,
         allowed_late=excused,
+        decided_at=now,
         dropped=tuple(dropped(schedule, job, now) for job in jobs if job.id not in excused),
     )
 

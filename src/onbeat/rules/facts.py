@@ -3,6 +3,8 @@
 Times in it are RFC 3339 texts, as in answers.
 """
 
+from typing import Final
+
 import msgspec
 
 from onbeat.model.event import Event
@@ -10,8 +12,18 @@ from onbeat.model.job import Job
 from onbeat.model.target import lane_of
 from onbeat.recurrence.instants import write_instant
 
+JOB_FACTS: Final = frozenset({
+    "id", "task", "attempt", "queue", "priority", "group", "unique", "labels", "schedule_id",
+    "created_at", "run_at",
+})  # fmt: skip
+
+
+def no_such_fact(member: str) -> str:
+    return f"job has no {member!r}; it has {', '.join(sorted(JOB_FACTS))}"
+
 
 def job_facts(job: Job) -> dict[str, object]:
+    """The facts of `JOB_FACTS`."""
     return {
         "id": job.id,
         "task": lane_of(job.target),

@@ -259,11 +259,12 @@ def hours_with(record: FaultRecord, change: FaultChange, last: int) -> tuple[int
     return tuple(kept[first:])
 
 
-def hours_until(record: FaultRecord, now: datetime) -> tuple[int, ...]:
-    """Attempts in each of the last `HOURS_KEPT` hours, the current one last."""
-    last, current = hour_of(record.last_at), hour_of(now)
-    by_hour = {last - back: count for back, count in enumerate(reversed(record.hours))}
-    return tuple(by_hour.get(hour, 0) for hour in range(current - HOURS_KEPT + 1, current + 1))
+def hours_until(record: FaultRecord, now: datetime, hours: int = HOURS_KEPT) -> tuple[int, ...]:
+    """Attempts in each of the last `hours` hours, the current one last."""
+    since = hour_of(now) - hour_of(record.last_at)
+    # Another process whose clock is ahead may have seen it in an hour that has not come here.
+    counts = (*record.hours, *[0] * min(since, hours)) if since >= 0 else record.hours[:since]
+    return (*[0] * (hours - len(counts)), *counts[-hours:])
 
 
 def change_of(target: Target, queue: str, job_id: str, error: str, at: datetime) -> FaultChange:

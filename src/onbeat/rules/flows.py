@@ -114,9 +114,13 @@ def sent_with(flow: JobId | None, field: str) -> JobId:
     return flow
 
 
+def looks_like_id(text: str) -> bool:
+    return ID.fullmatch(text) is not None
+
+
 def known_id(text: str, field: str) -> JobId:
     """The text as an id: those that callers give are in their canonical form."""
-    if not ID.fullmatch(text):
+    if not looks_like_id(text):
         raise Invalid(
             f"no job of this request is named {text!r}; name one, or give the id of a stored job",
             field,

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from itertools import islice
 
 import msgspec
 
@@ -10,11 +11,13 @@ from onbeat.model.errors import BadRecurrence
 from onbeat.model.limits import FORECAST_FIRES_MAX, RECURRENCE_STEPS_MAX
 from onbeat.model.schedule import Schedule
 from onbeat.recurrence import Budget, compile_spec
+from onbeat.recurrence.instants import EPOCH, MICROSECOND, from_us, to_us
 from onbeat.rules.calendar import shifted
 from onbeat.rules.plans import TICK, Compile, bounded_recurrence, with_budget
 from onbeat.rules.windows import opening_at_or_after
 
 HOUR = timedelta(hours=1)
+HOUR_US = HOUR // MICROSECOND
 
 
 class Forecast(msgspec.Struct, frozen=True):
@@ -55,15 +58,29 @@ def count_fires(
 ) -> bool:
     """Add the schedule's occurrences. Returns False if they were cut or cannot be computed here."""
     own = Budget(RECURRENCE_STEPS_MAX, budget)
+    found: Counter[int] = Counter()
     try:
         rule = bounded_recurrence(schedule, with_budget(compile, own))
-        walk = rule.walk(shifted(first, -TICK), shifted(last, -TICK), FORECAST_FIRES_MAX + 1)
-        for place, occurrence in enumerate(walk):
-            if place == FORECAST_FIRES_MAX:
-                return False
-            start = opening_at_or_after(schedule.window, occurrence)
-            if start < last:
-                hours[start.replace(minute=0, second=0, microsecond=0)] += 1
+        fires = rule.instants(shifted(first, -TICK), shifted(last, -TICK))
+        # What was counted is kept when the budget ends.
+        found.update(map(hour_of, starts(schedule, islice(fires, FORECAST_FIRES_MAX), last)))
+        is_whole = next(fires, None) is None
     except BadRecurrence:
-        return False
-    return True
+        is_whole = False
+    for hour, number in found.items():
+        hours[EPOCH + hour * HOUR] += number
+    return is_whole
+
+
+def starts(schedule: Schedule, fires: Iterable[int], last: datetime) -> Iterable[int]:
+    """When they may start, as far as that is before `last`; in microseconds since 1970."""
+    if not schedule.window:
+        return fires
+    openings = (to_us(opening_at_or_after(schedule.window, from_us(at))) for at in fires)
+    end = to_us(last)
+    return (at for at in openings if at < end)
+
+
+def hour_of(at: int) -> int:
+    """Hours since 1970."""
+    return at // HOUR_US

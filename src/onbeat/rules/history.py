@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from onbeat.model.limits import PULSES_HELD_MAX
 from onbeat.model.pulse import Counts, Depth, Gauges, Pulse, Totals
 from onbeat.rules.pulses import FINEST, folded_gauges, pause_after_sample, slot, together
 
@@ -29,6 +30,10 @@ SPANS: Final[Mapping[SpanName, PlotSpan]] = {
     "day": PlotSpan(300, 288),
     "week": PlotSpan(1_800, 336),
 }
+
+
+SETTLING: Final = 2 * timedelta(seconds=FINEST * PULSES_HELD_MAX)
+"""After it no row comes late: a process holds only so many while its store is away."""
 
 
 class HistoryPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,20 +68,41 @@ def measured_until(now: datetime) -> datetime:
     return slot(now - timedelta(seconds=FINEST), FINEST)
 
 
+def settled(points: Sequence[HistoryPoint], now: datetime) -> Sequence[HistoryPoint]:
+    """Those at the beginning that no row changes any more, however rows are folded."""
+    end = now - SETTLING
+    return [one for one in points if one.at + timedelta(seconds=one.seconds) <= end]
+
+
+def unknown_from(span: PlotSpan, now: datetime, known: Sequence[HistoryPoint]) -> datetime:
+    """The instant from which on rows are needed, where some points are known."""
+    if known:
+        return known[-1].at + timedelta(seconds=span.step)
+    return now - span.length - 2 * timedelta(seconds=span.step)
+
+
 def points_of(
-    span: PlotSpan, now: datetime, pulses: Iterable[Pulse], samples: Iterable[Gauges]
+    span: PlotSpan,
+    now: datetime,
+    pulses: Iterable[Pulse],
+    samples: Iterable[Gauges],
+    known: Sequence[HistoryPoint] = (),
 ) -> list[HistoryPoint]:
-    """All points of the span, the oldest first. The last one may not be over yet."""
+    """All points of the span, the oldest first. The last one may not be over yet.
+
+    `known` are settled points of an earlier answer: what is behind them needs no rows.
+    """
     end = measured_until(now)
     last = slot(end - timedelta(microseconds=1), span.step)
+    first = last - (span.points - 1) * timedelta(seconds=span.step)
     counts: dict[datetime, list[Totals]] = {}
     for pulse in pulses:
         counts.setdefault(slot(pulse.at, span.step), []).append(pulse.totals)
     depths = {slot(one.at, span.step): one for one in folded_gauges(samples, span.step)}
-    points: list[HistoryPoint] = []
-    newest: Gauges | None = None
-    for number in range(1 - span.points, 1):
-        at = last + number * timedelta(seconds=span.step)
+    points = [point for point in known if point.at >= first]
+    newest = points[-1].gauges if points else None
+    for number in range(len(points), span.points):
+        at = first + number * timedelta(seconds=span.step)
         newest = depths.get(at) or newest
         sample = newest if newest is not None and covers(newest, at) else None
         found = counts.get(at, () if sample is not None else None)
@@ -112,6 +138,12 @@ def covers(sample: Gauges, at: datetime) -> bool:
     return at - sample.at <= timedelta(seconds=pause_after_sample(sample.took) + FINEST)
 
 
+def sample_of(sample: Gauges, queue: str | None) -> Gauges:
+    """What points of all queues, or of one, need of a sample."""
+    depths = {name: depth for name, depth in sample.queues.items() if name == queue}
+    return msgspec.structs.replace(sample, queues=depths, unknown_tasks={}, ended=None)
+
+
 def depth_of(sample: Gauges, queue: str | None) -> Depth | None:
     """The depth of all queues or of one; None where it was not among the deepest."""
     if queue is None:
@@ -131,3 +163,20 @@ def axis_maximum(value: float) -> float:
         power /= 10
     steps = (power * step for step in (1, 2, 5, 10) if power * step >= value)
     return next(steps, power * 20)
+
+
+DAY_SECONDS: Final = 86_400.0
+ROUND_SPANS: Final = (
+    60.0, 120.0, 300.0, 600.0, 1_200.0, 1_800.0, 3_600.0, 7_200.0, 14_400.0, 21_600.0, 43_200.0,
+    DAY_SECONDS,
+)  # fmt: skip
+"""From a minute on: they and their halves are spans that people count in."""
+
+
+def axis_maximum_of_seconds(value: float) -> float:
+    """The least span that people count in and that is not below `value`, in seconds."""
+    if value <= ROUND_SPANS[0] / 2:
+        return axis_maximum(value)
+    if value > DAY_SECONDS:
+        return DAY_SECONDS * axis_maximum(value / DAY_SECONDS)
+    return next(span for span in ROUND_SPANS if span >= value)

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice, zip_longest
 from typing import Final
 
@@ -16,6 +16,8 @@ LATENESS_STEPS: Final = (
     300.0, 600.0, 1800.0, 3600.0, 14400.0, 86400.0,
 )  # fmt: skip
 """Upper bounds of the buckets of lateness, in seconds; the last bucket has none."""
+
+OF_JOBS: Final = frozenset({"job", "log"})
 
 EVENTS_HERE_MAX: Final = 500  # until the next look at them, a quarter of a second later
 EVENTS_SENT_MAX: Final = 200  # of one process to another, every two seconds
@@ -32,10 +34,13 @@ def nothing_is_remembered(ids: Iterable[str] | None) -> None:
 class Outlet:
     """Keeps the newest events for one taker, and counts all of them.
 
-    Events come from any thread; one thread takes.
+    Of the starts and ends of jobs it keeps the first, until it is full: a drain of tens of
+    thousands a second would make events for nothing. Events come from any thread; one thread takes.
     """
 
     def __init__(self, events_max: int) -> None:
+        self.room = events_max
+        """For starts and ends of jobs."""
         self.events: deque[LiveEvent] = deque(maxlen=events_max)
         self.noted = 0
         self.taken = 0
@@ -46,13 +51,25 @@ class Outlet:
         self.events.append(event)
         self.noted += 1
 
-    def note_start(self, seconds: float) -> None:
+    def note_start(self, seconds: float) -> bool:
+        """Whether there is room for its event."""
         self.started += 1
+        self.noted += 1
         self.lateness[bisect_left(LATENESS_STEPS, seconds)] += 1
+        return len(self.events) < self.room
 
-    def note_end(self, state: JobState) -> None:
-        self.succeeded += state is JobState.SUCCEEDED
-        self.failed += state is JobState.FAILED
+    def note_end(self, state: JobState) -> bool:
+        """Whether there is room for its event."""
+        if state is JobState.SUCCEEDED:
+            self.succeeded += 1
+        elif state is JobState.FAILED:
+            self.failed += 1
+        self.noted += 1
+        return len(self.events) < self.room
+
+    def keep(self, event: LiveEvent) -> None:
+        if len(self.events) < self.room:
+            self.events.append(event)
 
     def bring(self, batch: LiveBatch) -> None:
         """Add what another process saw."""
@@ -102,65 +119,84 @@ class LiveFeed:
 
     `is_read` is all that the engine looks at otherwise. `here` is the outlet for readers of this
     process, `away` the one for those of others; `on_reader` is called when the first one comes.
+    `changes` counts what changed while somebody read, other than jobs and their logs.
     `on_past` is called with the schedules whose past was changed, or with None for any.
     """
 
     def __init__(self) -> None:
         self.is_read = False
+        self.changes = 0
         self.here: Outlet | None = None
         self.away: Outlet | None = None
+        self.outlets: tuple[Outlet, ...] = ()
         self.on_reader: Callable[[], None] = no_reader_yet
         self.on_past: Callable[[Iterable[str] | None], None] = nothing_is_remembered
 
     def open_here(self) -> Outlet:
         self.here = Outlet(EVENTS_HERE_MAX)
-        self.is_read = True
+        self.note_outlets()
         self.on_reader()
         return self.here
 
     def close_here(self) -> None:
         self.here = None
-        self.is_read = self.away is not None
+        self.note_outlets()
 
     def open_away(self) -> None:
         if self.away is None:
             self.away = Outlet(EVENTS_SENT_MAX)
-        self.is_read = True
+        self.note_outlets()
 
     def close_away(self) -> None:
         self.away = None
-        self.is_read = self.here is not None
+        self.note_outlets()
 
-    def outlets(self) -> Iterable[Outlet]:
-        return [outlet for outlet in (self.here, self.away) if outlet is not None]
+    def note_outlets(self) -> None:
+        self.outlets = tuple(one for one in (self.here, self.away) if one is not None)
+        self.is_read = bool(self.outlets)
 
     def note(self, event: LiveEvent) -> None:
-        for outlet in self.outlets():
+        self.changes += event.kind not in OF_JOBS
+        for outlet in self.outlets:
             outlet.note(event)
 
     def bring(self, batch: LiveBatch) -> None:
         """What another process saw, for the readers of this one."""
+        self.changes += sum(event.kind not in OF_JOBS for event in batch.events)
         if self.here is not None:
             self.here.bring(batch)
         self.on_past({event.id for event in batch.events if event.kind == "schedule"})
 
-    def started(self, job: Job, at: datetime, lateness: timedelta) -> None:
-        for outlet in self.outlets():
-            outlet.note_start(lateness.total_seconds())
-        self.note(event_of(job, lane_of(job.target), at, before=JobState.WAITING))
+    def started(self, job: Job, at: datetime, late: float) -> None:
+        """An attempt began, `late` seconds after it was due."""
+        has_room = False
+        for outlet in self.outlets:
+            has_room |= outlet.note_start(late)
+        if has_room:
+            event = event_of(job, lane_of(job.target), at, before=JobState.WAITING)
+            self.note_moved(event)
 
     def ended(self, job: Job, at: datetime, cause: str | None) -> None:
-        for outlet in self.outlets():
-            outlet.note_end(job.state)
-        self.note(event_of(job, lane_of(job.target), at, before=JobState.RUNNING, cause=cause))
+        has_room = False
+        for outlet in self.outlets:
+            has_room |= outlet.note_end(job.state)
+        if has_room:
+            event = event_of(job, lane_of(job.target), at, before=JobState.RUNNING, cause=cause)
+            self.note_moved(event)
+
+    def note_moved(self, event: LiveEvent) -> None:
+        """An event that every outlet has counted already."""
+        for outlet in self.outlets:
+            outlet.keep(event)
 
     def made(self, jobs: Iterable[Job], at: datetime) -> None:
         """Jobs are new, and wait. Of very many, those that have no room are only counted."""
         rest = iter(jobs)
-        for job in islice(rest, EVENTS_HERE_MAX):
+        room = max((outlet.room for outlet in self.outlets), default=0)
+        for job in islice(rest, room):
             self.note(event_of(job, lane_of(job.target), at))
         left = sum(1 for _ in rest)
-        for outlet in self.outlets():
+        for outlet in self.outlets:
             outlet.noted += left
 
 

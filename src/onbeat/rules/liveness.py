@@ -25,6 +25,10 @@ TIMED_PROOF: Final = 3.0
 """Seconds of proven rounds before a timed lease has run out: time to renew after an outage."""
 TIMED_GAP_MAX: Final = 1.5  # seconds of them that one gap may count
 
+LEFT_SILENCE_MAX: Final = 20.0
+"""Seconds without a heartbeat after which the server may have ended sessions: their network may
+have been silent until its probes ran out."""
+
 TRUST_SHARE: Final = 0.5  # of a lease for which a worker acts on its last accepted heartbeat
 STAND_IN_SHARE: Final = 0.25  # of a lease: signs of life come twice as often
 
@@ -119,10 +123,17 @@ def is_silent(sign: Sign) -> bool:
     return sign.silence > sign.lease_seconds
 
 
-def verdicts(watch: Watch, gone: Iterable[WorkerId]) -> dict[WorkerId, Evidence]:
-    """The dead workers with the evidence: a process that the kernel reports gone, or silence."""
+def verdicts(
+    watch: Watch, gone: Iterable[WorkerId], left: Iterable[WorkerId] = ()
+) -> dict[WorkerId, Evidence]:
+    """The dead workers with the evidence.
+
+    That is a process that the kernel reports gone; one that has `left` its sessions, unless it was
+    silent before; or silence.
+    """
     silent = {id: Evidence.SILENT for id, sign in watch.signs.items() if is_silent(sign)}
-    return silent | dict.fromkeys(gone, Evidence.ENDED)
+    ended = [id for id in left if watch.signs[id].silence <= LEFT_SILENCE_MAX]
+    return silent | dict.fromkeys(ended, Evidence.LEFT) | dict.fromkeys(gone, Evidence.ENDED)
 
 
 def may_end_timed(watch: Watch) -> bool:

@@ -8,6 +8,7 @@ schedule always has its next job waiting. Late occurrences are judged once, here
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from typing import Any, Protocol
 
 from msgspec.structs import replace
@@ -20,7 +21,9 @@ from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.schedule import CatchUp, Schedule, ScheduleStatus
 from onbeat.model.trace_context import TraceContext
 from onbeat.recurrence import Budget, Recurrence, compile_spec
+from onbeat.recurrence.instants import to_us
 from onbeat.rules.calendar import shifted
+from onbeat.rules.cells import slot_of_id, stamped
 from onbeat.rules.misfires import misfire_event
 from onbeat.rules.windows import opening_at_or_after
 
@@ -93,6 +96,18 @@ class BoundedRecurrence:
             limit -= 1
             at = self.after(at)
 
+    def instants(self, since: datetime, until: datetime) -> Iterator[int]:
+        """Occurrences after `since`, up to and including `until`, in microseconds since 1970.
+
+        Thousands of them are found and counted in a fraction of the time of `walk`.
+        """
+        if self.starts_at is not None:
+            since = max(since, shifted(self.starts_at, -TICK))
+        if self.ends_at is not None:
+            until = min(until, self.ends_at)
+        last = to_us(until)
+        return takewhile(lambda at: at <= last, self.recurrence.instants_after(to_us(since)))
+
     def holds_end(self, instant: datetime) -> bool:
         return self.ends_at is None or instant <= self.ends_at
 
@@ -115,6 +130,12 @@ def plan(
         seen = max(schedule.planned_through, now)
         chosen += upcoming(recurrence, seen, shifted(now, horizon), PLAN_JOBS_MAX - len(chosen))
     return build_plan(schedule, recurrence, chosen, skips, now, horizon, ids)
+
+
+def is_current(plan: Plan, version: int, planned_through: datetime) -> bool:
+    """Whether the plan may be stored for a schedule with this version and watermark."""
+    is_next = plan.planned_from is None or planned_through <= plan.planned_from
+    return plan.version == version and is_next
 
 
 def replan(
@@ -228,8 +249,9 @@ def build_plan(
     horizon: timedelta,
     ids: Ids,
 ) -> Plan:
+    slot = slot_of_id(schedule.id)
     jobs = tuple(
-        job_for(schedule, recurrence, occurrence, now, JobId(id))
+        job_for(schedule, recurrence, occurrence, now, JobId(stamped(id, slot)))
         for occurrence, id in zip(chosen, ids(len(chosen)), strict=True)
     )
     ends = [schedule.planned_through, *(skip.last for skip in skips), *chosen[-1:]]
@@ -239,6 +261,7 @@ def build_plan(
     return Plan(
         schedule_id=schedule.id,
         version=schedule.version,
+        planned_from=schedule.planned_through,
         planned_through=through,
         plan_at=plan_at,
         jobs=jobs,
@@ -303,7 +326,7 @@ def triggered_job(
 ) -> Job:
     """A job triggered by hand: due as soon as its windows allow, without a misfire limit."""
     return Job(
-        id=JobId(id),
+        id=JobId(stamped(id, slot_of_id(schedule.id))),
         created_at=now,
         due_at=opening_at_or_after(schedule.window, now),
         schedule_id=schedule.id,

@@ -15,6 +15,7 @@ from onbeat.model.outcome import Cancelled, Failed, Outcome
 from onbeat.rules.fence import Fence
 
 PATH: Final = "/api/reports/"
+ROUTE: Final = PATH + "{id}"
 SEAL: Final = re.compile(
     r"(?P<token>0|[1-9][0-9]{0,18})\.(?P<until>0|[1-9][0-9]{0,10})\.(?P<digest>[A-Za-z0-9_-]{22})",
     re.ASCII,

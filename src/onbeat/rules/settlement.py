@@ -7,7 +7,13 @@ from msgspec.structs import replace
 from onbeat.model.attempt import Attempt, OutcomeName
 from onbeat.model.credentials import NOT_SHOWN
 from onbeat.model.job import Job, JobState
-from onbeat.model.limits import ERROR_CHARS_MAX, REASON_CHARS_MAX, RELEASED_MAX, SPAN_MAX
+from onbeat.model.limits import (
+    ERROR_CHARS_MAX,
+    ERROR_LINE_CHARS_MAX,
+    REASON_CHARS_MAX,
+    RELEASED_MAX,
+    SPAN_MAX,
+)
 from onbeat.model.outcome import (
     Cancelled,
     Failed,
@@ -183,13 +189,31 @@ def stored_error(job: Job, error: str) -> str:
     """The error in its stored form. That of a sensitive job may show what it worked on.
 
     A long one keeps its end, and the beginning that says that the condition is to be judged again.
+    Long lines of it are cut in their middle first: a message of a megabyte would leave neither its
+    own beginning, which names the exception, nor where it was raised.
     """
-    text = storable_text(error)
+    text = with_short_lines(storable_text(error))
     if error.startswith(CONDITION_FAILED):
         start = f"{CONDITION_FAILED}: … "
         over = len(text) > ERROR_CHARS_MAX
         return start + text[len(start) - ERROR_CHARS_MAX :] if over else text
     return NOT_SHOWN if job.sensitive else text[-ERROR_CHARS_MAX:]
+
+
+def with_short_lines(text: str) -> str:
+    """The text as it is while it can be kept whole."""
+    if len(text) <= ERROR_CHARS_MAX:
+        return text
+    return "\n".join(map(short_line, text.split("\n")))
+
+
+def short_line(line: str) -> str:
+    left = len(line) - ERROR_LINE_CHARS_MAX
+    if left <= 0:
+        return line
+    end = ERROR_LINE_CHARS_MAX // 4
+    begin = ERROR_LINE_CHARS_MAX - end
+    return f"{line[:begin]} … {left:,} characters left out … {line[-end:]}"
 
 
 def storable_text(text: str) -> str:

@@ -2,8 +2,8 @@
 
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from itertools import islice
-from typing import Final, NamedTuple
+from itertools import islice, takewhile
+from typing import Final
 
 import msgspec
 
@@ -14,23 +14,39 @@ AGE_MAX: Final = 300.0  # seconds
 EVENTS_BEHIND_MAX: Final = 256
 BYTES_BEHIND_MAX: Final = 262_144
 IDS_MAX: Final = 50  # of each kind in one event `changed`
+JOB: Final = "job"
 PULSE: Final = "pulse"
 CHANGED: Final = "changed"
-DEFAULT_KINDS: Final = ("job", "schedule", "queue", "alert", "bulk")
+DEFAULT_KINDS: Final = (JOB, "schedule", "queue", "alert", "bulk")
 KINDS: Final = (*DEFAULT_KINDS, PULSE, CHANGED)
 
 
-class Entry(NamedTuple):
-    """One event in its final form. `event` is None for pulses and summaries; `missed` for all
-    events that had no room just before it.
+class Entry:
+    """One event. `event` is None for pulses and summaries; `missed` counts the events that had no
+    room just before it.
     """
 
-    number: int
-    at: float
-    kind: str
-    frame: bytes
-    event: LiveEvent | None = None
-    missed: int = 0
+    __slots__ = ("at", "event", "kind", "made", "make", "missed", "number")
+
+    def __init__(
+        self,
+        number: int,
+        at: float,
+        kind: str,
+        make: Callable[[int], bytes],
+        event: LiveEvent | None = None,
+        missed: int = 0,
+    ) -> None:
+        self.number, self.at, self.kind, self.make = number, at, kind, make
+        self.event, self.missed = event, missed
+        self.made: bytes | None = None
+
+    @property
+    def frame(self) -> bytes:
+        """The event as text, made for the first reader who wants it: most want no jobs."""
+        if self.made is None:
+            self.made = self.make(self.number)
+        return self.made
 
 
 class StreamFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +68,7 @@ class StreamFilter(msgspec.Struct, frozen=True, kw_only=True):
         event = entry.event
         if event is None:
             return True
-        if event.kind == "job":
+        if event.kind == JOB:
             return self.wants_job(event)
         if event.kind == "alert":
             return self.queue in {None, event.queue}
@@ -74,6 +90,8 @@ class Ring:
 
     def __init__(self) -> None:
         self.entries: deque[Entry] = deque()
+        self.others: deque[Entry] = deque()
+        """Those that are not of jobs, once more: few among thousands."""
         self.last = 0
         self.missed = 0
 
@@ -87,19 +105,35 @@ class Ring:
     ) -> None:
         """Add an entry, whose frame is made from its number; forget those that are too old."""
         self.last += 1
-        self.entries.append(Entry(self.last, now, kind, frame(self.last), event, self.missed))
+        entry = Entry(self.last, now, kind, frame, event, self.missed)
+        self.entries.append(entry)
+        if kind != JOB:
+            self.others.append(entry)
         self.missed = 0
         while len(self.entries) > ENTRIES_MAX or self.entries[0].at < now - AGE_MAX:
-            self.entries.popleft()
+            if self.entries.popleft().kind != JOB:
+                self.others.popleft()
 
     def miss(self, count: int) -> None:
         """So many events had no room before the next one."""
         self.missed += count
 
-    def since(self, number: int) -> Sequence[Entry]:
-        """The entries after `number` that are still known; the cost does not grow with others."""
-        newest = list(islice(reversed(self.entries), max(0, self.last - number)))
+    def since(self, number: int, *, jobs: bool = True) -> Sequence[Entry]:
+        """The entries after `number` that are still known; the cost does not grow with others.
+
+        Without `jobs` those of jobs are left out.
+        """
+        if jobs:
+            newest = list(islice(reversed(self.entries), max(0, self.last - number)))
+        else:
+            newest = list(takewhile(lambda entry: entry.number > number, reversed(self.others)))
         return newest[::-1]
+
+    def kinds_since(self, number: int) -> set[str]:
+        """The kinds of the entries after `number`. The ring must still have these entries."""
+        others = self.since(number, jobs=False)
+        kinds = {entry.kind for entry in others}
+        return kinds | {JOB} if self.last - number > len(others) else kinds
 
 
 class Portion(msgspec.Struct, frozen=True):
@@ -132,6 +166,11 @@ class Place:
         """The reader has got everything: whatever comes next finds it waiting."""
         self.is_waiting = True
 
+    def pass_over(self, number: int) -> None:
+        """Nothing after `number` is for this reader, which need not wake if it is there."""
+        if self.is_waiting and self.sent == number:
+            self.sent = self.goal = self.ring.last
+
     def take(self) -> Portion:
         """The next portion; empty where the filter wants nothing of it."""
         if self.sent >= self.goal:
@@ -145,7 +184,7 @@ class Place:
     def portion(self, missed: int) -> Portion:
         chosen: list[Entry] = []
         size = 0
-        for entry in self.ring.since(self.sent):
+        for entry in self.ring.since(self.sent, jobs=self.hears_of_jobs):
             if entry.number > self.goal or (
                 chosen and (len(chosen) == EVENTS_BEHIND_MAX or size > BYTES_BEHIND_MAX)
             ):
@@ -161,7 +200,7 @@ class Place:
 
     def is_too_far_behind(self) -> bool:
         count = size = 0
-        for entry in self.ring.since(self.sent):
+        for entry in self.ring.since(self.sent, jobs=self.hears_of_jobs):
             if self.filter.wants(entry):
                 count += 1
                 size += len(entry.frame)
@@ -170,7 +209,7 @@ class Place:
         return False
 
     def skip_to_end(self) -> Portion:
-        since = self.ring.since(self.sent)
+        since = self.ring.since(self.sent, jobs=self.hears_of_jobs)
         left = [entry for entry in since if self.filter.wants(entry)]
         pulses = [entry for entry in left if entry.kind == PULSE]
         missed = max(0, self.ring.first - 1 - self.sent) + len(left) - len(pulses)
@@ -182,7 +221,7 @@ class Place:
     @property
     def hears_of_jobs(self) -> bool:
         """Whether events that had no room may have been for this reader; most are of jobs."""
-        return "job" in self.filter.kinds
+        return JOB in self.filter.kinds
 
 
 def newest_pulse_only(entries: Sequence[Entry]) -> Sequence[bytes]:

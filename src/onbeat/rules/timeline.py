@@ -4,10 +4,12 @@ A lane with few runs shows each; one with more shows how many there were in each
 lies on one side of now.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -29,6 +31,7 @@ from onbeat.model.timeline import (
     SkippedSpan,
 )
 from onbeat.recurrence import compile_spec
+from onbeat.recurrence.instants import from_us, to_us
 from onbeat.rules.calendar import FIRST, LAST, shifted
 from onbeat.rules.day_axis import DayAxis
 from onbeat.rules.plans import TICK, Compile, bounded_recurrence, jitter_of
@@ -43,15 +46,19 @@ KINDS: Final = {
     JobState.RUNNING: MarkKind.RUNNING,
     JobState.WAITING: MarkKind.WAITING,
 }
+COUNTED: Final = tuple(kind.value for kind in MarkKind)
+COUNTS: Final[Callable[[Bucket], tuple[int, ...]]] = attrgetter(*COUNTED)
+"""Those of a bucket, in this order."""
 
 
 class Fires(msgspec.Struct, frozen=True, kw_only=True):
-    """The occurrences to come with the instants at which they will be due.
+    """The occurrences to come, and when each of them will be due; in microseconds since 1970.
 
     Where there are more than could be listed, `rest_from` is where the list ends.
     """
 
-    due: tuple[tuple[datetime, datetime], ...] = ()
+    at: Sequence[int] = ()
+    due: Sequence[int] = ()
     rest_from: datetime | None = None
 
 
@@ -65,12 +72,21 @@ def fires_of(schedule: Schedule, axis: DayAxis, compile: Compile = compile_spec)
     """
     if schedule.status is not ScheduleStatus.ACTIVE or axis.last <= axis.now:
         return NO_FIRES
+    last = to_us(axis.last)
     since = max(axis.now, shifted(axis.first, -TICK))
     rule = bounded_recurrence(schedule, compile)
-    found = rule.between(since, shifted(axis.last, -TICK), LANE_FIRES_MAX + 1)
-    rest_from = found[LANE_FIRES_MAX] if len(found) > LANE_FIRES_MAX else None
-    due = ((at, due_of(schedule, at)) for at in found[:LANE_FIRES_MAX])
-    return Fires(due=tuple(one for one in due if one[1] < axis.last), rest_from=rest_from)
+    # There may be thousands on each of many lanes, so they stay integers.
+    found = list(islice(rule.instants(since, shifted(axis.last, -TICK)), LANE_FIRES_MAX + 1))
+    rest_from = from_us(found.pop()) if len(found) > LANE_FIRES_MAX else None
+    if not schedule.jitter and not schedule.window:
+        return Fires(at=found, due=found, rest_from=rest_from)
+    due = [to_us(due_of(schedule, from_us(at))) for at in found]
+    listed = [place for place, at in enumerate(due) if at < last]
+    return Fires(
+        at=[found[place] for place in listed],
+        due=[due[place] for place in listed],
+        rest_from=rest_from,
+    )
 
 
 def due_of(schedule: Schedule, occurrence: datetime) -> datetime:
@@ -89,29 +105,46 @@ def lane_of_runs(
     forgotten: Sequence[ForgottenRun] = (),
 ) -> Lane:
     """A lane whose runs are all known; some may have begun before the axis does."""
-    grace = schedule.grace or GRACE_DEFAULT_MAX
     inside = [run for run in runs if axis.first <= run.due_at < axis.last]
-    planned = planned_marks(fires, runs, skips)
-    skipped = [*(skip_mark(axis, one) for one in skips), *map(forgotten_mark, forgotten)]
-    marks = [
-        *(run_mark(axis, run, grace) for run in runs if touches(axis, run)),
-        *planned,
-        *skipped,
-    ]
-    marks.sort(key=lambda mark: (mark.first, mark.planned_at))
+    drawn = [run for run in runs if touches(axis, run)]
+    planned = planned_of(fires, runs, skips)
+    number = len(drawn) + len(planned) + len(skips) + len(forgotten)
+    is_few = number <= SINGLES_MAX and fires.rest_from is None
     counted = Counter((run.due_at, kind_at(axis, run.state, run.due_at).value) for run in inside)
     counts = [(at, name, number) for (at, name), number in counted.items()]
     failures = [run.due_at for run in inside if run.state is JobState.FAILED]
-    is_few = len(marks) <= SINGLES_MAX and fires.rest_from is None
     return Lane(
-        marks=tuple(marks) if is_few else None,
+        marks=marks_of(axis, schedule, drawn, planned, skips, forgotten) if is_few else None,
         buckets=buckets_of(
-            axis, [*counts, *names_of([*planned, *skipped])], fires.rest_from, failures
+            axis,
+            [*counts, *counts_without_jobs(axis, skips, forgotten)],
+            planned,
+            fires.rest_from,
+            failures,
         ),
         runs=len(inside),
         planned=len(planned),
         paused_from=paused_from(axis, schedule),
     )
+
+
+def marks_of(
+    axis: DayAxis,
+    schedule: Schedule,
+    runs: Iterable[JobRun],
+    planned: Iterable[int],
+    skips: Iterable[SkippedSpan],
+    forgotten: Iterable[ForgottenRun],
+) -> tuple[Mark, ...]:
+    """Everything one by one, in order."""
+    grace = schedule.grace or GRACE_DEFAULT_MAX
+    marks = [
+        *(run_mark(axis, run, grace) for run in runs),
+        *map(planned_mark, planned),
+        *(skip_mark(axis, one) for one in skips),
+        *map(forgotten_mark, forgotten),
+    ]
+    return tuple(sorted(marks, key=lambda mark: (mark.first, mark.planned_at)))
 
 
 def lane_of_counts(
@@ -127,17 +160,19 @@ def lane_of_counts(
 
     Counts begin up to now, or after it where no rule tells what comes.
     """
-    planned = planned_marks(fires, (), ())
-    skipped = [*(skip_mark(axis, one) for one in skips), *map(forgotten_mark, forgotten)]
     failures = [one.first_at for one in counts if one.state is JobState.FAILED]
     counted = [(one.at, kind_at(axis, one.state, one.at).value, one.count) for one in counts]
     return Lane(
         marks=None,
         buckets=buckets_of(
-            axis, [*counted, *names_of([*planned, *skipped])], fires.rest_from, failures
+            axis,
+            [*counted, *counts_without_jobs(axis, skips, forgotten)],
+            sorted(fires.due),
+            fires.rest_from,
+            failures,
         ),
         runs=sum(one.count for one in counts),
-        planned=len(planned),
+        planned=len(fires.due),
         since=since,
         paused_from=paused_from(axis, schedule),
     )
@@ -174,15 +209,23 @@ def run_mark(axis: DayAxis, run: JobRun, grace: timedelta) -> Mark:
     )
 
 
-def planned_marks(fires: Fires, runs: Iterable[JobRun], skips: Iterable[SkippedSpan]) -> list[Mark]:
-    """Fires that have neither a job nor a skip yet."""
-    known = {run.occurrence for run in runs}
-    spans = [(one.first, one.last) for one in skips]
-    return [
-        Mark(kind=MarkKind.PLANNED, first=due, last=due, planned_at=due)
-        for at, due in fires.due
+def planned_of(fires: Fires, runs: Iterable[JobRun], skips: Iterable[SkippedSpan]) -> Sequence[int]:
+    """When the fires are due that have neither a job nor a skip yet, in order."""
+    if not fires.at:
+        return ()
+    known = {to_us(run.occurrence) for run in runs if run.occurrence is not None}
+    spans = [(to_us(one.first), to_us(one.last)) for one in skips]
+    spans = [one for one in spans if one[1] >= fires.at[0]]
+    return sorted(
+        due
+        for at, due in zip(fires.at, fires.due, strict=True)
         if at not in known and not any(first <= at <= last for first, last in spans)
-    ]
+    )
+
+
+def planned_mark(due: int) -> Mark:
+    at = from_us(due)
+    return Mark(kind=MarkKind.PLANNED, first=at, last=at, planned_at=at)
 
 
 def skip_mark(axis: DayAxis, skip: SkippedSpan) -> Mark:
@@ -210,25 +253,36 @@ def kind_at(axis: DayAxis, state: JobState, due_at: datetime) -> MarkKind:
     return MarkKind.PLANNED if is_later else KINDS[state]
 
 
-def names_of(marks: Iterable[Mark]) -> list[Count]:
-    return [(mark.first, mark.kind.value, 1) for mark in marks]
+def counts_without_jobs(
+    axis: DayAxis, skips: Iterable[SkippedSpan], forgotten: Iterable[ForgottenRun]
+) -> list[Count]:
+    return [
+        *((axis.clipped(one.first), "skipped", 1) for one in skips),
+        *((one.at, "forgotten", 1) for one in forgotten),
+    ]
 
 
 def buckets_of(
     axis: DayAxis,
     counts: Iterable[Count],
+    planned: Sequence[int],
     rest_from: datetime | None = None,
     failures: Iterable[datetime] = (),
 ) -> tuple[Bucket, ...]:
-    """The buckets that have something, in order. `failures` are when those that failed were due."""
+    """The buckets that have something, in order. `failures` are when those that failed were due.
+
+    `planned` are instants to come, in order.
+    """
     edges = axis.edges()
-    found: dict[int, Counter[str]] = {}
+    found: dict[int, dict[str, int]] = {}
     for at, name, number in counts:
-        found.setdefault(place_of(edges, at), Counter())[name] += number
+        add_to(found, place_of(edges, at), name, number)
+    for place, number in numbers_between(axis.edges_in_us(), planned):
+        add_to(found, place, "planned", number)
     first_failures = {place_of(edges, at): at for at in sorted(failures, reverse=True)}
     about = estimate(axis, edges, rest_from) if rest_from is not None else {}
     for place, number in about.items():
-        found.setdefault(place, Counter())["planned"] += number
+        add_to(found, place, "planned", number)
     return tuple(
         Bucket(
             first=edges[place],
@@ -239,6 +293,24 @@ def buckets_of(
         )
         for place in sorted(found)
     )
+
+
+def add_to(found: dict[int, dict[str, int]], place: int, name: str, number: int) -> None:
+    counts = found.setdefault(place, {})
+    counts[name] = counts.get(name, 0) + number
+
+
+def numbers_between(edges: Sequence[int], instants: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """How many of the instants, which are in order, lie behind each edge that has any.
+
+    It takes as many steps as there are edges, however many instants.
+    """
+    seen = 0
+    for place in range(len(edges) - 1):
+        until = bisect_left(instants, edges[place + 1], seen)
+        if until > seen:
+            yield place, until - seen
+        seen = until
 
 
 def place_of(edges: Sequence[datetime], at: datetime) -> int:
@@ -269,19 +341,23 @@ def paused_from(axis: DayAxis, schedule: Schedule) -> datetime | None:
 
 def all_lanes(lanes: Iterable[Lane]) -> tuple[Bucket, ...]:
     """The buckets of several lanes of one axis, added up."""
-    sums: dict[datetime, Bucket] = {}
+    found: dict[datetime, list[Bucket]] = {}
     for lane in lanes:
         for one in lane.buckets:
-            other = sums.get(one.first)
-            sums[one.first] = one if other is None else added(other, one)
-    return tuple(sums[first] for first in sorted(sums))
+            found.setdefault(one.first, []).append(one)
+    return tuple(sum_of(found[first]) for first in sorted(found))
 
 
-def added(one: Bucket, other: Bucket) -> Bucket:
-    counts = {kind: getattr(one, kind) + getattr(other, kind) for kind in MarkKind}
-    failures = filter(None, (one.first_failure, other.first_failure))
-    about, failure = one.about or other.about, min(failures, default=None)
-    return replace(one, **counts, about=about, first_failure=failure)
+def sum_of(buckets: Sequence[Bucket]) -> Bucket:
+    """Of those of one part of the axis."""
+    sums = map(sum, zip(*map(COUNTS, buckets), strict=True))
+    failures = [one.first_failure for one in buckets if one.first_failure is not None]
+    return replace(
+        buckets[0],
+        **dict(zip(COUNTED, sums, strict=True)),
+        about=any(one.about for one in buckets),
+        first_failure=min(failures, default=None),
+    )
 
 
 def ordered(

@@ -22,6 +22,7 @@ from onbeat.model.retry import Backoff, RetryPolicy
 from onbeat.model.role import Role
 from onbeat.rules.access import clear_key
 from onbeat.rules.ip_policy import is_this_machine
+from onbeat.settings.cells import is_map, passwords_at
 from onbeat.settings.logger_levels import levels_by_logger
 from onbeat.settings.parsers import (
     api_keys,
@@ -550,6 +551,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def secret_values(self) -> tuple[str, ...]:
         """Every value that must not appear in a log."""
+        cells = passwords_at(self.store) if is_map(self.store) else []
         urls = (self.store, self.transport, *self.connections.values(), *self.channels.values())
         passwords = (urlsplit(url).password for url in urls)
         keys = (clear_key(text) for text in self.api.keys)
@@ -557,6 +559,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return (
             *filter(None, keys),
             *(password for password in passwords if password),
+            *cells,
             *encryption,
             *filter(None, [self.watchdog.url]),
         )

@@ -1,7 +1,6 @@
 """The sources of settings, each as keys with value and origin."""
 
 import io
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from onbeat.model.errors import Misconfigured
 from onbeat.settings.parsers import did_you_mean
 from onbeat.settings.setting import ENVIRONMENT_PREFIX, LEVEL_SEPARATOR
 from onbeat.settings.table import GROUPS, RESERVED, TABLE
+from onbeat.settings.texts import read_text
 from onbeat.telemetry.redaction import escape_controls
 
 
@@ -68,7 +68,7 @@ def read_dotenv(path: Path) -> dict[str, str]:
     """The variables in a `.env` file, parsed by python-dotenv without interpolation."""
     if not path.is_file():
         return {}
-    from dotenv.parser import parse_stream  # noqa: PLC0415  only the service reads files
+    from dotenv.parser import parse_stream  # noqa: PLC0415  slow to load
 
     variables: dict[str, str] = {}
     for binding in parse_stream(io.StringIO(read_text(path))):
@@ -82,7 +82,7 @@ def read_dotenv(path: Path) -> dict[str, str]:
 
 def from_yaml(path: Path) -> Iterator[Written]:
     """The settings in a YAML file, with their lines. Raises `Misconfigured` where it is invalid."""
-    import yaml  # noqa: PLC0415  only the service reads files
+    import yaml  # noqa: PLC0415  slow to load
 
     text = read_text(path)
     try:
@@ -123,11 +123,3 @@ def flatten_entry(loader: Any, key: str, node: Any, where: str, path: Path) -> I
         raise unknown(key, where)
     elif node.tag != "tag:yaml.org,2002:null":
         yield Written(key, loader.construct_object(node, deep=True), f"from {where}")
-
-
-def read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
-        raise Misconfigured(f"{path} cannot be read: {reason}") from error

@@ -14,6 +14,7 @@ STORES: Final = {
     "postgresql": "postgresql://USER@HOST/DATABASE",
     "mysql": "mysql://USER@HOST/DATABASE",
     "memory": "memory://",
+    "cells": "cells:///PATH",
 }
 # Other common names.
 ALIASES: Final = {
@@ -99,6 +100,10 @@ def check_form(scheme: str, url: str) -> None:
         raise ValueError('sqlite:///PATH with three slashes ("sqlite:////var/lib/…" from the root)')
     if scheme == "sqlite" and not url[len("sqlite:///") :].partition("?")[0]:
         raise ValueError("sqlite:///PATH with the path of a file; memory:// keeps nothing")
+    if scheme == "cells" and not url.removeprefix("cells:///").strip():
+        raise ValueError("cells:///PATH with the path of the file that has the map of cells")
+    if scheme == "cells" and not url.startswith("cells:///"):
+        raise ValueError('cells:///PATH with three slashes ("cells:////etc/…" from the root)')
 
 
 def check_name(url: str, form: str) -> None:

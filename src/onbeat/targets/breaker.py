@@ -96,7 +96,7 @@ class Breakers:
 class GuardedCall:
     """An admitted call. As a context manager it gives back a pass without a result."""
 
-    __slots__ = ("breaker", "breakers", "chance", "endpoint", "job", "leave")
+    __slots__ = ("breaker", "breakers", "endpoint", "job", "leave")
 
     def __init__(
         self, breakers: Breakers, endpoint: str, breaker: Breaker, leave: Pass, job: Job
@@ -106,7 +106,6 @@ class GuardedCall:
         self.breaker = breaker
         self.leave: Pass | None = leave
         self.job = job
-        self.chance = chance_of(job)
 
     def __enter__(self) -> Self:
         return self
@@ -128,7 +127,7 @@ class GuardedCall:
         """
         was_open, leave = self.breaker.is_open, self.take_pass()
         at_least = 0.0 if retry_after is None else retry_after.total_seconds()
-        self.breaker.fail(leave, self.breakers.clock.monotonic(), self.chance, at_least)
+        self.breaker.fail(leave, self.breakers.clock.monotonic(), chance_of(self.job), at_least)
         self.tell_change(was_open=was_open)
         if self.is_kept:
             self.breakers.report_outage(self.endpoint, self.breaker, self.job, error)
@@ -136,7 +135,7 @@ class GuardedCall:
     def put_off(self, reason: str) -> Snoozed:
         """Snooze the job, since nothing could be sent for a reason other than the endpoint."""
         now = self.breakers.clock.monotonic()
-        return Snoozed(timedelta(seconds=self.breaker.pause(now, self.chance)), reason)
+        return Snoozed(timedelta(seconds=self.breaker.pause(now, chance_of(self.job))), reason)
 
     def take_pass(self) -> Pass:
         leave, self.leave = self.leave, None

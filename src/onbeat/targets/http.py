@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.metadata import version
-from math import inf
-from types import SimpleNamespace
 from typing import Final
 
 import aiohttp
-from yarl import URL
 
 from onbeat.model.errors import Invalid
-from onbeat.model.limits import CALLBACK_RESPONSE_HEADERS_MAX
 from onbeat.model.outcome import Failed, Outcome, Snoozed
 from onbeat.model.target import HttpTarget
 from onbeat.ports.clock import Clock
@@ -27,10 +23,13 @@ from onbeat.rules.outages import OnOutage
 from onbeat.rules.shortage import shortage_in
 from onbeat.targets.breaker import Breakers, GuardedCall
 from onbeat.targets.descriptors import check_descriptors
+from onbeat.targets.http_errors import AnswerError, ConnectionBroke, ConnectionTooSlow, NoAnswer
 from onbeat.targets.http_options import HttpOptions
-from onbeat.targets.http_protocol import BoundedConnector
+from onbeat.targets.http_protocol import Connector, HttpConnection
 from onbeat.targets.http_request import (
     Request,
+    RequestUrl,
+    bytes_of,
     redirected,
     request_for,
     with_active_trace,
@@ -46,7 +45,6 @@ from onbeat.targets.http_response import (
     is_unresolved_for_now,
     kind_of,
     outcome_of,
-    read_response,
     refusal_in,
     status_line,
     without_credentials,
@@ -55,20 +53,10 @@ from onbeat.targets.ssrf_guard import AddressGuard, GuardedResolver, Lookup, Sys
 
 USER_AGENT: Final = f"Onbeat/{version('onbeat')}"
 
-# One deadline covers the whole attempt; aiohttp's separate timeouts are disabled.
-NO_TIMEOUT: Final = aiohttp.ClientTimeout()
-
 # Both are well below a minute, so that a host name that moves to a new address is followed.
 IDLE_SECONDS_MAX: Final = 15  # of an idle connection to one host and port
 LOOKUP_SECONDS_MAX: Final = 10  # of a host's checked addresses in the cache
-
-
-class NoResponse(Exception):
-    """Hides a request's error from the client, which would otherwise retry by itself."""
-
-    def __init__(self, error: aiohttp.ClientError) -> None:
-        super().__init__(str(error))
-        self.error = error
+NO_TIME: Final = timedelta()
 
 
 class BadLocation(Exception):
@@ -77,10 +65,14 @@ class BadLocation(Exception):
 
 @dataclass(slots=True)
 class Trip:
-    """An attempt's request, replaced by each redirect, with the deadline of the attempt."""
+    """An attempt's request, replaced by each redirect, with the deadline of the attempt.
+
+    `ends_at` is the deadline in seconds of the loop's clock.
+    """
 
     request: Request
     until: datetime
+    ends_at: float
     hops: int = 0
 
 
@@ -104,7 +96,7 @@ class HttpRunner:
         self.options = options
         self.lookup = lookup
         self.system_lookup: SystemLookup | None = None
-        self.sessions: dict[bool, aiohttp.ClientSession] = {}
+        self.connectors: dict[bool, Connector] = {}
         self.breakers = Breakers(clock, telemetry, on_outage)
 
     async def open(self) -> None:
@@ -113,15 +105,15 @@ class HttpRunner:
         tls = tls_context(self.options.ca_file)
         # Hosts that may be private have separate connections, so that a guard always has one
         # answer.
-        self.sessions = {
-            private_allowed: session_for(self.options, tls, self.lookup, private_allowed)
+        self.connectors = {
+            private_allowed: connector_for(self.options, tls, self.lookup, private_allowed)
             for private_allowed in (False, True)
         }
 
     async def close(self) -> None:
-        for session in self.sessions.values():
-            await session.close()
-        self.sessions = {}
+        for connector in self.connectors.values():
+            await connector.close()
+        self.connectors = {}
         if self.system_lookup is not None:
             self.system_lookup.close()
             self.lookup = self.system_lookup = None
@@ -129,44 +121,47 @@ class HttpRunner:
     async def run(self, run: Run) -> Outcome:
         target = run.job.target
         assert isinstance(target, HttpTarget)
+        now = self.clock.now()
         try:
-            request = request_for(run.job, target, self.clock.now(), USER_AGENT, run.events)
+            request = request_for(run.job, target, now, USER_AGENT, run.events)
         except Invalid as error:
-            return Failed(f"the callback was not sent: {error}", retryable=False)
-        time = self.timeout_of(run)
-        if time <= timedelta():
+            return not_sent("the callback", error)
+        time = self.timeout_of(run, now)
+        if time <= NO_TIME:
             return Failed(f"{request.shown} was not sent: no time was left")
-        call = self.breakers.call(endpoint_of(request.url.url), run.job)
+        call = self.breakers.call(request.url.endpoint, run.job)
         if isinstance(call, Snoozed):
             return call
-        until = self.clock.now() + time
+        until = now + time
         with call:
             try:
                 if self.report_address is not None and not run.is_question:
                     address = await self.report_address(run.job, until)
                     request = with_report_address(request, address)
-                return await self.send_guarded(Trip(request, until), time, call)
+                ends_at = asyncio.get_running_loop().time() + time.total_seconds()
+                return await self.send_guarded(Trip(request, until, ends_at), time, call)
             except asyncio.CancelledError:
                 # The worker has the same deadline, and may be the first to see it pass.
                 if run.deadline is not None and self.clock.now() >= run.deadline:
                     call.fail(unfinished(time))
                 raise
 
-    def timeout_of(self, run: Run) -> timedelta:
+    def timeout_of(self, run: Run, now: datetime) -> timedelta:
         # A timeout set by the job counts, even if it is longer than the default.
         timeout = run.job.timeout or self.options.timeout
-        return timeout if run.deadline is None else min(timeout, run.deadline - self.clock.now())
+        return timeout if run.deadline is None else min(timeout, run.deadline - now)
 
     async def send_guarded(self, trip: Trip, time: timedelta, call: GuardedCall) -> Outcome:
         """Raises `HandedOver` where the endpoint reports the outcome later."""
         try:
-            async with asyncio.timeout(time.total_seconds()):
-                answer = await self.follow(trip)
+            answer = await self.follow(trip)
         except TimeoutError as error:
             why = late_reason(error, trip.request, time)
             note_failure(call, trip, why)
             return Failed(f"{trip.request.shown} {why}")
-        except (aiohttp.ClientError, OSError) as error:
+        except Invalid as error:
+            return not_sent(trip.request.shown, error)
+        except (aiohttp.ClientError, OSError, NoAnswer, AnswerError) as error:
             request = trip.request
             check_shortage(error, request.url.host)
             note_error(call, trip, error)
@@ -191,7 +186,7 @@ class HttpRunner:
         ask = self.exchange if self.tracing is None else self.trace
         while True:
             request = trip.request
-            answer = await ask(request)
+            answer = await ask(request, trip.ends_at)
             location = answer.location
             if trip.hops == request.target.redirects or not is_redirect(answer.status, location):
                 return answer
@@ -205,53 +200,65 @@ class HttpRunner:
                     f"cannot be called: {error}"
                 ) from None
 
-    async def trace(self, request: Request) -> Response:
+    async def trace(self, request: Request, ends_at: float) -> Response:
         """The exchange inside a span of its own, which the receiver can continue."""
         assert self.tracing is not None, "something makes spans"
         url = request.url.url
         with self.tracing.request(request.method, url.scheme, request.url.host, url.port) as span:
-            answer = await self.exchange(with_active_trace(request))
+            answer = await self.exchange(with_active_trace(request), ends_at)
             span.note_status(answer.status)
             return answer
 
-    async def exchange(self, request: Request) -> Response:
+    async def exchange(self, request: Request, ends_at: float) -> Response:
         """One request and its response.
 
         A server may close a kept connection just as the next request is sent on it. Such a request
         was not begun, so it is sent again on another connection within the same attempt; the
         idempotency key covers a server that did begin.
         """
+        connector = self.connector_to(request.url.host)
+        data = bytes_of(request)
+        is_for_head = request.method == "HEAD"
         while True:
-            connection = SimpleNamespace(stale=False)
+            connection = await connector.kept(request.url.place)
+            if connection is None:
+                span = request.target.connect_timeout
+                connection = await connected(connector, request.url, span, ends_at)
+            carrier = connection.protocol
+            assert isinstance(carrier, HttpConnection)
             try:
-                return await self.send(request, connection)
-            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-                if not connection.stale:
+                response = await carrier.exchange(data, is_for_head=is_for_head, until=ends_at)
+            except (NoAnswer, ConnectionBroke):
+                if not carrier.is_unanswered:
                     raise
+            else:
+                return response
+            finally:
+                connection.release()
 
-    async def send(self, request: Request, connection: SimpleNamespace) -> Response:
-        try:
-            response = await self.session_to(request.url.host).request(
-                request.method,
-                request.url.url,
-                headers=request.headers,
-                data=request.body,
-                allow_redirects=False,
-                trace_request_ctx=connection,
-                timeout=timeout_for(request.target.connect_timeout),
-            )
-        except NoResponse as no_answer:
-            raise no_answer.error from no_answer.error.__cause__
-        connection.stale = False
-        try:
-            return await read_response(response)
-        finally:
-            # Does nothing after a complete response, whose connection is back in the pool.
-            response.close()
-
-    def session_to(self, host: str) -> aiohttp.ClientSession:
+    def connector_to(self, host: str) -> Connector:
         options = self.options
-        return self.sessions[options.private_allowed or options.allowed.names(host)]
+        return self.connectors[options.private_allowed or options.allowed.names(host)]
+
+
+async def connected(
+    connector: Connector, url: RequestUrl, span: timedelta | None, ends_at: float
+) -> aiohttp.connector.Connection:
+    """A new connection. Raises `ConnectionTooSlow` where it takes longer than `span`."""
+    last = ends_at
+    if span is not None:
+        last = min(last, asyncio.get_running_loop().time() + span.total_seconds())
+    try:
+        async with asyncio.timeout_at(last):
+            return await connector.connected(url.url)
+    except TimeoutError as error:
+        if last < ends_at:
+            raise ConnectionTooSlow from error
+        raise
+
+
+def not_sent(shown: str, error: Invalid) -> Failed:
+    return Failed(f"{shown} was not sent: {error}", retryable=False)
 
 
 def unfinished(time: timedelta) -> str:
@@ -261,16 +268,9 @@ def unfinished(time: timedelta) -> str:
 def late_reason(error: TimeoutError, request: Request, time: timedelta) -> str:
     """Which of the two deadlines has passed."""
     span = request.target.connect_timeout
-    if isinstance(error, aiohttp.ConnectionTimeoutError) and span is not None:
+    if isinstance(error, ConnectionTooSlow) and span is not None:
         return f"got no connection within {span.total_seconds():g} s, its connect_timeout"
     return unfinished(time)
-
-
-def timeout_for(connect: timedelta | None) -> aiohttp.ClientTimeout:
-    if connect is None:
-        return NO_TIMEOUT
-    # Rounded up to a whole second by default, from 5 s on.
-    return aiohttp.ClientTimeout(connect=connect.total_seconds(), ceil_threshold=inf)
 
 
 def check_shortage(error: Exception, host: str) -> None:
@@ -305,56 +305,21 @@ def note_response(call: GuardedCall, trip: Trip, answer: Response, outcome: Outc
         call.succeed()
 
 
-def session_for(
+def connector_for(
     options: HttpOptions,
     tls: ssl.SSLContext,
     lookup: Lookup,
-    private_allowed: bool,  # noqa: FBT001  the sessions are keyed by nothing else
-) -> aiohttp.ClientSession:
+    private_allowed: bool,  # noqa: FBT001  the connectors are keyed by nothing else
+) -> Connector:
     guard = AddressGuard(options.allowed, private_allowed=private_allowed)
-    connector = BoundedConnector(
+    return Connector(
         ssl=tls,
         resolver=GuardedResolver(lookup, guard),
         socket_factory=guard.socket_for,
         ttl_dns_cache=LOOKUP_SECONDS_MAX,
         keepalive_timeout=IDLE_SECONDS_MAX,
         limit=options.connections_max,
-    ).use_bounded_protocol()
-    return aiohttp.ClientSession(
-        connector=connector,
-        timeout=NO_TIMEOUT,
-        trust_env=False,
-        auto_decompress=False,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        skip_auto_headers=["Content-Type"],
-        max_headers=CALLBACK_RESPONSE_HEADERS_MAX,
-        trace_configs=[reuse_trace()],
-        middlewares=[send_once],
-    )
-
-
-async def send_once(
-    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-) -> aiohttp.ClientResponse:
-    """Disables the client's own retries, which would be calls that no attempt counts."""
-    try:
-        return await handler(request)
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise NoResponse(error) from error
-
-
-def reuse_trace() -> aiohttp.TraceConfig:
-    trace = aiohttp.TraceConfig()
-    trace.on_connection_reuseconn.append(note_reuse)
-    return trace
-
-
-async def note_reuse(
-    _session: aiohttp.ClientSession,
-    context: SimpleNamespace,
-    _params: aiohttp.TraceConnectionReuseconnParams,
-) -> None:
-    context.trace_request_ctx.stale = True
+    ).use_own_protocol()
 
 
 # Loading the system's certificate authorities takes about 30 ms; do it once per process.
@@ -364,7 +329,3 @@ def tls_context(ca_file: str | None) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-def endpoint_of(url: URL) -> str:
-    return f"{url.scheme}://{url.host_subcomponent}:{url.port}"

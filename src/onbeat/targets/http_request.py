@@ -1,11 +1,13 @@
 """The request that an attempt sends."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
 import msgspec
+from aiohttp.client_reqrep import ConnectionKey
 from standardwebhooks import Webhook
 from yarl import URL
 
@@ -17,20 +19,34 @@ from onbeat.model.target import HttpTarget
 from onbeat.model.trace_context import STATE_HEADER, trace_context
 from onbeat.ports.tracing import active_trace
 from onbeat.rules.callback_policy import hop_after
-from onbeat.rules.urls import shown_url, url_parts
+from onbeat.rules.urls import METHODS, shown_url, url_parts
 from onbeat.wire.cloud_events import delivered
 
 TEXT: Final = "text/plain; charset=utf-8"
 URLS_KEPT: Final = 1_000
+OCCURRENCES_KEPT: Final = 100  # the jobs of a moment have few
 REPORT_HEADER: Final = "Onbeat-Report-Url"
+NAMES: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]*", re.ASCII)
+FRAMING: Final = frozenset(
+    {"connection", "content-length", "expect", "host", "transfer-encoding", "upgrade"}
+)
+# Without a body, requests with other methods say that theirs is empty.
+WITHOUT_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class RequestUrl(msgspec.Struct, frozen=True):
-    """The destination of requests to one URL; `shown` is the URL for messages."""
+    """The destination of requests to one URL; `shown` is the URL for messages.
+
+    `endpoint` is its scheme, host and port, and `place` the same for the connector. `start` begins
+    the head of a request, after its method.
+    """
 
     url: URL
     host: str
     shown: str
+    endpoint: str
+    place: ConnectionKey
+    start: str
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -63,15 +79,18 @@ def request_for(
 ) -> Request:
     """Without a body of its own, the target gets the events.
 
-    Raises `Invalid` for a URL that was not checked at creation.
+    Raises `Invalid` for a URL, a method or headers that were not checked at creation.
     """
+    if target.method not in METHODS:
+        raise Invalid("there is no such method", "method")
     place = request_url(target.url)
     kind = TEXT
     if events and target.body is None:
         target, kind = with_events(target, events)
-    headers = defaults_of(target, user_agent, kind) | identity_of(job)
-    if secrets := signing(target):
-        headers |= signature_of(job, target.body or "", secrets, now)
+    headers = defaults_of(target, user_agent, kind)
+    add_identity(headers, job)
+    if target.secret is not None:
+        headers |= signature_of(job, target.body or "", signing(target), now)
     body = None if target.body is None else target.body.encode()
     return Request(target.method, place, headers, body, target)
 
@@ -124,36 +143,75 @@ def request_url(text: str) -> RequestUrl:
     url = URL(str(parts), encoded=True)
     if (url.raw_host, url.port) != (parts.host, parts.port_or_default):
         raise Invalid("the URL's host is ambiguous", "url")
-    return RequestUrl(url, parts.host, shown_url(text))
+    start = f" {url.raw_path_qs} HTTP/1.1\r\nHost: {url.host_port_subcomponent}\r\n"
+    return RequestUrl(url, parts.host, shown_url(text), endpoint_of(url), place_of(url), start)
+
+
+def endpoint_of(url: URL) -> str:
+    return f"{url.scheme}://{url.host_subcomponent}:{url.port}"
+
+
+def place_of(url: URL) -> ConnectionKey:
+    return ConnectionKey(
+        host=url.raw_host or "",
+        port=url.port,
+        is_ssl=url.scheme == "https",
+        ssl=True,
+        proxy=None,
+        proxy_auth=None,
+        proxy_headers_hash=None,
+    )
+
+
+def bytes_of(request: Request) -> bytes:
+    """The request as it is sent.
+
+    Raises `Invalid` for a header that would change where the request begins or ends, which nothing
+    that was checked at creation has.
+    """
+    headers, body = request.headers, request.body
+    lines = "".join([f"{name}: {text}\r\n" for name, text in headers.items()])
+    if lines.count("\r") != len(headers) or lines.count("\n") != len(headers) or "\0" in lines:
+        raise Invalid("a header holds a line break", "headers")
+    if body is None:
+        length = "" if request.method in WITHOUT_BODY else "Content-Length: 0\r\n"
+        return f"{request.method}{request.url.start}{lines}{length}\r\n".encode()
+    head = f"{request.method}{request.url.start}{lines}Content-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
 
 
 def defaults_of(target: HttpTarget, user_agent: str, kind: str = TEXT) -> dict[str, str]:
-    """The caller's headers, and defaults for those that are missing."""
+    """The caller's headers, and defaults for those that are missing.
+
+    Raises `Invalid` for a name that is none, or says where a request ends.
+    """
     given = {name.lower() for name in target.headers}
+    if not NAMES.fullmatch("".join(given)) or not given.isdisjoint(FRAMING):
+        raise Invalid("a header is not a caller's to set", "headers")
     headers = dict(target.headers)
     if "user-agent" not in given:
         headers["User-Agent"] = user_agent
+    if "accept" not in given:
+        headers["Accept"] = "*/*"
     if target.body is not None and "content-type" not in given:
         headers["Content-Type"] = kind
     return headers
 
 
-def identity_of(job: Job) -> dict[str, str]:
+def add_identity(headers: dict[str, str], job: Job) -> None:
     """Headers that identify the job; `Idempotency-Key` is the same for every attempt."""
-    headers = {
-        "Accept-Encoding": "identity",
-        "Idempotency-Key": job.id,
-        "Onbeat-Job-Id": job.id,
-        "Onbeat-Attempt": str(job.attempt),
-        "Onbeat-Token": str(job.token),
-    }
+    headers["Accept-Encoding"] = "identity"
+    headers["Idempotency-Key"] = headers["Onbeat-Job-Id"] = job.id
+    headers["Onbeat-Attempt"] = str(job.attempt)
+    headers["Onbeat-Token"] = str(job.token)
     if job.schedule_id is not None:
         headers["Onbeat-Schedule-Id"] = job.schedule_id
-    if (sender := trace_context(job.traceparent, job.tracestate)) is not None:
-        headers |= sender.headers()
+    if job.traceparent is not None:
+        sender = trace_context(job.traceparent, job.tracestate)
+        if sender is not None:
+            headers |= sender.headers()
     if job.occurrence is not None:
         headers["Onbeat-Occurrence"] = rfc3339(job.occurrence)
-    return headers
 
 
 def signature_of(job: Job, body: str, secrets: tuple[str, ...], now: datetime) -> dict[str, str]:
@@ -169,5 +227,6 @@ def signature_of(job: Job, body: str, secrets: tuple[str, ...], now: datetime) -
     }
 
 
+@lru_cache(OCCURRENCES_KEPT)
 def rfc3339(at: datetime) -> str:
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")

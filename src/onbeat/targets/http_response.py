@@ -3,7 +3,6 @@
 import codecs
 import re
 import socket
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -14,17 +13,19 @@ import msgspec
 
 from onbeat.model.credentials import CREDENTIAL_CHARS_MIN, HIDDEN, credentials_of
 from onbeat.model.limits import (
-    CALLBACK_BYTES_KEPT_MAX,
-    CALLBACK_BYTES_READ_MAX,
-    CALLBACK_RESPONSE_HEADER_BYTES_MAX,
-    CALLBACK_RESPONSE_HEADERS_MAX,
     RESULT_BYTES_MAX,
     RETRY_AFTER_MAX,
 )
 from onbeat.model.outcome import Failed, Outcome, Succeeded
 from onbeat.model.target import HttpTarget
 from onbeat.rules.callback_policy import REDIRECTS, is_success
-from onbeat.targets.http_protocol import OverBounds
+from onbeat.targets.http_errors import (
+    AnswerError,
+    BrokeOff,
+    NoAnswer,
+    OverBounds,
+    TooManyHeaders,
+)
 from onbeat.targets.ssrf_guard import AddressRefused
 
 ASYNC_HEADER: Final = "Onbeat-Async"
@@ -74,32 +75,6 @@ class KeptResponse(msgspec.Struct, frozen=True, omit_defaults=True):
     truncated: bool = False
 
 
-class TooManyHeaders(aiohttp.ClientError):
-    """A response whose headers exceed the limits."""
-
-
-async def read_response(response: aiohttp.ClientResponse) -> Response:
-    """Reads up to the end or the limit; the body is stored as received, never decompressed."""
-    check_headers(response)
-    kept = bytearray()
-    count = 0
-    while count < CALLBACK_BYTES_READ_MAX and (chunk := await response.content.readany()):
-        count += len(chunk)
-        kept += chunk[: CALLBACK_BYTES_KEPT_MAX - len(kept)]
-    return Response(
-        status=response.status,
-        body=bytes(kept),
-        cut=count > len(kept),
-        location=response.headers.get("Location"),
-        retry_after=response.headers.get("Retry-After"),
-        is_async=response.status == HTTPStatus.ACCEPTED and is_true(response.headers, ASYNC_HEADER),
-    )
-
-
-def is_true(headers: Mapping[str, str], name: str) -> bool:
-    return headers.get(name, "").strip().lower() == "true"
-
-
 def without_credentials(answer: Response, target: HttpTarget) -> Response:
     """The response with `***` for each credential of its target, since endpoints echo requests."""
     if not (answer.body or answer.location):
@@ -120,13 +95,6 @@ def without_start(body: bytes, text: bytes) -> bytes:
         if body.endswith(text[:length]):
             return body[:-length] + HIDDEN.encode()
     return body
-
-
-def check_headers(response: aiohttp.ClientResponse) -> None:
-    count = len(response.raw_headers)
-    size = sum(len(name) + len(value) for name, value in response.raw_headers)
-    if count > CALLBACK_RESPONSE_HEADERS_MAX or size > CALLBACK_RESPONSE_HEADER_BYTES_MAX:
-        raise TooManyHeaders
 
 
 def outcome_of(answer: Response, shown: str, now: datetime, target: HttpTarget) -> Outcome:
@@ -150,9 +118,11 @@ def outcome_of(answer: Response, shown: str, now: datetime, target: HttpTarget) 
 
 
 def result_of(answer: Response) -> msgspec.Raw:
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    # A character that the limit has cut in two is omitted.
-    text = decoder.decode(answer.body, final=not answer.cut)
+    if answer.cut:
+        # A character that the limit has cut in two is omitted.
+        text = codecs.getincrementaldecoder("utf-8")("replace").decode(answer.body)
+    else:
+        text = answer.body.decode(errors="replace")
     encoded = msgspec.json.encode(KeptResponse(answer.status, text, answer.cut))
     if len(encoded) > RESULT_BYTES_MAX:
         text = text[: RESULT_BYTES_MAX // JSON_BYTES_PER_CHAR_MAX - len("{}") * 50]
@@ -225,10 +195,7 @@ def is_unresolved_for_now(error: Exception) -> bool:
 
 def is_response_error(error: Exception) -> bool:
     """Whether the error concerns a response, so that the endpoint is up."""
-    return isinstance(
-        error,
-        aiohttp.ClientPayloadError | aiohttp.ClientResponseError | TooManyHeaders | OverBounds,
-    )
+    return isinstance(error, AnswerError)
 
 
 def refusal_in(error: BaseException | None) -> AddressRefused | None:
@@ -255,10 +222,9 @@ KINDS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (aiohttp.ClientConnectorCertificateError, "the certificate was not accepted"),
     (aiohttp.ClientSSLError, "TLS could not be agreed on"),
     (aiohttp.ClientConnectorError, "no connection could be made"),
-    (aiohttp.ServerDisconnectedError, "the connection was closed before an answer"),
-    (aiohttp.ClientPayloadError, "the answer broke off"),
+    (NoAnswer, "the connection was closed before an answer"),
+    (BrokeOff, "the answer broke off"),
     (TooManyHeaders, "the answer's headers are too many or too long"),
     (OverBounds, "the answer is not proper HTTP, or over its bounds"),
-    (aiohttp.ClientResponseError, "the answer is not proper HTTP, or over its bounds"),
     (Exception, "the connection broke"),
 )

@@ -176,5 +176,17 @@ def handler_traceback(error: BaseException) -> str:
     """The traceback with only the frames of the handler's own code."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename not in OURS]
-    lines = [*traceback.format_list(own), *traceback.format_exception_only(error)]
-    return "".join(lines).strip()
+    return "".join([*frame_lines(own), *traceback.format_exception_only(error)]).strip()
+
+
+def frame_lines(frames: Sequence[traceback.FrameSummary]) -> list[str]:
+    try:
+        return traceback.format_list(frames)
+    except SystemError:
+        # To mark the failed part of a line, Python parses the line. Python 3.11 fails at that when
+        # the collector meanwhile ends an object that logs a traceback of its own (gh-106905).
+        return traceback.format_list([without_columns(frame) for frame in frames])
+
+
+def without_columns(frame: traceback.FrameSummary) -> traceback.FrameSummary:
+    return traceback.FrameSummary(frame.filename, frame.lineno, frame.name, line=frame.line)

@@ -1,7 +1,7 @@
 """The telemetry of the engine: counters and log lines."""
 
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.ids import JobId, WorkerId
@@ -17,7 +17,9 @@ from onbeat.model.outcome import (
 )
 from onbeat.model.owner import Owner
 from onbeat.model.schedule import Schedule
+from onbeat.ports.store import SucceededAttempt
 from onbeat.rules.live_feed import LiveFeed
+from onbeat.rules.settlement import settle
 from onbeat.telemetry.counters import Counters
 from onbeat.telemetry.log_events import LogEvents
 
@@ -42,6 +44,11 @@ def cause_of(job: Job, outcome: Outcome) -> str | None:
             return "released"
 
 
+def settled(success: SucceededAttempt) -> Job:
+    """The job as it was stored."""
+    return settle(success.job, Succeeded(success.result), success.finished_at, 0.0)
+
+
 class CompositeTelemetry:
     """A `Telemetry` that counts and logs, and tells the live feed while somebody reads it."""
 
@@ -57,17 +64,25 @@ class CompositeTelemetry:
         self.live = live or LiveFeed()
         self.now = now
 
-    def started(self, job: Job, lateness: timedelta) -> None:
-        self.counters.started(job, lateness)
-        self.log_events.started(job, lateness)
+    def started(self, job: Job, late: float) -> None:
+        self.counters.started(job, late)
+        self.log_events.started(job, late)
         if self.live.is_read:
-            self.live.started(job, self.now(), lateness)
+            self.live.started(job, self.now(), late)
 
-    def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
-        self.counters.ended(job, outcome, duration)
-        self.log_events.ended(job, outcome, duration)
+    def ended(self, job: Job, outcome: Outcome, seconds: float) -> None:
+        self.counters.ended(job, outcome, seconds)
+        self.log_events.ended(job, outcome, seconds)
         if self.live.is_read:
             self.live.ended(job, self.now(), cause_of(job, outcome))
+
+    def succeeded(self, ended: Sequence[SucceededAttempt]) -> None:
+        self.counters.succeeded(ended)
+        self.log_events.succeeded(ended)
+        if self.live.is_read:
+            now = self.now()
+            for success in ended:
+                self.live.ended(settled(success), now, None)
 
     def lease_lost(self, job: Job) -> None:
         self.counters.lease_lost(job)
@@ -157,9 +172,11 @@ class CompositeTelemetry:
 class NullTelemetry:
     """A `Telemetry` that does nothing."""
 
-    def started(self, job: Job, lateness: timedelta) -> None: ...
+    def started(self, job: Job, late: float) -> None: ...
 
-    def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None: ...
+    def ended(self, job: Job, outcome: Outcome, seconds: float) -> None: ...
+
+    def succeeded(self, ended: Sequence[SucceededAttempt]) -> None: ...
 
     def lease_lost(self, job: Job) -> None: ...
 

@@ -3,8 +3,7 @@
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from onbeat.model.attempt import OutcomeName
@@ -32,6 +31,7 @@ from onbeat.model.pulse import (
 from onbeat.model.schedule import Schedule
 from onbeat.model.target import lane_of
 from onbeat.model.trace_context import is_sampled
+from onbeat.ports.store import SucceededAttempt
 from onbeat.rules.pulses import counted
 
 # Names come from callers; each pair of queue and task adds about thirty lines per scrape.
@@ -46,6 +46,9 @@ OUTCOME_PLACE: Final[dict[type[Outcome], int]] = {
     Lost: OUTCOMES.index(OutcomeName.LOST),
     Released: OUTCOMES.index(OutcomeName.RELEASED),
 }
+
+
+SUCCEEDED_PLACE: Final = OUTCOME_PLACE[Succeeded]
 
 
 class TracedValue(NamedTuple):
@@ -130,25 +133,38 @@ class Counters:
         self.loop_beats: dict[str, float] = {}
         self.connections = ConnectionCounts()
 
-    def started(self, job: Job, lateness: timedelta) -> None:
+    def started(self, job: Job, late: float) -> None:
         series = self.series_of(job)
-        seconds = lateness.total_seconds()
         series.starts += 1
-        bucket = bisect_left(LATENESS_BOUNDS, seconds)
+        bucket = bisect_left(LATENESS_BOUNDS, late)
         series.lateness[bucket] += 1
-        series.lateness_sum += seconds
+        series.lateness_sum += late
         if job.traceparent is not None and is_sampled(job.traceparent):
-            series.lateness_traced[bucket] = self.traced(job.traceparent, seconds)
+            series.lateness_traced[bucket] = self.traced(job.traceparent, late)
 
-    def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
+    def ended(self, job: Job, outcome: Outcome, seconds: float) -> None:
         series = self.series_of(job)
-        seconds = duration.total_seconds()
         series.outcomes[OUTCOME_PLACE[type(outcome)]] += 1
         bucket = bisect_left(DURATION_BOUNDS, seconds)
         series.duration[bucket] += 1
         series.duration_sum += seconds
         if job.traceparent is not None and is_sampled(job.traceparent):
             series.duration_traced[bucket] = self.traced(job.traceparent, seconds)
+
+    def succeeded(self, ended: Sequence[SucceededAttempt]) -> None:
+        """Jobs of one series mostly come together, so it is looked up where it changes."""
+        key, series = None, None
+        for success in ended:
+            job, seconds = success.job, success.seconds
+            own = (job.queue, lane_of(job.target))
+            if series is None or own != key:
+                key, series = own, self.series_of(job)
+            series.outcomes[SUCCEEDED_PLACE] += 1
+            bucket = bisect_left(DURATION_BOUNDS, seconds)
+            series.duration[bucket] += 1
+            series.duration_sum += seconds
+            if job.traceparent is not None and is_sampled(job.traceparent):
+                series.duration_traced[bucket] = self.traced(job.traceparent, seconds)
 
     def traced(self, traceparent: str, value: float) -> TracedValue:
         return TracedValue(traceparent, value, self._seconds())

@@ -2,8 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from onbeat.model.credentials import NOT_SHOWN
@@ -25,6 +24,7 @@ from onbeat.model.owner import Owner
 from onbeat.model.schedule import Schedule
 from onbeat.model.target import lane_of
 from onbeat.model.trace_context import ids_of
+from onbeat.ports.store import SucceededAttempt
 from onbeat.telemetry.repeats import Repeats
 from onbeat.telemetry.structured_log import Log
 
@@ -52,18 +52,23 @@ class LogEvents:
     def _writes_all(self) -> bool:
         return self._jobs.logger.isEnabledFor(self._level)
 
-    def started(self, job: Job, lateness: timedelta) -> None:
+    def started(self, job: Job, late: float) -> None:
         if self._is_verbose:
-            fields = job_fields(job) | {"late": seconds(lateness)}
+            fields = job_fields(job) | {"late": span_text(late)}
             self._jobs.write(self._level, "job.started", fields)
 
-    def ended(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
+    def ended(self, job: Job, outcome: Outcome, seconds: float) -> None:
         # Success is the common case, and its line is usually disabled.
         if self._is_verbose or type(outcome) is not Succeeded:
-            self._note_end(job, outcome, duration)
+            self._note_end(job, outcome, seconds)
 
-    def _note_end(self, job: Job, outcome: Outcome, duration: timedelta) -> None:
-        fields = job_fields(job) | {"took": seconds(duration)}
+    def succeeded(self, ended: Sequence[SucceededAttempt]) -> None:
+        if self._is_verbose:
+            for success in ended:
+                self._note_end(success.job, Succeeded(success.result), success.seconds)
+
+    def _note_end(self, job: Job, outcome: Outcome, seconds: float) -> None:
+        fields = job_fields(job) | {"took": span_text(seconds)}
         match outcome:
             case Succeeded():
                 self._jobs.write(self._level, "job.succeeded", fields)
@@ -206,5 +211,5 @@ def error_fields(error: str) -> dict[str, Any]:
     return fields | {"exception": error.strip()} if len(lines) > 1 else fields
 
 
-def seconds(span: timedelta) -> str:
-    return f"{span.total_seconds():.3f}s"
+def span_text(seconds: float) -> str:
+    return f"{seconds:.3f}s"

@@ -1,5 +1,6 @@
-"""Public test kit: the types of a trial, builders of records, contracts of stores and brokers."""
+"""Public test kit: trials, histories with crashes, builders of records, contracts of adapters."""
 
 from onbeat.app.virtual_clock import FinishedAttempt, VirtualRun
+from onbeat.testing.handler_histories import CrashReport, Effects, run_with_crashes
 
-__all__ = ["FinishedAttempt", "VirtualRun"]
+__all__ = ["CrashReport", "Effects", "FinishedAttempt", "VirtualRun", "run_with_crashes"]

@@ -1,7 +1,7 @@
 """Wire records of API keys and audit records."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from onbeat.model.access import ApiKey, AuditRecord
 from onbeat.model.limits import KEY_CHARS_MAX, NAME_CHARS_MAX, PAGE_LIMIT_DEFAULT
 from onbeat.model.principal import Scope
-from onbeat.wire.answer import AnswerRecord
+from onbeat.wire.answer import AnswerRecord, plain_value
 from onbeat.wire.requests import LimitForm
 from onbeat.wire.values import ANY_OBJECT, InstantForm, SpanForm
 
@@ -85,8 +85,16 @@ class AuditAnswer(AnswerRecord, frozen=True, kw_only=True):
     actor: str
     action: str
     object: str
-    request: Annotated[msgspec.Raw, Meta(extra_json_schema=ANY_OBJECT)]
+    request_json: Annotated[msgspec.Raw, Meta(extra_json_schema=ANY_OBJECT)] = msgspec.field(
+        name="request"
+    )
     outcome: str
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """What was asked for, in plain JSON values."""
+        values: dict[str, Any] = plain_value(self.request_json)
+        return values
 
 
 class AuditListAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +123,6 @@ def audit_answer(record: AuditRecord) -> AuditAnswer:
         actor=record.actor,
         action=record.action,
         object=record.object,
-        request=msgspec.Raw(record.summary.encode()),
+        request_json=msgspec.Raw(record.summary.encode()),
         outcome=record.outcome,
     )

@@ -3,10 +3,24 @@
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
+
+
+def plain_value(text: msgspec.Raw | UnsetType) -> Any:
+    """The value of the JSON, made anew at each call; UNSET stays."""
+    return UNSET if text is UNSET else msgspec.json.decode(text)
 
 
 class AnswerRecord(msgspec.Struct, frozen=True):
-    """An answer, with the fields of REST."""
+    """An answer, with the fields of REST.
+
+    Values of any form are kept as they came, `result_json`, and decoded when read, `result`.
+    """
+
+    def __repr__(self) -> str:
+        """The plain values, as `to_dict` gives them."""
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items())
+        return f"{type(self).__name__}({shown})"
 
     def to_dict(self) -> dict[str, Any]:
         """The answer in plain JSON values, as REST gives it.

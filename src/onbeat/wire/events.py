@@ -1,14 +1,14 @@
 """Wire records of events: what requests name, and how events are shown."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from onbeat.model.event import Event, StoredEvent
 from onbeat.model.limits import EVENT_NAME_CHARS_MAX, PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
-from onbeat.wire.answer import AnswerRecord
+from onbeat.wire.answer import AnswerRecord, plain_value
 from onbeat.wire.cloud_events import PublishBody
 from onbeat.wire.values import value_or_unset
 
@@ -79,13 +79,20 @@ class EventInfo(AnswerRecord, frozen=True, kw_only=True):
     subject: str | UnsetType = UNSET
     datacontenttype: str | UnsetType = UNSET
     dataschema: str | UnsetType = UNSET
-    data: Annotated[msgspec.Raw | UnsetType, Meta(description="Any JSON")] = UNSET
+    data_json: Annotated[msgspec.Raw | UnsetType, Meta(description="Any JSON")] = msgspec.field(
+        name="data", default=UNSET
+    )
     data_base64: str | UnsetType = UNSET
     extensions: dict[str, str | int | bool] | UnsetType = UNSET
     received_at: datetime
     routed_at: datetime | None
     jobs: tuple[str, ...]
     verdicts: tuple[VerdictInfo, ...]
+
+    @property
+    def data(self) -> Any:
+        """In plain JSON values; UNSET without data, or with those of `data_base64`."""
+        return plain_value(self.data_json)
 
 
 class EventListAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +114,7 @@ def event_answer(stored: StoredEvent) -> EventInfo:
         subject=value_or_unset(event.subject),
         datacontenttype=value_or_unset(event.datacontenttype),
         dataschema=value_or_unset(event.dataschema),
-        data=value_or_unset(event.data) if text is None else UNSET,
+        data_json=value_or_unset(event.data) if text is None else UNSET,
         data_base64=value_or_unset(text),
         extensions=event.extensions or UNSET,
         received_at=stored.received_at,

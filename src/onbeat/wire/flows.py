@@ -1,5 +1,7 @@
 """Wire records of flows: what becomes of jobs that come after one another."""
 
+from datetime import datetime
+
 import msgspec
 
 from onbeat.model.flow import SENT
@@ -45,6 +47,25 @@ class FlowSummary(AnswerRecord, frozen=True, kw_only=True):
     state: JobState
     counts: FlowCounts
     last: FlowCounts
+
+
+class FlowInfo(FlowSummary, frozen=True, kw_only=True):
+    """A flow in a list. `task` is that of the job that sent the others, else of one of them.
+
+    With `more` it has more jobs than are counted, and its state is of those.
+    """
+
+    task: str
+    at: datetime | None
+    more: bool
+
+
+class FlowsAnswer(AnswerRecord, frozen=True, kw_only=True):
+    """The newest flows first; `cursor` leads to the next page and is null on the last."""
+
+    flows: tuple[FlowInfo, ...]
+    limit: int
+    cursor: str | None
 
 
 class FlowAnswer(FlowSummary, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ SensitiveForm = Annotated[
 def hidden_answer(target: TargetAnswer) -> TargetAnswer:
     """The target without arguments, bodies and the values of headers."""
     if target.task is not UNSET:
-        return replace(target, args=NOT_SHOWN_ARGS, kwargs=NO_KWARGS_JSON)
+        return replace(target, args_json=NOT_SHOWN_ARGS, kwargs_json=NO_KWARGS_JSON)
     if target.http is not UNSET:
         return replace(target, http=hidden_http(target.http))
     if target.message is not UNSET:
@@ -54,7 +54,7 @@ def hidden_http(http: HttpAnswer) -> HttpAnswer:
 
 def hidden_message(message: MessageAnswer) -> MessageAnswer:
     headers = dict.fromkeys(message.headers, NOT_SHOWN)
-    return replace(message, body=NOT_SHOWN_JSON, headers=headers)
+    return replace(message, body_json=NOT_SHOWN_JSON, headers=headers)
 
 
 def hidden_notice(notice: NotifyAnswer) -> NotifyAnswer:
@@ -64,7 +64,7 @@ def hidden_notice(notice: NotifyAnswer) -> NotifyAnswer:
         title=None if notice.title is None else NOT_SHOWN,
         text=None if notice.text is None else NOT_SHOWN,
         html=None if notice.html is None else NOT_SHOWN,
-        data=UNSET,
+        data_json=UNSET,
     )
 
 

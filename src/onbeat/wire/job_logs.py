@@ -1,14 +1,14 @@
 """Wire records of the log lines of a job."""
 
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
 from onbeat.model.limits import INTEGER_MAX, LOG_LINES_SHOWN
 from onbeat.model.log_line import JobLogLine
-from onbeat.wire.answer import AnswerRecord
+from onbeat.wire.answer import AnswerRecord, plain_value
 from onbeat.wire.requests import IdForm, LimitForm
 
 NO_FIELDS: Final = msgspec.Raw(b"{}")
@@ -34,7 +34,13 @@ class LogLineAnswer(AnswerRecord, frozen=True, kw_only=True):
     level: str
     logger: str
     text: str
-    fields: msgspec.Raw
+    fields_json: msgspec.Raw = msgspec.field(name="fields")
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The `extra` of the line, in plain JSON values."""
+        values: dict[str, Any] = plain_value(self.fields_json)
+        return values
 
 
 class JobLogAnswer(AnswerRecord, frozen=True, kw_only=True):
@@ -56,5 +62,5 @@ def log_line_answer(line: JobLogLine) -> LogLineAnswer:
         level=line.level,
         logger=line.logger,
         text=line.text,
-        fields=NO_FIELDS if line.fields is None else msgspec.Raw(line.fields.encode()),
+        fields_json=NO_FIELDS if line.fields is None else msgspec.Raw(line.fields.encode()),
     )

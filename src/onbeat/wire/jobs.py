@@ -16,7 +16,7 @@ from onbeat.model.job import Edge, Job, JobState
 from onbeat.model.limits import AFTER_MAX, BULK_JOBS_MAX, REASON_CHARS_MAX
 from onbeat.model.target import Target
 from onbeat.model.transition import Transition
-from onbeat.wire.answer import AnswerRecord
+from onbeat.wire.answer import AnswerRecord, plain_value
 from onbeat.wire.conditions import (
     ConditionAnswer,
     ConditionBody,
@@ -118,6 +118,13 @@ class ReasonBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     reason: Annotated[str, Meta(max_length=REASON_CHARS_MAX)] | UnsetType | None = UNSET
 
 
+class CancelJobBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The reason, for the history. `dependents`, which end with the job, may only be true."""
+
+    reason: Annotated[str, Meta(max_length=REASON_CHARS_MAX)] | UnsetType | None = UNSET
+    dependents: bool | UnsetType = UNSET
+
+
 class RetryJobBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether the jobs that were cancelled because of this one wait again with it."""
 
@@ -187,7 +194,9 @@ class JobInfo(AnswerRecord, frozen=True, kw_only=True):
     finished_at: datetime | None
     attempt: int
     attempts_max: int
-    result: Annotated[msgspec.Raw, Meta(description="Any JSON; null while there is none")]
+    result_json: Annotated[msgspec.Raw, Meta(description="Any JSON; null while there is none")] = (
+        msgspec.field(name="result")
+    )
     error: str | None
     fault: (
         Annotated[str, Meta(description="What its last failure has in common with others")]
@@ -221,6 +230,11 @@ class JobInfo(AnswerRecord, frozen=True, kw_only=True):
     flow: str | None
     attempts: tuple[AttemptAnswer, ...] | UnsetType = UNSET
     history: tuple[HistoryEntry, ...] | UnsetType = UNSET
+
+    @property
+    def result(self) -> Any:
+        """In plain JSON values; None while there is none."""
+        return plain_value(self.result_json)
 
 
 JOB_READERS: Final = readers_of(OptionsBody, name=read_job_name)
@@ -286,8 +300,17 @@ def read_due(body: RescheduleBody) -> tuple[datetime | None, timedelta | None]:
     return run_at, delay
 
 
-def read_reason(body: ReasonBody, default: str) -> str:
+def read_reason(body: ReasonBody | CancelJobBody, default: str) -> str:
     return body.reason or default
+
+
+def check_dependents(body: CancelJobBody) -> None:
+    """Raises `Invalid` where jobs that need this one's success are to go on without it."""
+    if body.dependents is False:
+        raise Invalid(
+            "dependents must be true: jobs that need this one to succeed are cancelled with it",
+            "dependents",
+        )
 
 
 def job_answer(job: Job) -> JobInfo:
@@ -304,7 +327,7 @@ def job_answer(job: Job) -> JobInfo:
         finished_at=job.finished_at,
         attempt=job.attempt,
         attempts_max=job.retry.attempts_max,
-        result=NO_RESULT if job.result is None else job.result,
+        result_json=NO_RESULT if job.result is None else job.result,
         error=job.error,
         fault=UNSET if job.fault is None else str(job.fault),
         progress=ProgressAnswer(job.progress.done, job.progress.total) if job.progress else None,
@@ -335,7 +358,7 @@ def hidden_info(info: JobInfo) -> JobInfo:
         info,
         target=hidden_answer(info.target),
         condition=hidden_condition(info.condition),
-        result=info.result if info.result == NO_RESULT else NOT_SHOWN_JSON,
+        result_json=info.result_json if info.result_json == NO_RESULT else NOT_SHOWN_JSON,
     )
 
 

@@ -9,6 +9,8 @@ from msgspec import UNSET, Meta, UnsetType
 from onbeat.model.job import JobState
 from onbeat.model.limits import (
     BACKFILL_MAX,
+    FLOWS_LISTED_DEFAULT,
+    FLOWS_LISTED_MAX,
     KEY_CHARS_MAX,
     LABEL_FILTER_CHARS_MAX,
     NAME_CHARS_MAX,
@@ -19,7 +21,14 @@ from onbeat.model.limits import (
 )
 from onbeat.model.schedule import ScheduleStatus
 from onbeat.wire.answer import AnswerRecord
-from onbeat.wire.jobs import EnqueueBody, JobInfo, ReasonBody, RescheduleBody, RetryJobBody
+from onbeat.wire.jobs import (
+    CancelJobBody,
+    EnqueueBody,
+    JobInfo,
+    ReasonBody,
+    RescheduleBody,
+    RetryJobBody,
+)
 from onbeat.wire.limits import LimitBody
 from onbeat.wire.queues import PauseBody
 from onbeat.wire.recurrences import PreviewBody
@@ -119,7 +128,7 @@ class JobById(msgspec.Struct, frozen=True):
 
 class CancelJob(msgspec.Struct, frozen=True):
     id: IdForm
-    why: ReasonBody = ReasonBody()
+    why: CancelJobBody = CancelJobBody()
 
 
 class RetryJob(msgspec.Struct, frozen=True):
@@ -199,6 +208,13 @@ class ShowFlow(msgspec.Struct, frozen=True, kw_only=True):
     cursor: Annotated[str, Meta(description="Where the page before ended")] | None = None
 
 
+class ListFlows(msgspec.Struct, frozen=True, kw_only=True):
+    limit: Annotated[int, Meta(ge=1, le=FLOWS_LISTED_MAX, description="Items in a page")] = (
+        FLOWS_LISTED_DEFAULT
+    )
+    cursor: Annotated[str, Meta(description="The `cursor` of the page before")] | None = None
+
+
 class ListQueues(msgspec.Struct, frozen=True, kw_only=True):
     limit: LimitForm = PAGE_LIMIT_DEFAULT
     page: PageForm = 1
@@ -236,8 +252,21 @@ class DeadLetterById(msgspec.Struct, frozen=True):
     id: IdForm
 
 
+UnknownTasks = (
+    Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Tasks of the request that no live worker knows: their jobs wait until one"
+            " does. Absent where there is none, and where no worker is alive"
+        ),
+    ]
+    | UnsetType
+)
+
+
 class Created(msgspec.Struct, frozen=True):
     id: str
+    unknown_tasks: UnknownTasks = UNSET
 
 
 class PutResult(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -246,6 +275,7 @@ class PutResult(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     created: bool = True
     changed: bool = True
+    unknown_tasks: UnknownTasks = UNSET
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -297,6 +327,7 @@ class EnqueueAnswer(msgspec.Struct, frozen=True, kw_only=True):
     flow: Annotated[str, Meta(description="Of jobs that come after one another")] | UnsetType = (
         UNSET
     )
+    unknown_tasks: UnknownTasks = UNSET
 
 
 class StateCount(msgspec.Struct, frozen=True, kw_only=True):

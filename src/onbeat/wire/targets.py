@@ -1,7 +1,7 @@
 """Wire records of targets and retry policies."""
 
 from datetime import timedelta
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -36,6 +36,7 @@ from onbeat.model.target import (
     NotifyTarget,
     Target,
 )
+from onbeat.wire.answer import AnswerRecord, plain_value
 from onbeat.wire.commands import (
     ArgvForm,
     CwdForm,
@@ -193,27 +194,37 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     connect_timeout: str | None = None
 
 
-class MessageAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class MessageAnswer(AnswerRecord, frozen=True, kw_only=True, omit_defaults=True):
     to: str
     queue: str
-    body: JsonForm = UNSET
+    body_json: JsonForm = msgspec.field(name="body", default=UNSET)
     headers: dict[str, str] = {}
 
+    @property
+    def body(self) -> Any:
+        """In plain JSON values."""
+        return plain_value(self.body_json)
 
-class NotifyAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+
+class NotifyAnswer(AnswerRecord, frozen=True, kw_only=True, omit_defaults=True):
     channel: str
     to: str | None = None
     title: str | None = None
     text: str | None = None
     html: str | None = None
     template: str | None = None
-    data: DataForm = UNSET
+    data_json: DataForm = msgspec.field(name="data", default=UNSET)
+
+    @property
+    def data(self) -> Any:
+        """In plain JSON values; UNSET without data."""
+        return plain_value(self.data_json)
 
 
-class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class TargetAnswer(AnswerRecord, frozen=True, kw_only=True):
     task: str | UnsetType = UNSET
-    args: ArgsForm = UNSET
-    kwargs: KwargsForm = UNSET
+    args_json: ArgsForm = msgspec.field(name="args", default=UNSET)
+    kwargs_json: KwargsForm = msgspec.field(name="kwargs", default=UNSET)
     encrypted: EncryptedForm = UNSET
     http: HttpAnswer | UnsetType = UNSET
     message: MessageAnswer | UnsetType = UNSET
@@ -222,6 +233,16 @@ class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
     env: EnvForm = UNSET
     cwd: CwdForm = UNSET
     stdin: StdinForm = UNSET
+
+    @property
+    def args(self) -> Any:
+        """The list of them in plain JSON values; UNSET without a task."""
+        return plain_value(self.args_json)
+
+    @property
+    def kwargs(self) -> Any:
+        """By name, in plain JSON values; UNSET without a task."""
+        return plain_value(self.kwargs_json)
 
 
 class RetryAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -445,7 +466,10 @@ def target_answer(target: Target) -> TargetAnswer:
     match masked(target):
         case HandlerTarget(task=task, args=args, kwargs=kwargs, encrypted=encrypted):
             return TargetAnswer(
-                task=task, args=args, kwargs=kwargs, encrypted=True if encrypted else UNSET
+                task=task,
+                args_json=args,
+                kwargs_json=kwargs,
+                encrypted=True if encrypted else UNSET,
             )
         case HttpTarget(connect_timeout=span) as target:
             return TargetAnswer(
@@ -462,7 +486,7 @@ def target_answer(target: Target) -> TargetAnswer:
             )
         case MessageTarget(to=to, queue=queue, body=body, headers=headers):
             return TargetAnswer(
-                message=MessageAnswer(to=to, queue=queue, body=body, headers=headers)
+                message=MessageAnswer(to=to, queue=queue, body_json=body, headers=headers)
             )
         case NotifyTarget() as target:
             return TargetAnswer(notify=notify_answer(target))
@@ -487,7 +511,7 @@ def notify_answer(target: NotifyTarget) -> NotifyAnswer:
         text=target.text,
         html=target.html,
         template=target.template,
-        data=UNSET if target.data == NO_DATA else target.data,
+        data_json=UNSET if target.data == NO_DATA else target.data,
     )
 
 

@@ -167,12 +167,11 @@ def bad_day() -> Invalid:
 
 
 def mark_answer(mark: Mark) -> MarkAnswer:
-    return MarkAnswer(**{name: getattr(mark, name) for name in mark.__struct_fields__})
+    return MarkAnswer(**msgspec.structs.asdict(mark))
 
 
 def bucket_answers(buckets: Sequence[Bucket]) -> tuple[BucketAnswer, ...]:
-    names = Bucket.__struct_fields__
-    return tuple(BucketAnswer(**{name: getattr(one, name) for name in names}) for one in buckets)
+    return tuple(BucketAnswer(**msgspec.structs.asdict(one)) for one in buckets)
 
 
 def clock_change_answer(change: ClockChange) -> ClockChangeAnswer:

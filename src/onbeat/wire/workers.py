@@ -27,7 +27,9 @@ class RunningAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class WorkerAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A worker; `queues` is omitted when it serves all, `tasks` are those it can run.
 
-    `running` counts its running jobs, `jobs` lists the oldest of them.
+    `running` counts its running jobs, `jobs` lists the oldest of them. `release` is the version of
+    its program, and `memory` what it held at its last beat, in bytes; both are omitted where they
+    are not known.
     """
 
     id: str
@@ -41,6 +43,8 @@ class WorkerAnswer(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[str, ...]
     jobs: tuple[RunningAnswer, ...]
     queues: tuple[str, ...] | UnsetType = UNSET
+    release: str | UnsetType = UNSET
+    memory: int | UnsetType = UNSET
 
 
 class RemoteWorkerAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +75,8 @@ def worker_answer(worker: WorkerRecord, jobs: Sequence[Job], now: datetime) -> W
         tasks=worker.lanes,
         jobs=tuple(map(running_answer, jobs)),
         queues=UNSET if worker.queues is None else worker.queues,
+        release=UNSET if worker.release is None else worker.release,
+        memory=UNSET if worker.memory is None else worker.memory,
     )
 
 

@@ -1,6 +1,6 @@
 """A MySQL or MariaDB server for tests, and databases of their own on it.
 
-The one that `ONBEAT_TEST_MYSQL` names, else one that runs here, else one of its own from installed
+The one that `TEST_MYSQL` names, else one that runs here, else one of its own from installed
 programs, which on Debian are installed first where that is allowed. No test is skipped for want of it.
 """
 
@@ -8,7 +8,6 @@ import asyncio
 import atexit
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -24,14 +23,16 @@ from uuid import uuid4
 import asyncmy
 import asyncmy.errors
 
+from free_ports import free_port
+
 SYSTEM_SOCKET = Path("/run/mysqld/mysqld.sock")
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 
 
 @cache
 def server() -> str:
     """The URL of a server, with an empty path."""
-    if named := os.environ.get("ONBEAT_TEST_MYSQL"):
+    if named := os.environ.get("TEST_MYSQL"):
         return urlunsplit(urlsplit(named)._replace(path=""))
     if answers("mysql://root@127.0.0.1:3306"):
         return "mysql://root@127.0.0.1:3306"
@@ -87,6 +88,7 @@ class Private:
             f"--port={self._port}",
             "--bind-address=127.0.0.1",
             "--innodb-buffer-pool-size=32M",
+            f"--tmpdir={self._folder}",  # at its start a server clears temporary tables away
             *self._user,
         ]
         quiet = subprocess.DEVNULL
@@ -121,13 +123,7 @@ def installed(*names: str) -> str:
         quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         command = ["apt-get", "install", "--yes", "--no-install-recommends", "mariadb-server"]
         subprocess.run(command, check=True, capture_output=True, env=quiet)
-    raise AssertionError("these tests need MariaDB or MySQL; install one, or set ONBEAT_TEST_MYSQL")
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    raise AssertionError("these tests need MariaDB or MySQL; install one, or set TEST_MYSQL")
 
 
 def wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:

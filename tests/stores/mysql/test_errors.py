@@ -13,6 +13,7 @@ import uvloop
 from asyncmy.errors import MySQLError
 
 from conditions import eventually
+from free_ports import free_port
 from onbeat.model.errors import Misconfigured, Unavailable
 from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import JobState
@@ -21,7 +22,7 @@ from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.store import POOL_MAX
 from onbeat.testing.build import NOW, a_job
 from onbeat.testing.store_contract.steps import a_settlement, claim_jobs, ids_of
-from stores.mysql.server import Private, database, execute, free_port, server
+from stores.mysql.server import Private, database, execute, server
 
 KILLS = 60
 CALLERS = 4

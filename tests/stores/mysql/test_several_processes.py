@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 
+from conditions import PATIENCE
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import FINAL_STATES, Job, JobState
@@ -26,7 +27,7 @@ async def test_a_change_elsewhere_is_heard(store: MysqlStore, other: MysqlStore)
             loop.call_soon_threadsafe(heard.set)
 
     stop = store.listen(told)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while not heard.is_set():
             # What changes before the first look counts as seen.
             await other.enqueue([a_job()])

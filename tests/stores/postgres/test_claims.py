@@ -85,8 +85,9 @@ async def test_a_job_that_somebody_holds_is_left_out(store: PostgresStore, stran
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Claimants that are alone wait for others as long as this test needs."""
     patience = f"{claim.PATIENCE_MILLISECONDS}ms"
-    assert patience in claim.CLAIM_FROM_ALL
-    monkeypatch.setattr(claim, "CLAIM_FROM_ALL", claim.CLAIM_FROM_ALL.replace(patience, "9s"))
+    kinds = {kind: sql.replace(patience, "9s") for kind, sql in claim.STATEMENTS.items()}
+    assert kinds != claim.STATEMENTS
+    monkeypatch.setattr(claim, "STATEMENTS", kinds)
 
 
 async def claimed_after(stranger: Any, store: PostgresStore, database: str) -> Sequence[Job]:

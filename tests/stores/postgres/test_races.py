@@ -258,7 +258,7 @@ async def test_what_several_senders_send_at_once_is_stored_once(
 VICTIM = """
     SELECT count(pg_terminate_backend(pid))
     FROM (SELECT pid FROM pg_stat_activity
-          WHERE application_name = 'onbeat' AND datname = current_database()
+          WHERE application_name LIKE 'onbeat %' AND datname = current_database()
           ORDER BY random() LIMIT 1) AS victim
 """
 

@@ -14,13 +14,14 @@ import asyncpg
 import msgspec
 import pytest
 
+from free_ports import free_port
 from onbeat.model.errors import Misconfigured, Unavailable
 from onbeat.model.event import OWN_TYPES
 from onbeat.model.job import Job
 from onbeat.model.outcome import Released
 from onbeat.ports.store import SentJobs
 from onbeat.stores.postgres import leases, settle
-from onbeat.stores.postgres.claim import CLAIM_FROM_ALL
+from onbeat.stores.postgres.claim import STATEMENTS
 from onbeat.stores.postgres.connection import connect, parse_dsn
 from onbeat.stores.postgres.enqueue import enqueue_from, new_job
 from onbeat.stores.postgres.migrate import migrations
@@ -162,7 +163,7 @@ async def test_schemas_do_not_see_each_other(store: PostgresStore, database: str
 
 
 async def test_a_server_that_is_not_there_is_unavailable() -> None:
-    port = server.free_port()
+    port = free_port()
     with pytest.raises(Unavailable):
         await PostgresStore(f"postgresql://postgres@127.0.0.1:{port}/test").open()
 
@@ -189,7 +190,7 @@ async def rows_read(database: str, lanes: Sequence[str], *, alone: bool) -> tupl
     try:
         await db.execute("BEGIN")
         plan = await db.fetchval(
-            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {CLAIM_FROM_ALL}",
+            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {STATEMENTS[True, True]}",
             "worker", micros(NOW), None, sorted(lanes), None, 60, 10, alone,
         )  # fmt: skip
         await db.execute("ROLLBACK")
@@ -441,7 +442,7 @@ async def test_the_doctor_looks_at_what_durability_rests_on(store: PostgresStore
     result = {finding.name: finding for finding in await store.doctor()}
     assert {
         "server version", "fsync", "full page writes", "synchronous commit", "autovacuum",
-        "encoding", "oldest snapshot", "clock offset", "connections", "schema", "commit",
+        "encoding", "oldest snapshot", "dead rows", "clock offset", "connections", "schema", "commit",
     } == set(result)  # fmt: skip
     assert result["schema"].ok
     assert result["clock offset"].ok

@@ -84,6 +84,8 @@ LATER = NOW + HOUR
 
 async def use_keys_and_audit(store: Store) -> None:
     await store.secret(bytes(32))
+    await store.note_map_version(1)
+    await store.note_map_version(2)
     await store.add_key(a_key("ops"))
     await store.keys()
     await store.note_key_use("ops", NOW)
@@ -289,6 +291,7 @@ async def end_jobs_with_dependents(store: Store) -> None:
     await end(store, first)
     await end(store, second, FAILURE)
     await store.enqueue([a_job(after=(second.id,))])
+    await store.cancel([cancelled.id], "by hand", NOW)
     await store.retry([second.id], NOW)
     await store.jobs_by_id([first.id])
 
@@ -308,6 +311,7 @@ async def use_flows(store: Store) -> None:
     one, last = a_job(flow=flow), a_job(awaits_flow=flow, flow=JobId(an_id()))
     await store.enqueue([one, last])
     await store.flow_counts([flow])
+    await store.newest_flows(None, 10, 10)
     await store.jobs(JobFilter(flow=flow, state=JobState.WAITING))
     await store.cancel([last.id], "by hand", NOW)
     await store.retry([last.id], NOW)
@@ -317,14 +321,18 @@ async def use_flows(store: Store) -> None:
 
 
 async def continue_retries(store: Store) -> None:
-    """Of more dependents than one transaction takes, some of which another end prevents."""
+    """Of more dependents than one transaction takes, some of which another end prevents.
+
+    One is sensitive, and stays cancelled.
+    """
     head, other = await run_job(store, a_job()), await run_job(store, a_job())
     await store.enqueue([a_job(after=(head.id,)) for _ in range(3)])
+    await store.enqueue([a_job(after=(head.id,), sensitive=True)])
     await store.enqueue([a_job(after=(head.id, other.id))])
     await end(store, head, FAILURE)
     await end(store, other, FAILURE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verbs, "DEPENDENTS_MAX", 1)
+        patch.setattr(verbs, "RETURNING_MAX", 1)
         await store.retry([head.id], NOW)
     await store.continue_cascades(NOW)
 
@@ -344,6 +352,7 @@ async def use_keyed_requests(store: Store) -> None:
     await store.keyed_answer(requests[0].digest)
     schedule = a_schedule()
     await store.add_schedule(schedule, a_plan(schedule), a_keyed_request("schedule"))
+    await store.import_requests(await store.export_requests(None, 10))
     await store.forget_requests(before=NOW + DAY, now=NOW, limit=10)
 
 
@@ -357,6 +366,7 @@ async def hold_keys(store: Store) -> None:
     await store.export_held_keys("key", 10)
     await store.import_held_keys(held)
     await store.prune_held_keys(NOW + DAY, 10)
+    await store.vacuum()
     await store.job(holder.id)
 
 

@@ -13,6 +13,7 @@ import pytest
 from stores.sql.explain import KINDS, Kind
 from stores.sql.record_statements import METHODS, STORES, Recording
 from stores.sql.store_operations import run_all
+from syntax import syntax_of
 
 FILES: Final = Path(__file__).parent / "statements"
 REWRITE: Final = "WRITE_STATEMENTS"
@@ -101,7 +102,7 @@ def test_the_recorded_operations_run_every_verb(recordings: Mapping[str, Recordi
 def session_calls() -> Iterator[tuple[str, ast.Call]]:
     """The calls of methods of `Session` in verbs, with their place below `stores`."""
     for path in sorted((STORES / "sql" / "verbs").glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(syntax_of(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in SESSION_METHODS:
                 yield path.relative_to(STORES).as_posix(), node
 

@@ -150,11 +150,11 @@ async def test_a_program_ends_what_runs_and_goes_on_by_itself_once_there_is_spac
             await beat.asend(short.call())
         assert (await beat.jobs.aget(first.id)).state == "running"
         leave.set()
-        assert await first.aresult(timeout=10) == "done"
+        assert await first.aresult(timeout=60) == "done"
         assert shutil.disk_usage(disk).free < 3 * MIB, "it is still full"
         other.unlink()
         second = await eventually(lambda: sent(beat, short), "sending works again")
-        await second.aresult(timeout=10)
+        await second.aresult(timeout=60)
 
 
 async def sent(beat: Onbeat, task: Task[[], Any, None]) -> JobHandle[None] | None:

@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+from conditions import PATIENCE
 from onbeat.model.ids import WorkerId
 from onbeat.model.queue import Limits, Rate
 from onbeat.model.worker import carrier_id
@@ -78,7 +79,7 @@ async def test_the_end_of_a_limited_job_in_one_store_is_heard_in_the_other(
     stop = store.listen(hear)
     await store.ping()
     assert list(await other.settle([a_settlement(job)])) == [True]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while await heard.get() is not Hint.JOBS:
             continue
     stop()
@@ -168,7 +169,7 @@ async def test_changes_by_another_store_are_heard(store: SqliteStore, other: Sql
     stop = store.listen(hear)
     await store.ping()
     await other.enqueue([a_job()])
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while await heard.get() is not Hint.JOBS:
             continue
     stop()

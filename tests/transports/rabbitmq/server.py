@@ -1,6 +1,6 @@
 """A RabbitMQ broker for tests.
 
-The one that `ONBEAT_TEST_RABBITMQ` names, else one that runs here, else one of its own from an
+The one that `TEST_RABBITMQ` names, else one that runs here, else one of its own from an
 installed program, which on Debian is installed first where that is allowed. No test is skipped for
 want of it.
 """
@@ -20,7 +20,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import aiormq
 
-from transports.servers import START_SECONDS, free_port, installed, listens, wait_until
+from free_ports import free_port
+from transports.servers import START_SECONDS, installed, listens, wait_until
 
 HERE = "amqp://guest:guest@127.0.0.1:5672/"
 
@@ -28,7 +29,7 @@ HERE = "amqp://guest:guest@127.0.0.1:5672/"
 @cache
 def server() -> str:
     """The URL of a broker."""
-    if named := os.environ.get("ONBEAT_TEST_RABBITMQ"):
+    if named := os.environ.get("TEST_RABBITMQ"):
         return named
     if answers(HERE):
         return HERE
@@ -77,7 +78,7 @@ class Private:
     """A node of our own, on free ports, which may be killed and started again with what it keeps."""
 
     def __init__(self) -> None:
-        self.program = installed("rabbitmq-server", "rabbitmq-server", "ONBEAT_TEST_RABBITMQ")
+        self.program = installed("rabbitmq-server", "rabbitmq-server", "TEST_RABBITMQ")
         self.folder = Path(tempfile.mkdtemp(prefix="onbeat_rabbitmq_"))
         self.port = free_port()
         self.distribution = free_port()
@@ -113,6 +114,7 @@ class Private:
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(START_SECONDS)
+        self.process = None  # its pid may soon be that of another
 
     def control(self, *arguments: str) -> None:
         """Run `rabbitmqctl`."""

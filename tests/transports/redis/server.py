@@ -1,6 +1,6 @@
 """A Redis server for tests.
 
-The one that `ONBEAT_TEST_REDIS` names, else one that runs here, else one of its own from an
+The one that `TEST_REDIS` names, else one that runs here, else one of its own from an
 installed program, which on Debian is installed first where that is allowed. No test is skipped for
 want of it.
 """
@@ -17,7 +17,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import redis
 
-from transports.servers import START_SECONDS, free_port, installed, wait_until
+from free_ports import free_port
+from transports.servers import START_SECONDS, installed, wait_until
 
 HERE = "redis://127.0.0.1:6379/0"
 
@@ -25,7 +26,7 @@ HERE = "redis://127.0.0.1:6379/0"
 @cache
 def server() -> str:
     """The URL of a server."""
-    if named := os.environ.get("ONBEAT_TEST_REDIS"):
+    if named := os.environ.get("TEST_REDIS"):
         return named
     if answers(HERE):
         return HERE
@@ -66,7 +67,7 @@ class Private:
     """A server of our own, on a free port, that keeps what it was told when it is killed."""
 
     def __init__(self, *options: str) -> None:
-        self.program = installed("redis-server", "redis-server", "ONBEAT_TEST_REDIS")
+        self.program = installed("redis-server", "redis-server", "TEST_REDIS")
         self.folder = Path(tempfile.mkdtemp(prefix="onbeat_redis_"))
         self.port = free_port()
         self.socket = self.folder / "socket"

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from free_ports import free_port
 from onbeat.model.errors import Unavailable
 from onbeat.testing.broker_contract.broker_link import Traits
 from onbeat.testing.broker_contract.steps import (
@@ -18,7 +19,6 @@ from onbeat.testing.broker_contract.steps import (
 )
 from onbeat.transports.redis.broker import RedisBroker
 from transports.redis.server import Private, client
-from transports.servers import free_port
 
 TRAITS = Traits(too_large=0)
 

@@ -10,26 +10,27 @@ import msgspec
 from onbeat.app.copy.job_copy import JobCopy, export_of
 from onbeat.app.copy.table_copy import (
     BATCH,
-    BATCH_FIRST,
     Key,
     Kind,
     OnProgress,
+    Pages,
     Row,
     TableCopy,
     Tally,
-    batch_size,
     tally_of_left,
 )
 from onbeat.app.system import SystemRandomness, identity
+from onbeat.model.held_key import HeldKey
+from onbeat.model.idempotency import StoredRequest
 from onbeat.model.ids import DeadLetterId, EventSeq, JobId, ScheduleId
 from onbeat.model.job import Job
-from onbeat.model.log_line import LineKey
+from onbeat.model.log_line import JobLogLine, LineKey
 from onbeat.model.page import OccurrenceFilter
 from onbeat.model.queue import NO_LIMITS, Limits, Pause
 from onbeat.model.schedule import Schedule
 from onbeat.model.transition import Stats
 from onbeat.model.worker import WorkerRecord
-from onbeat.ports.events import EventKeyExport
+from onbeat.ports.events import EventExport, EventKeyExport, EventWaitExport
 from onbeat.ports.store import DispositionExport, Store
 from onbeat.wire.workers import seems_alive
 
@@ -60,14 +61,15 @@ async def copy(source: Store, target: Store, now: datetime, progress: OnProgress
     schedules, strange = await copy_schedules(source, target, now, progress)
     dispositions = await copy_dispositions(source, target, now, progress)
     jobs = await JobCopy(source, target).run(progress)
-    log_lines = await copy_log_lines(source, target, progress)
-    events = await copy_events(source, target, progress)
+    log_lines = await log_lines_of(source).bring(target.add_log_lines, progress)
+    events = await events_of(source).bring(target.import_events, progress)
     event_keys = await copy_event_keys(source, target, progress)
-    event_waits = await copy_event_waits(source, target, progress)
-    held_keys = await copy_held_keys(source, target, progress)
+    event_waits = await event_waits_of(source).bring(target.import_event_waits, progress)
+    held_keys = await held_keys_of(source).bring(target.import_held_keys, progress)
+    requests = await requests_of(source).bring(target.import_requests, progress)
     letters = await copy_dead_letters(source, target, progress)
-    of_events = (events, event_keys, event_waits)
-    copied = (queues, schedules, dispositions, jobs, log_lines, *of_events, held_keys, letters)
+    of_events, keys = (events, event_keys, event_waits), (held_keys, requests)
+    copied = (queues, schedules, dispositions, jobs, log_lines, *of_events, *keys, letters)
     tallies = dict(zip(Kind, copied, strict=True))
     return CopyResult(tallies, strange)
 
@@ -191,31 +193,6 @@ async def import_changed(
     return Tally(len(rows), changed), await crossing.find_outdated(rows, after)
 
 
-async def copy_log_lines(source: Store, target: Store, progress: OnProgress) -> Tally:
-    """After the jobs: lines of a job that the target did not take are left out."""
-    tally = Tally()
-    after: LineKey | None = None
-    limit = BATCH_FIRST
-    while lines := await source.export_log_lines(after, limit):
-        tally = tally.plus(Tally(len(lines), await target.add_log_lines(lines)))
-        progress(Kind.LOG_LINES, len(lines))
-        after, limit = (lines[-1].job_id, lines[-1].number), batch_size(lines)
-    return tally
-
-
-async def copy_events(source: Store, target: Store, progress: OnProgress) -> Tally:
-    """The target numbers them itself, in the same order; it compares them by source and id."""
-    tally = Tally()
-    after: EventSeq | None = None
-    limit = BATCH_FIRST
-    while events := await source.export_events(after, limit):
-        changed = await target.import_events(events)
-        tally = tally.plus(Tally(len(events), changed))
-        progress(Kind.EVENTS, len(events))
-        after, limit = events[-1].event.seq, batch_size(events)
-    return tally
-
-
 async def copy_event_keys(source: Store, target: Store, progress: OnProgress) -> Tally:
     """A key that gathered more events in the target stays."""
     crossing = TableCopy[EventKeyExport, JobId](
@@ -231,27 +208,6 @@ async def copy_event_keys(source: Store, target: Store, progress: OnProgress) ->
         return tally
 
     return await crossing.run(write, progress)
-
-
-async def copy_event_waits(source: Store, target: Store, progress: OnProgress) -> Tally:
-    """After the jobs and the events that they refer to."""
-    tally = Tally()
-    after: tuple[JobId, str] | None = None
-    while waits := await source.export_event_waits(after, BATCH):
-        tally = tally.plus(Tally(len(waits), await target.import_event_waits(waits)))
-        progress(Kind.EVENT_WAITS, len(waits))
-        after = waits[-1].wait.job_id, waits[-1].wait.step
-    return tally
-
-
-async def copy_held_keys(source: Store, target: Store, progress: OnProgress) -> Tally:
-    tally = Tally()
-    after: str | None = None
-    while held := await source.export_held_keys(after, BATCH):
-        tally = tally.plus(Tally(len(held), await target.import_held_keys(held)))
-        progress(Kind.HELD_KEYS, len(held))
-        after = held[-1].key
-    return tally
 
 
 async def copy_dead_letters(source: Store, target: Store, progress: OnProgress) -> Tally:
@@ -272,18 +228,13 @@ async def count(source: Store, now: datetime, progress: OnProgress) -> dict[Kind
     """Counts for the progress display. Kinds without a counter are read, with progress."""
     counts = dict.fromkeys(Kind, 0) | totals(await source.stats(now))
     counts[Kind.QUEUES] = len(await source.queue_names())
-    after: tuple[ScheduleId, datetime] | None = None
-    while rows := await source.export_dispositions(after, BATCH):
-        after = rows[-1].schedule_id, rows[-1].disposition.first
-        counts[Kind.DISPOSITIONS] += len(rows)
-        progress(Kind.DISPOSITIONS, len(rows))
-    counts[Kind.LOG_LINES] = await count_log_lines(source, progress)
-    counts |= await count_events(source, progress)
-    key: str | None = None
-    while held := await source.export_held_keys(key, BATCH):
-        key = held[-1].key
-        counts[Kind.HELD_KEYS] += len(held)
-        progress(Kind.HELD_KEYS, len(held))
+    counts[Kind.DISPOSITIONS] = await dispositions_of(source).count(progress)
+    counts[Kind.LOG_LINES] = await log_lines_of(source).count(progress)
+    counts[Kind.EVENTS] = await events_of(source).count(progress)
+    counts[Kind.EVENT_KEYS] = await event_keys_of(source).count(progress)
+    counts[Kind.EVENT_WAITS] = await event_waits_of(source).count(progress)
+    counts[Kind.HELD_KEYS] = await held_keys_of(source).count(progress)
+    counts[Kind.REQUESTS] = await requests_of(source).count(progress)
     before: DeadLetterId | None = None
     while letters := await source.dead_letters(before, LETTERS):
         before = letters[-1].id
@@ -292,35 +243,50 @@ async def count(source: Store, now: datetime, progress: OnProgress) -> dict[Kind
     return counts
 
 
-async def count_log_lines(source: Store, progress: OnProgress) -> int:
-    count = 0
-    after: LineKey | None = None
-    while lines := await source.export_log_lines(after, BATCH):
-        after = lines[-1].job_id, lines[-1].number
-        count += len(lines)
-        progress(Kind.LOG_LINES, len(lines))
-    return count
+def dispositions_of(source: Store) -> Pages[DispositionExport, tuple[ScheduleId, datetime]]:
+    return Pages(
+        kind=Kind.DISPOSITIONS,
+        export=source.export_dispositions,
+        key_of=lambda row: (row.schedule_id, row.disposition.first),
+    )
 
 
-async def count_events(source: Store, progress: OnProgress) -> dict[Kind, int]:
-    """Counts of events, and of what refers to them."""
-    counts = {Kind.EVENTS: 0, Kind.EVENT_KEYS: 0, Kind.EVENT_WAITS: 0}
-    seq: EventSeq | None = None
-    while events := await source.export_events(seq, BATCH):
-        seq = events[-1].event.seq
-        counts[Kind.EVENTS] += len(events)
-        progress(Kind.EVENTS, len(events))
-    last: JobId | None = None
-    while keys := await source.export_event_keys(last, BATCH):
-        last = keys[-1].job_id
-        counts[Kind.EVENT_KEYS] += len(keys)
-        progress(Kind.EVENT_KEYS, len(keys))
-    step: tuple[JobId, str] | None = None
-    while waits := await source.export_event_waits(step, BATCH):
-        step = waits[-1].wait.job_id, waits[-1].wait.step
-        counts[Kind.EVENT_WAITS] += len(waits)
-        progress(Kind.EVENT_WAITS, len(waits))
-    return counts
+def log_lines_of(source: Store) -> Pages[JobLogLine, LineKey]:
+    """Copied after the jobs: lines of a job that the target did not take are left out."""
+    return Pages(
+        kind=Kind.LOG_LINES,
+        export=source.export_log_lines,
+        key_of=lambda line: (line.job_id, line.number),
+    )
+
+
+def events_of(source: Store) -> Pages[EventExport, EventSeq]:
+    """The target numbers them itself, in the same order; it compares them by source and id."""
+    return Pages(
+        kind=Kind.EVENTS, export=source.export_events, key_of=lambda stored: stored.event.seq
+    )
+
+
+def event_keys_of(source: Store) -> Pages[EventKeyExport, JobId]:
+    return Pages(kind=Kind.EVENT_KEYS, export=source.export_event_keys, key_of=attrgetter("job_id"))
+
+
+def event_waits_of(source: Store) -> Pages[EventWaitExport, tuple[JobId, str]]:
+    """Copied after the jobs and the events that they refer to."""
+    return Pages(
+        kind=Kind.EVENT_WAITS,
+        export=source.export_event_waits,
+        key_of=lambda row: (row.wait.job_id, row.wait.step),
+    )
+
+
+def held_keys_of(source: Store) -> Pages[HeldKey, str]:
+    return Pages(kind=Kind.HELD_KEYS, export=source.export_held_keys, key_of=attrgetter("key"))
+
+
+def requests_of(source: Store) -> Pages[StoredRequest, bytes]:
+    """A request that is sent again to the target is then answered as it was by the source."""
+    return Pages(kind=Kind.REQUESTS, export=source.export_requests, key_of=attrgetter("digest"))
 
 
 def totals(stats: Stats) -> dict[Kind, int]:

@@ -21,6 +21,7 @@ BATCH_FIRST: Final = 100  # rows, while their size is unknown
 NAMED_MAX: Final = 10  # ids named as examples
 
 Row = TypeVar("Row")
+Place = TypeVar("Place")
 Key = TypeVar("Key", ScheduleId, JobId, tuple[ScheduleId, datetime])
 
 
@@ -36,6 +37,7 @@ class Kind(StrEnum):
     EVENT_KEYS = "event keys"
     EVENT_WAITS = "event waits"
     HELD_KEYS = "held keys"
+    REQUESTS = "idempotency keys"
     LETTERS = "dead letters"
 
 
@@ -68,13 +70,42 @@ def tally_of_left(ids: Sequence[str]) -> Tally:
     return Tally(left=len(ids), named=tuple(dict.fromkeys(ids))[:NAMED_MAX])
 
 
-class TableCopy(msgspec.Struct, Generic[Row, Key], frozen=True, kw_only=True):
-    """How to read rows of one kind in the source (`export`) and in the target (`read_target`)."""
+class Pages(msgspec.Struct, Generic[Row, Place], frozen=True, kw_only=True):
+    """How to read rows of one kind in the source, in the order of their keys."""
 
     kind: Kind
-    export: Callable[[Key | None, int], Awaitable[Sequence[Row]]]
+    export: Callable[[Place | None, int], Awaitable[Sequence[Row]]]
+    key_of: Callable[[Row], Place]
+
+    async def batches(self) -> AsyncGenerator[Sequence[Row]]:
+        after: Place | None = None
+        limit = BATCH_FIRST
+        while rows := await self.export(after, limit):
+            yield rows
+            after, limit = self.key_of(rows[-1]), batch_size(rows)
+
+    async def count(self, progress: OnProgress) -> int:
+        count = 0
+        async for rows in self.batches():
+            count += len(rows)
+            progress(self.kind, len(rows))
+        return count
+
+    async def bring(
+        self, restore: Callable[[Sequence[Row]], Awaitable[int]], progress: OnProgress
+    ) -> Tally:
+        """Give each batch to the target, which leaves what it has already."""
+        tally = Tally()
+        async for rows in self.batches():
+            tally = tally.plus(Tally(len(rows), await restore(rows)))
+            progress(self.kind, len(rows))
+        return tally
+
+
+class TableCopy(Pages[Row, Key], Generic[Row, Key], frozen=True, kw_only=True):
+    """The same, with how to read the rows that the target has, and which of them are the same."""
+
     read_target: Callable[[Key | None, int], Awaitable[Sequence[Row]]]
-    key_of: Callable[[Row], Key]
     is_same: Callable[[Row, Row], bool] = eq
 
     async def run(

@@ -11,7 +11,9 @@ from onbeat.model.errors import Invalid, Unavailable
 from onbeat.model.job import JobState
 from onbeat.model.limits import PAGE_LIMIT_MAX
 from onbeat.model.load import LoadPlan
-from onbeat.operations.table import JOB_LIST, QUEUE_SHOW, TIMELINE_SHOW, WORKER_LIST
+from onbeat.operations.tables.fleet import QUEUE_SHOW, WORKER_LIST
+from onbeat.operations.tables.jobs import JOB_LIST
+from onbeat.operations.tables.schedules import TIMELINE_SHOW
 from onbeat.ports.clock import Clock
 from onbeat.rules.load_tally import LoadEnds
 from onbeat.wire.jobs import JobInfo

@@ -16,7 +16,7 @@ from onbeat.app.system import SystemClock, SystemRandomness
 from onbeat.model.bulk import BulkAction
 from onbeat.model.errors import Conflict, OnbeatError, Unavailable
 from onbeat.model.load import LoadPlan
-from onbeat.operations.table import JOB_BULK
+from onbeat.operations.tables.jobs import JOB_BULK
 from onbeat.rules.load_tally import LoadEnds, LoadReport, LoadTally
 from onbeat.rules.load_times import send_times
 from onbeat.wire.bulks import BulkBody, JobWhere, MakeBulk
@@ -147,7 +147,7 @@ async def kept_connections(backend: Backend, number: int) -> AsyncGenerator[None
     """Connections that stay open, where the backend is a service."""
     if isinstance(backend, RemoteBackend):
         # One more reads the counts, however busy the others are.
-        async with backend.client.connected(number + 1):
+        async with backend.client.measured(number + 1):
             yield
     else:
         yield

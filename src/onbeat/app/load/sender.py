@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from onbeat.app.backend import Backend
 from onbeat.model.errors import OnbeatError
 from onbeat.model.load import LoadPlan
-from onbeat.operations.table import JOB_ENQUEUE
+from onbeat.operations.tables.jobs import JOB_ENQUEUE
 from onbeat.ports.clock import Clock
 from onbeat.rules.load_tally import LoadTally
 from onbeat.wire.errors import status_of

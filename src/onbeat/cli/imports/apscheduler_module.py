@@ -43,7 +43,7 @@ class SchedulerReader:
         self.tree = tree
         self.literals = Literals(constants(tree))
         self.result = ImportResult()
-        self.zone = options.zone
+        self.machine = self.zone = options.zone
 
     def read(self) -> ImportResult:
         nodes = list(walk(self.tree))
@@ -80,9 +80,12 @@ class SchedulerReader:
         try:
             parts, rule_fields = self.parts_of(node, places)
             task = function or self.name_of(parts.pop("func", None), node)
-            kind, given = self.trigger_of(parts.pop("trigger", None), rule_fields)
+            trigger = parts.pop("trigger", None)
+            own = trigger if isinstance(trigger, ast.Call) else None
+            kind, given = self.trigger_of(trigger, rule_fields)
             options = {name: self.literals.value(one) for name, one in parts.items()}
-            body, rule = read_trigger(kind, given, self.zone)
+            zone = self.zone if own is None else self.zone_of_object(given, node.lineno)
+            body, rule = read_trigger(kind, given, zone)
         except NotLiteral as error:
             self.lose("add_job", f"{error}: only running it would tell", "a literal", error.line)
             return
@@ -136,6 +139,15 @@ class SchedulerReader:
             name: self.literals.value(one)
             for name, one in zip(places, node.args)  # noqa: B905
         }
+
+    def zone_of_object(self, given: Mapping[str, Any], line: int) -> str | None:
+        """An object made by the program knows no scheduler: its zone is that of the machine."""
+        if given.get("timezone") is None and self.zone != self.machine:
+            self.result.differ(
+                "timezone", f"a trigger object has the machine's zone, not {self.zone}",
+                f"times are in {self.machine or 'UTC'}", "its timezone, or --tz ZONE", line=line,
+            )  # fmt: skip
+        return self.machine
 
     def body_of(self, options: Mapping[str, Any], task: str, key: str, line: int) -> dict[str, Any]:
         args, kwargs = options.get("args"), options.get("kwargs")

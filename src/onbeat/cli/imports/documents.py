@@ -21,7 +21,11 @@ class Document(NamedTuple):
     def line_of(self, field: str) -> int:
         """The line of the first field of that name, or of the document."""
         match = re.search(rf'"{re.escape(field)}"\s*:', self.text)
-        return self.line + (self.text.count("\n", 0, match.start()) if match else 0)
+        return self.line_at(match.start() if match else 0)
+
+    def line_at(self, place: int) -> int:
+        """The line of this place in the text."""
+        return self.line + self.text.count("\n", 0, place)
 
 
 def read_documents(text: str, *lists: str) -> Iterator[Document]:
@@ -41,12 +45,13 @@ def read_documents(text: str, *lists: str) -> Iterator[Document]:
             depth += 1 if text[at] == "[" else -1
             at += 1
             continue
-        inner = entry_of_list(text, at, lists) if depth == 0 else None
-        if inner is not None:
-            yield from read_documents_after(text[inner:], line + text.count("\n", at, inner))
-            return
         value, end = decoded(text, at, line)
-        yield Document(value, text[at:end], line)
+        document = Document(value, text[at:end], line)
+        inner = list(lists_in(document, lists)) if depth == 0 else []
+        for one in inner:
+            yield from read_documents_after(document.text[one:], document.line_at(one))
+        if not inner:
+            yield document
         line += text.count("\n", at, end)
         at = end
 
@@ -67,13 +72,13 @@ def read_documents_after(text: str, line: int) -> Iterator[Document]:
         at = end
 
 
-def entry_of_list(text: str, at: int, lists: tuple[str, ...]) -> int | None:
-    """Where the list of the answer of a service begins, if the object is such an answer."""
-    if not lists:
-        return None
-    names = "|".join(map(re.escape, lists))
-    match = re.compile(rf'\{{\s*"(?:{names})"\s*:\s*(?=\[)').match(text, at)
-    return match.end() if match else None
+def lists_in(document: Document, names: tuple[str, ...]) -> Iterator[int]:
+    """Where the lists of these names begin, if the object is the answer of a service."""
+    for name in names:
+        if is_list(document.value.get(name)):
+            match = re.search(rf'"{re.escape(name)}"\s*:\s*(?=\[)', document.text)
+            if match:
+                yield match.end()
 
 
 def decoded(text: str, at: int, line: int) -> tuple[Mapping[str, Any], int]:

@@ -58,6 +58,7 @@ KNOWN: Final = frozenset(
      "CreationDate", "LastModificationDate", "CreatedBy"}
 )  # fmt: skip
 
+NEXT_PAGE: Final = re.compile(r'"(?:NextToken|nextToken)"\s*:\s*"')
 PLAIN: Final = ("default", "NONE")
 """Values that fields have when nobody has set them."""
 
@@ -66,6 +67,9 @@ def read_eventbridge(text: str, options: ImportOptions) -> ImportResult:
     result = ImportResult()
     for document in read_documents(text, "Schedules", "Rules"):
         read_document(document, options, result)
+    if match := NEXT_PAGE.search(text):
+        result.lose("NextToken", "the list goes on", "all pages of it in one file",
+                    line=1 + text.count("\n", 0, match.start()))  # fmt: skip
     if result.schedules:
         result.differ_once(
             "missed run", "none, the service is always there",
@@ -96,10 +100,15 @@ def read_document(document: Document, options: ImportOptions, result: ImportResu
         result.lose("ScheduleExpression", str(error), "mend it", line=place, key=key)
         return
     start, end = instant_of(value.get("StartDate")), instant_of(value.get("EndDate"))
-    if "every" in body and start is not None:
-        rule = ElapsedRule(span=rule.span, start=start) if isinstance(rule, ElapsedRule) else rule
+    if isinstance(rule, ElapsedRule) and start is not None:
+        # Counted from there, with a first run at that time.
+        rule = ElapsedRule(span=rule.span, start=start, includes_start=True)
+        seconds = int(rule.span.total_seconds())
+        body, starts_at = {"every": f"R/{utc_text(start)}/PT{seconds}S"}, None
+    else:
+        starts_at = start
     body |= {
-        "starts_at": None if start is None else start.isoformat(),
+        "starts_at": None if starts_at is None else starts_at.isoformat(),
         "ends_at": None if end is None else end.isoformat(),
         "jitter": jitter_of(document, result, key),
         "status": "paused" if value.get("State") == "DISABLED" else None,
@@ -143,7 +152,11 @@ def read_at(text: str, zone: str | None) -> tuple[dict[str, Any], Rule]:
     except ValueError:
         raise BadField(f"at({text[:30]}) needs a time such as 2026-11-20T13:00:00") from None
     instant = wall.replace(tzinfo=ZoneInfo(zone or "UTC")).astimezone(UTC)
-    return {"at": instant.isoformat().replace("+00:00", "Z")}, OneTimeRule(instant)
+    return {"at": utc_text(instant)}, OneTimeRule(instant)
+
+
+def utc_text(instant: datetime) -> str:
+    return instant.isoformat().replace("+00:00", "Z")
 
 
 def read_cron(text: str, zone: str) -> WallRule:

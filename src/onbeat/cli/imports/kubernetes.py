@@ -3,7 +3,8 @@
 Times mean what robfig/cron v3 makes of them, with the zone of `timeZone`.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
@@ -55,6 +56,7 @@ META_FIELDS: Final = frozenset(
 
 JOB_FIELDS: Final = frozenset({"backoffLimit", "activeDeadlineSeconds", "template"})
 POD_FIELDS: Final = frozenset({"containers", "restartPolicy"})
+REFERENCE: Final = re.compile(r"\$?\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
 CONTAINER_FIELDS: Final = frozenset({"name", "command", "args", "env", "workingDir"})
 
 
@@ -244,11 +246,16 @@ def read_target(
     pod = job.part("template").part("spec")
     containers = list(pod.part("containers").items())
     container = containers[0] if containers else Manifest({}, pod.node)
-    words = tuple(str(word) for field in ("command", "args") for word in container.get(field) or ())
     env = container.part("env")
-    given = {
-        str(one.get("name")): str(one.get("value")) for one in env.items() if "value" in one.value
-    }
+    given: dict[str, str] = {}
+    for one in env.items():
+        if "value" in one.value:
+            given[str(one.get("name"))] = expanded(str(one.get("value")), given)
+    words = tuple(
+        expanded(str(word), given)
+        for field in ("command", "args")
+        for word in container.get(field) or ()
+    )
     tell_container(container, containers, result, key)
     for one in env.items():
         if "value" not in one.value:
@@ -264,6 +271,17 @@ def read_target(
             return None
     folder = container.get("workingDir")
     return target_of_line(CommandLine(words, given, str(folder) if folder else None), options.task)
+
+
+def expanded(text: str, known: Mapping[str, str]) -> str:
+    """The text with `$(NAME)` replaced, as Kubernetes does: `$$(NAME)` stays as `$(NAME)`, and a
+    name that is not set as it is.
+    """
+
+    def value_of(match: re.Match[str]) -> str:
+        return match[0][1:] if match[0].startswith("$$") else known.get(match[1], match[0])
+
+    return REFERENCE.sub(value_of, text)
 
 
 def tell_container(

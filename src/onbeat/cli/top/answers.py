@@ -9,16 +9,11 @@ from onbeat.app.backend import Backend
 from onbeat.model.errors import Forbidden
 from onbeat.model.limits import PAGE_LIMIT_MAX
 from onbeat.model.schedule import ScheduleStatus
-from onbeat.operations.table import (
-    ALERT_LIST,
-    FAILURE_LIST,
-    FAILURE_REPLAY,
-    PULSE_SHOW,
-    QUEUE_LIST,
-    SCHEDULE_FORECAST,
-    SCHEDULE_LIST,
-    WORKER_LIST,
-)
+from onbeat.operations.tables.alerts import ALERT_LIST
+from onbeat.operations.tables.failures import FAILURE_LIST, FAILURE_REPLAY
+from onbeat.operations.tables.fleet import QUEUE_LIST, WORKER_LIST
+from onbeat.operations.tables.pulses import PULSE_SHOW
+from onbeat.operations.tables.schedules import SCHEDULE_FORECAST, SCHEDULE_LIST
 from onbeat.wire.alerts import AlertsAnswer, ListAlerts
 from onbeat.wire.failures import FailuresAnswer, ListFailures, ReplayBody, ReplayFailures
 from onbeat.wire.forecasts import AskForecast

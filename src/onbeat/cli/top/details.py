@@ -12,16 +12,10 @@ from onbeat.cli.top.records import FailureLine, Picture, QueueLine, WorkerLine
 from onbeat.cli.top.words import moment, one_line, trouble_lines
 from onbeat.dashboard.formats import duration, number, shown
 from onbeat.model.job import JobState
-from onbeat.operations.table import (
-    FAILURE_REPLAY,
-    FAILURE_SHOW,
-    JOB_LIST,
-    JOB_SHOW,
-    JOB_WHY,
-    QUEUE_PAUSE,
-    QUEUE_RESUME,
-    SCHEDULE_PREVIEW,
-)
+from onbeat.operations.tables.failures import FAILURE_REPLAY, FAILURE_SHOW
+from onbeat.operations.tables.fleet import QUEUE_PAUSE, QUEUE_RESUME
+from onbeat.operations.tables.jobs import JOB_LIST, JOB_SHOW, JOB_WHY
+from onbeat.operations.tables.schedules import SCHEDULE_PREVIEW
 from onbeat.wire.failures import FailureById, GroupReplayed, ReplayBody, ReplayFailures
 from onbeat.wire.jobs import JobInfo
 from onbeat.wire.requests import JobById, ListJobs, PauseQueue, PreviewSchedule, QueueByName

@@ -18,11 +18,16 @@ from onbeat.cli.top.records import (
     WorkerLine,
 )
 from onbeat.model.alert import Level
-from onbeat.operations.alerts import failed_by_minute, fault_load
-from onbeat.rules.verdict import QueueLoad, concerns, counted, served_by
+from onbeat.operations.alerts import (
+    failed_by_minute,
+    fault_load,
+    load_of_answer,
+    unknown_tasks_of,
+)
+from onbeat.rules.verdict import concerns, needs_look_first, served_by, state_of_queue
 from onbeat.wire.alerts import AlertAnswer
 from onbeat.wire.failures import FailureInfo
-from onbeat.wire.pulses import PointAnswer, SampleAnswer
+from onbeat.wire.pulses import PointAnswer
 from onbeat.wire.queues import QueueAnswer
 from onbeat.wire.workers import WorkersAnswer
 
@@ -57,13 +62,14 @@ def troubles_of(answers: Answers) -> tuple[Trouble, ...]:
     alerts = {alert.key: alert for alert in answers.alerts.alerts}
     alive = [worker for worker in answers.workers.workers if worker.alive]
     found = concerns(
-        [load_of(queue) for queue in answers.queues.queues],
+        [load_of_answer(queue) for queue in answers.queues.queues],
         len(alive),
         (),
         answers.at,
         served_by(None if one.queues is UNSET else one.queues for one in alive),
         failed_by_minute(answers.slow.hour.points),
         [fault_load(one, answers.at) for one in answers.failures.failures],
+        unknown_tasks_of(answers.slow.hour.sample),
     )
     troubles = [
         trouble(one.key, one.level, one.text, one.detail, alerts.get(one.key)) for one in found
@@ -73,20 +79,7 @@ def troubles_of(answers: Answers) -> tuple[Trouble, ...]:
         for key, alert in alerts.items()
         if key in NOT_COMPUTED
     ]
-    return (*of_service, *troubles, *unknown_tasks(answers.slow.hour.sample))
-
-
-def unknown_tasks(sample: SampleAnswer | None) -> list[Trouble]:
-    """Jobs wait whose tasks no worker knows; others run meanwhile, so it is the least."""
-    if sample is None or not sample.unknown_tasks:
-        return []
-    jobs = sum(sample.unknown_tasks.values())
-    names = ", ".join(f"{name} ({count:,})" for name, count in sample.unknown_tasks.items())
-    text = (
-        "No worker knows a task" if len(sample.unknown_tasks) == 1 else "No worker knows some tasks"
-    )
-    detail = f"{counted(jobs)} waiting: {names}."
-    return [trouble("unknown-tasks", "warn", text, detail, None)]
+    return (*of_service, *troubles)
 
 
 def trouble(key: str, level: Level, text: str, detail: str, alert: AlertAnswer | None) -> Trouble:
@@ -96,16 +89,6 @@ def trouble(key: str, level: Level, text: str, detail: str, alert: AlertAnswer |
 
 def level_of(alert: AlertAnswer) -> Level:
     return "fail" if alert.level == "fail" else "warn"
-
-
-def load_of(queue: QueueAnswer) -> QueueLoad:
-    return QueueLoad(
-        name=queue.name,
-        paused=queue.paused,
-        due=queue.due,
-        running=queue.running,
-        oldest_due_at=queue.oldest_due_at,
-    )
 
 
 def numbers_of(answers: Answers) -> Numbers:
@@ -146,7 +129,9 @@ def age(at: datetime, now: datetime) -> float:
 
 
 def queue_lines(queues: Sequence[QueueAnswer], now: datetime) -> tuple[QueueLine, ...]:
-    """Those with most due jobs first, as the dashboard has them."""
+    """Those that need somebody first, as the dashboard has them."""
+    loads = [load_of_answer(queue) for queue in queues]
+    places = {load.name: needs_look_first(load, now) for load in loads}
     lines = [
         QueueLine(
             name=queue.name,
@@ -158,10 +143,11 @@ def queue_lines(queues: Sequence[QueueAnswer], now: datetime) -> tuple[QueueLine
             oldest_due_seconds=None
             if queue.oldest_due_at is None
             else age(queue.oldest_due_at, now),
+            state=state_of_queue(load, now),
         )
-        for queue in queues
+        for queue, load in zip(queues, loads, strict=True)
     ]
-    return tuple(sorted(lines, key=lambda line: (-line.due, line.name)))
+    return tuple(sorted(lines, key=lambda line: places[line.name]))
 
 
 def failure_line(one: FailureInfo, now: datetime) -> FailureLine:

@@ -5,6 +5,7 @@ from datetime import datetime
 import msgspec
 
 from onbeat.model.alert import Level
+from onbeat.rules.verdict import QueueState
 from onbeat.wire.workers import RunningAnswer
 
 
@@ -54,6 +55,7 @@ class QueueLine(msgspec.Struct, frozen=True, kw_only=True):
     running: int
     running_max: int | None
     oldest_due_seconds: float | None
+    state: QueueState
 
 
 class FailureLine(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """The picture in words: lines, tiles and tables, for a terminal of any kind."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Final, Literal
 
@@ -20,6 +20,7 @@ from onbeat.cli.top.records import (
 )
 from onbeat.dashboard.formats import duration, number, rate, short_number, shown
 from onbeat.model.limits import FAULT_LISTED_JOBS_MAX
+from onbeat.rules.verdict import QueueState
 
 Tone = Literal["ok", "warn", "fail", "plain", "dim"]
 
@@ -212,6 +213,11 @@ def tables(picture: Picture, zone: tzinfo | None) -> tuple[Rows, ...]:
     )
 
 
+QUEUE_WORDS: Final[Mapping[QueueState, str]] = {
+    "late": "late", "full": "limited", "paused": "paused", "flowing": "flowing", "idle": "idle",
+}  # fmt: skip
+
+
 def queue_row(queue: QueueLine) -> Row:
     most = "" if queue.running_max is None else f" of {queue.running_max:,}"
     oldest = "" if queue.oldest_due_seconds is None else duration(queue.oldest_due_seconds)
@@ -221,9 +227,10 @@ def queue_row(queue: QueueLine) -> Row:
         number(queue.waiting),
         f"{number(queue.running)}{most}",
         oldest,
-        "paused" if queue.paused else "active",
+        QUEUE_WORDS[queue.state],
     )
-    return Row(queue.name, cells, "warn" if queue.paused else "plain")
+    is_calm = queue.state in {"flowing", "idle"}
+    return Row(queue.name, cells, "plain" if is_calm else "warn")
 
 
 def failure_row(failure: FailureLine, now: datetime) -> Row:

@@ -59,8 +59,10 @@ function change(old, fresh, held, waits) {
     if (old.data !== fresh.data && !isSelected(old)) old.data = fresh.data;
     return;
   }
-  if (isInUse(old)) return;
-  morphAttributes(old, fresh);
+  const inUse = isInUse(old);
+  // A box that somebody has checked stays so, and yet tells what its row has become.
+  if (!inUse || old.type === "checkbox") morphAttributes(old, fresh);
+  if (inUse) return;
   changeChildren(old, fresh, held, waits);
 }
 

@@ -9,7 +9,7 @@ const many = (count) => `${count} schedule${count === 1 ? "" : "s"}`;
 function name() {
   for (const button of document.querySelectorAll("[data-all-selected]")) {
     const count = chosen(button.dataset.of).length;
-    button.disabled = count === 0;
+    if (button.disabled !== (count === 0)) button.disabled = count === 0;
     const text = count === 0 ? button.dataset.word : button.dataset.some.replace("{}", many(count));
     if (button.textContent !== text) button.textContent = text;
   }
@@ -48,6 +48,8 @@ document.addEventListener("click", (event) => {
   if (button !== null) act(button);
 });
 
-// Rows that came by themselves have boxes too.
-new MutationObserver(name).observe(document.querySelector("main"), { childList: true, subtree: true });
+// Rows that came by themselves have boxes too, and what came anew has the buttons of no selection.
+new MutationObserver(name).observe(document.querySelector("main"), {
+  childList: true, subtree: true, characterData: true, attributeFilter: ["disabled", "data-schedule"],
+});
 name();

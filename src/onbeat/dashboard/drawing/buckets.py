@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from math import sqrt
+from operator import attrgetter
 from typing import Final
 
 from markupsafe import Markup
@@ -22,6 +23,9 @@ STACK: Final = (
     "failed", "cancelled", "skipped", "waiting", "running", "succeeded", "forgotten", "planned",
 )  # fmt: skip
 """From the bottom up."""
+COUNTS: Final[Callable[[BucketAnswer], tuple[int, ...]]] = attrgetter(*STACK)
+"""Those of one bucket, in this order. A page has thousands of buckets."""
+SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)
 STEPS: Final = {
     TimelineSpan.HOURS: (15 * MINUTE, HOUR),
@@ -39,18 +43,25 @@ Tell = Callable[[datetime], str]
 
 
 def totals(found: Iterable[BucketAnswer]) -> dict[str, int]:
-    all_of_them = list(found)
-    return {name: sum(getattr(one, name) for one in all_of_them) for name in STACK}
+    sums = map(sum, zip(*map(COUNTS, found), strict=True))
+    result: dict[str, int] = dict.fromkeys(STACK, 0)
+    result.update(zip(STACK, sums, strict=False))
+    return result
 
 
 def stacked(scale: Scale, found: Sequence[BucketAnswer]) -> Markup:
-    """Bars with a part for each outcome; all parts of one kind are one path."""
+    """Bars with a part for each outcome, in one path for each kind; outlines of what is planned."""
     paths: dict[str, list[str]] = {name: [] for name in STACK}
-    most = max((size(one) for one in found), default=1)
-    for one in found:
+    sizes = list(map(size, found))
+    most = max(sizes, default=1)
+    for one, total in zip(found, sizes, strict=True):
+        if total == one.planned:
+            continue
         left, right = WIDE * scale.share(one.first), WIDE * scale.share(one.last)
         gap = min(1.0, (right - left) / 4)
-        add_bar(paths, one, left + gap / 2, right - left - gap, most)
+        full = height_of(total, most)
+        add_bar(paths, COUNTS(one), left + gap / 2, right - left - gap, full / total)
+    paths["planned"] += outlines(scale, found, sizes, most)
     parts = (
         element("path", class_=name, d="".join(steps)) for name, steps in paths.items() if steps
     )
@@ -66,41 +77,74 @@ def stacked(scale: Scale, found: Sequence[BucketAnswer]) -> Markup:
     )
 
 
+def outlines(
+    scale: Scale, found: Sequence[BucketAnswer], sizes: Sequence[int], most: int
+) -> Iterator[str]:
+    """What is only planned, as one line over adjacent buckets: there is no run to tell apart."""
+    base, open_until = number(HEIGHT - 2), None
+    for one, total in zip(found, sizes, strict=True):
+        if not one.planned or total != one.planned:
+            continue
+        if open_until != one.first:
+            if open_until is not None:
+                yield f"V{base}"
+            yield f"M{number(WIDE * scale.share(one.first))} {base}"
+        top = number(HEIGHT - 2 - height_of(total, most))
+        yield f"V{top}H{number(WIDE * scale.share(one.last))}"
+        open_until = one.last
+    if open_until is not None:
+        yield f"V{base}"
+
+
+def height_of(total: int, most: int) -> float:
+    return max(LEAST, (HEIGHT - 4) * sqrt(total / most))
+
+
 def size(one: BucketAnswer) -> int:
-    return sum(getattr(one, name) for name in STACK)
+    return sum(COUNTS(one))
 
 
 def add_bar(
-    paths: dict[str, list[str]], one: BucketAnswer, left: float, width: float, most: int
+    paths: dict[str, list[str]], counts: Sequence[int], left: float, width: float, each: float
 ) -> None:
-    total = size(one)
-    full = max(LEAST, (HEIGHT - 4) * sqrt(total / most))
+    """`each` is the height of one run."""
     bottom = float(HEIGHT - 2)
-    for name in STACK:
-        count = getattr(one, name)
+    place, wide = number(left), number(width)
+    for name, count in zip(STACK, counts, strict=True):
         if count:
             # What failed is seen however much else there was.
-            part = max(LEAST if name == "failed" else 0.0, full * count / total)
+            part = max(LEAST if name == "failed" else 0.0, each * count)
             bottom -= part
-            wide, high = number(width), number(part)
-            paths[name].append(f"M{number(left)} {number(bottom)}h{wide}v{high}h-{wide}z")
+            high = number(part)
+            paths[name].append(f"M{place} {number(bottom)}h{wide}v{high}h-{wide}z")
 
 
 def figures(scale: Scale, found: Sequence[BucketAnswer]) -> Iterator[Markup]:
     """How many there were in steps of time, one set for wide pages and one for narrow ones."""
+    sizes = [(one.first, size(one)) for one in found]
     for kind, step in zip(ROOM, STEPS[scale.span], strict=True):
         sums: dict[tuple[int, bool], int] = {}
-        for one in found:
-            key = (one.first - scale.first) // step, one.first >= scale.now
-            sums[key] = sums.get(key, 0) + size(one)
-        texts: list[Markup] = []
-        for (place, is_later), total in sums.items():
-            first, last = part(scale, scale.first + place * step, step, is_later=is_later)
-            if total >= NUMBER_MIN and last - first >= ROOM[kind]:
-                x = f"{number(round(50 * (first + last), 1 if kind == 'n' else 0))}%"
-                texts.append(element("text", short_number(total), x=x))
+        for first, total in sizes:
+            key = (first - scale.first) // step, first >= scale.now
+            sums[key] = sums.get(key, 0) + total
+        texts = [
+            element("text", short_number(total), x=x)
+            for (place, is_later), total in sums.items()
+            if total >= NUMBER_MIN
+            and (x := middle_of(scale, kind, scale.first + place * step, step, is_later=is_later))
+        ]
         if texts:
             yield element("svg", *texts, class_=kind)
+
+
+def middle_of(
+    scale: Scale, kind: str, at: datetime, step: timedelta, *, is_later: bool
+) -> str | None:
+    """Where the number of a step is written; None where it has no room."""
+    first, last = part(scale, at, step, is_later=is_later)
+    if last - first < ROOM[kind]:
+        return None
+    return f"{number(round(50 * (first + last), 1 if kind == 'n' else 0))}%"
 
 
 def part(scale: Scale, at: datetime, step: timedelta, *, is_later: bool) -> tuple[float, float]:
@@ -119,15 +163,18 @@ def counts_text(scale: Scale, found: Sequence[BucketAnswer], tell: Tell) -> str:
 
 def seconds(scale: Scale, at: datetime) -> str:
     """Exact to the microsecond, as a filter by the bounds of a bucket has to be."""
-    text = f"{(at - scale.first).total_seconds():.6f}"
-    return text.rstrip("0").rstrip(".")
+    since = at - scale.first
+    if not since.microseconds:
+        return str(since // SECOND)
+    return f"{since.total_seconds():.6f}".rstrip("0")
 
 
 def counts_in_words(one: BucketAnswer, tell: Tell) -> str:
     about = "about " if one.about else ""
-    counts = ((name, getattr(one, name)) for name in STACK)
     words = [
-        f"{about if name == 'planned' else ''}{count} {name}" for name, count in counts if count
+        f"{about if name == 'planned' else ''}{count} {name}"
+        for name, count in zip(STACK, COUNTS(one), strict=True)
+        if count
     ]
     if one.first_failure is not None:
         words.append(f"the first that failed was due {tell(one.first_failure)}")

@@ -36,7 +36,9 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     def share(self, at: datetime) -> float:
         """From 0 to 1, also for what lies outside."""
         place = (at - self.first) / (self.last - self.first)
-        return min(max(place, 0.0), 1.0)
+        if place <= 0.0:
+            return 0.0
+        return min(place, 1.0)
 
     def x(self, at: datetime) -> str:
         return percent(self.share(at))

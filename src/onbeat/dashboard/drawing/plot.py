@@ -79,12 +79,15 @@ def plot(
     write: Write,
     height: int = HEIGHT,
     events: Sequence[PlotMark] = (),
+    maximum: Callable[[float], float] = axis_maximum,
 ) -> Plot:
     """A plot of lines with the same steps, whose times are given; `write` writes a value.
 
+    `maximum` is the end of the axis for the largest value.
+
     Where `measured` is None is a gap of the whole plot, which is drawn as such.
     """
-    top = axis_maximum(max((value for line in lines for value in known(line.values)), default=0))
+    top = maximum(max((value for line in lines for value in known(line.values)), default=0))
     return Plot(
         name=name,
         strokes=[

@@ -5,9 +5,10 @@ lists here. So nothing that a caller or a handler wrote can become an element.
 """
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 ELEMENTS: Final = frozenset(
     {"svg", "g", "a", "path", "rect", "line", "circle", "text", "title", "use"}
@@ -25,21 +26,28 @@ Value = str | int | float
 
 
 def element(name: str, *children: Markup | str, **attributes: Value | None) -> Markup:
-    """One element. `class_` stands for `class`, `_` for `-`; None leaves an attribute out."""
+    """One element. `class_` stands for `class`, `_` for `-`; None leaves an attribute out.
+
+    A page has thousands, so they are put together as plain text, every part of which is escaped.
+    """
     assert name in ELEMENTS, name
-    written = Markup("").join(
-        written_attribute(attribute_name(key), value)
-        for key, value in attributes.items()
-        if value is not None
+    written = "".join(
+        [written_attribute(key, value) for key, value in attributes.items() if value is not None]
     )
-    return Markup("<{}{}>{}</{}>").format(name, written, joined(children), name)
+    text = f"<{name}{written}>{joined(children)}</{name}>"
+    return Markup(text)  # noqa: S704  its name is listed, and the rest was escaped
 
 
-def written_attribute(name: str, value: Value) -> Markup:
-    assert name in ATTRIBUTES, name
-    text = number(value) if isinstance(value, float) else str(value)
-    assert name != "href" or is_local(text), "links lead to pages of the dashboard, or to marks"
-    return Markup(' {}="{}"').format(name, text)
+def written_attribute(key: str, value: Value) -> str:
+    """The attribute with a space before it, its value escaped."""
+    name = attribute_name(key)
+    if isinstance(value, int):
+        return f' {name}="{value:d}"'
+    if isinstance(value, float):
+        return f' {name}="{number(value)}"'
+    assert name != "href" or is_local(value), "links lead to pages of the dashboard, or to marks"
+    # Markup too: an attribute holds text.
+    return f' {name}="{escape(str(value))}"'
 
 
 def is_local(href: str) -> bool:
@@ -49,13 +57,18 @@ def is_local(href: str) -> bool:
     return href.startswith("/") and not href.startswith(("//", "/\\"))
 
 
+@cache
 def attribute_name(key: str) -> str:
-    return key.removesuffix("_").replace("_", "-")
+    """Of the names above, so that few are kept."""
+    name = key.removesuffix("_").replace("_", "-")
+    assert name in ATTRIBUTES, name
+    return name
 
 
 def joined(parts: Iterable[Markup | str]) -> Markup:
     """One after the other; what is not markup is escaped."""
-    return Markup("").join(parts)
+    texts = [one if isinstance(one, Markup) else escape(one) for one in parts]
+    return Markup("".join(texts))  # noqa: S704  each of them is escaped
 
 
 def number(value: float) -> str:

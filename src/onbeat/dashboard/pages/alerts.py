@@ -12,7 +12,7 @@ from onbeat.dashboard.links import link, safe_next
 from onbeat.dashboard.renderer import PageAnswer
 from onbeat.dashboard.viewer import Viewer
 from onbeat.model.errors import Conflict, Invalid
-from onbeat.operations.table import ALERT_LIST, ALERT_SILENCE
+from onbeat.operations.tables.alerts import ALERT_LIST, ALERT_SILENCE
 from onbeat.rules.verdict import Concern
 from onbeat.wire.alerts import AlertAnswer
 from onbeat.wire.errors import status_of
@@ -99,15 +99,20 @@ def place_of_alert(alert: AlertAnswer) -> MendingPage:
 
 
 def place_of_concern(one: Concern) -> MendingPage:
-    return place_of(one.key, fault=one.fault, job=one.job, queue=one.queue)
+    return place_of(one.key, fault=one.fault, job=one.job, queue=one.queue, task=one.task)
 
 
-def place_of(key: str, *, fault: str | None, job: str | None, queue: str | None) -> MendingPage:
+def place_of(
+    key: str, *, fault: str | None, job: str | None, queue: str | None, task: str | None = None
+) -> MendingPage:
+    """Where it is mended: a queue has its limits and its pause on its own page."""
     if fault is not None:
         return MendingPage(link("failures", fault), "Open the failure")
     if job is not None:
         return MendingPage(link("jobs", job), "Open the job")
-    if queue is not None:
-        return MendingPage(link("jobs", queue=queue, state="waiting"), "Show its jobs")
+    if queue is not None and not key.startswith("no-worker:"):
+        return MendingPage(link("queues", queue), "Open the queue")
+    if task is not None:
+        return MendingPage(link("jobs", task=task, state="waiting"), "Show its jobs")
     page, words = PLACES.get(key, ("workers", "Open workers"))
     return MendingPage(link(page), words)

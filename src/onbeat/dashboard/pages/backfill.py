@@ -11,7 +11,7 @@ from onbeat.dashboard.renderer import PageAnswer
 from onbeat.dashboard.viewer import Viewer
 from onbeat.model.errors import Invalid
 from onbeat.model.limits import BACKFILL_MAX
-from onbeat.operations.table import SCHEDULE_BACKFILL, SCHEDULE_SHOW
+from onbeat.operations.tables.schedules import SCHEDULE_BACKFILL, SCHEDULE_SHOW
 from onbeat.wire.errors import status_of
 from onbeat.wire.requests import Backfilled
 from onbeat.wire.schedules import ScheduleAnswer

@@ -31,7 +31,7 @@ from onbeat.model.errors import Conflict, Invalid
 from onbeat.model.limits import PREVIEW_MAX
 from onbeat.model.recurrence import DstFold, DstGap
 from onbeat.model.schedule import CatchUp, Overlap
-from onbeat.operations.table import (
+from onbeat.operations.tables.schedules import (
     RECURRENCE_PREVIEW,
     SCHEDULE_CREATE,
     SCHEDULE_DELETE,

@@ -21,7 +21,7 @@ from onbeat.model.limits import (
     FAULT_NOTE_CHARS_MAX,
     REPLAY_MAX,
 )
-from onbeat.operations.table import FAILURE_LIST, FAILURE_NOTE, FAILURE_SHOW
+from onbeat.operations.tables.failures import FAILURE_LIST, FAILURE_NOTE, FAILURE_SHOW
 from onbeat.wire.failures import FailureInfo
 
 ORDERS: Final = {"last": "latest first", "count": "most attempts", "first": "newest first"}
@@ -136,5 +136,6 @@ def strip(hours: tuple[int, ...], now: datetime) -> Strip:
             at = began - timedelta(hours=len(hours) - 1 - place)
             bars.append(HourBar(place * STEP, STRIP_HEIGHT - height, height, count, at))
     span = f"{len(hours)} hours" if len(hours) <= 24 else f"{len(hours) // 24} days"
-    words = f"{number(sum(hours))} failed attempts in {span}, at most {number(most)} in an hour"
+    attempts = "attempt" if sum(hours) == 1 else "attempts"
+    words = f"{number(sum(hours))} failed {attempts} in {span}, at most {number(most)} in an hour"
     return Strip(tuple(bars), len(hours) * STEP, words)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
+from msgspec.structs import asdict
 from starlette.responses import RedirectResponse, Response
 
 from onbeat.dashboard.drawing.graph import GraphJob, blocking, drawing, levels, links_of
@@ -13,8 +14,8 @@ from onbeat.dashboard.renderer import STATES, PageAnswer
 from onbeat.dashboard.viewer import Viewer
 from onbeat.model.job import JobState
 from onbeat.model.limits import GRAPH_JOBS_MAX, GRAPH_LINKS_MAX, PAGE_LIMIT_MAX
-from onbeat.operations.table import FLOW_SHOW
-from onbeat.wire.flows import FlowAnswer, FlowEdge
+from onbeat.operations.tables.flows import FLOW_LIST, FLOW_SHOW
+from onbeat.wire.flows import FlowAnswer, FlowCounts, FlowEdge, FlowInfo
 from onbeat.wire.jobs import JobInfo
 
 ROWS: Final = 100
@@ -23,11 +24,21 @@ NAMED_MAX: Final = 10
 
 
 async def flows_page(viewer: Viewer) -> PageAnswer | Response:
-    """Flows are found by their jobs: a flow has no row of its own."""
-    viewer.check_parameters("id")
+    """The newest first; one that is older is found by its id."""
     if "id" in viewer.query:
+        viewer.check_parameters("id")
         return RedirectResponse(link("flows", viewer.query["id"].strip()), HTTPStatus.SEE_OTHER)
-    return PageAnswer("flows.html", "Flows", "flows", {})
+    answer = await viewer.ask_as_here(FLOW_LIST)
+    values = {"flows": answer.flows, "cursor": answer.cursor, "sums": sums_of}
+    return PageAnswer("flows.html", "Flows", "flows", values)
+
+
+def sums_of(flow: FlowInfo) -> FlowCounts:
+    """Of the flow and of what waits for its end together."""
+    last = asdict(flow.last)
+    return FlowCounts(
+        **{state: count + last[state] for state, count in asdict(flow.counts).items()}
+    )
 
 
 async def flow_page(viewer: Viewer) -> PageAnswer:

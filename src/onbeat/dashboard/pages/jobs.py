@@ -9,7 +9,6 @@ import msgspec
 from msgspec import UNSET
 from starlette.responses import RedirectResponse, Response
 
-from onbeat.api.requests import query_names
 from onbeat.dashboard.drawing.attempts import attempt_bars
 from onbeat.dashboard.drawing.tracebacks import traceback_parts
 from onbeat.dashboard.formats import as_text, number
@@ -20,16 +19,11 @@ from onbeat.dashboard.viewer import Viewer
 from onbeat.model.bulk import BulkState
 from onbeat.model.errors import Invalid, NotFound
 from onbeat.model.job import JobState
-from onbeat.model.limits import FAULT_JOBS_MAX, LOG_LINES_SHOWN
-from onbeat.operations.table import (
-    BULK_LIST,
-    FAILURE_SHOW,
-    FLOW_SHOW,
-    JOB_LIST,
-    JOB_LOG,
-    JOB_SHOW,
-    JOB_WHY,
-)
+from onbeat.model.limits import FAULT_JOBS_MAX, LOG_LINES_SHOWN, PAGE_LIMIT_MAX
+from onbeat.operations.invoke import query_names
+from onbeat.operations.tables.failures import FAILURE_SHOW
+from onbeat.operations.tables.flows import FLOW_SHOW
+from onbeat.operations.tables.jobs import BULK_LIST, JOB_LIST, JOB_LOG, JOB_SHOW, JOB_WHY
 from onbeat.rules.job_search import read_moment, read_search, search_line
 from onbeat.wire.bulks import BulkInfo, label_filter, read_label_filter
 from onbeat.wire.flows import FlowAnswer
@@ -42,12 +36,16 @@ ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}"
 ENDED: Final = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED})
 OVER: Final = frozenset({BulkState.DONE, BulkState.STOPPED})
 ROWS: Final = 50
+ROWS_MAX: Final = 200
+"""Of one page: a thousand rows take longer to draw than anybody waits, and the cursor goes on."""
 BULKS_SHOWN: Final = 20
 NEIGHBOURS_MAX: Final = 200
 LEVEL_CLASSES: Final = {"warning": "text-warn", "error": "text-fail", "critical": "text-fail"}
 LINES_SHOWN: Final = LOG_LINES_SHOWN
 ATTEMPTS_SHOWN: Final = 10  # to choose the log of
 SPANS: Final = ("15m", "1h", "2h", "today", "yesterday", "7d")
+TOO_MANY_ROWS: Final = frozenset(map(str, range(ROWS_MAX + 1, PAGE_LIMIT_MAX + 1)))
+"""What the API takes as a limit and a page does not show."""
 
 
 async def jobs_page(viewer: Viewer) -> PageAnswer | Response:
@@ -56,7 +54,7 @@ async def jobs_page(viewer: Viewer) -> PageAnswer | Response:
     viewer.check_parameters(*(name for name in query_names(JOB_LIST) if name != "counts"))
     params = parameters(viewer)
     counts = {} if viewer.part == "list" else {"counts": "true"}
-    answer = await viewer.ask(JOB_LIST, **{"limit": ROWS, **params, **counts})
+    answer = await viewer.ask(JOB_LIST, **{**params, **counts, "limit": rows_of(params)})
     filters = viewer.filters
     values = {
         **list_values(filters),
@@ -131,6 +129,12 @@ def parameters(viewer: Viewer) -> dict[str, str]:
     return params
 
 
+def rows_of(params: Mapping[str, str]) -> str:
+    """How many rows are wanted, at most those of a page. The API refuses what it does not know."""
+    wanted = params.get("limit", str(ROWS))
+    return str(ROWS_MAX) if wanted in TOO_MANY_ROWS else wanted
+
+
 def where_text(params: Mapping[str, str]) -> str:
     """The filter of a bulk, as JSON for the script."""
     where = {name: text for name, text in params.items() if name not in {"limit", "cursor"}}
@@ -164,7 +168,7 @@ async def job_page(viewer: Viewer) -> PageAnswer:
         "neighbours": await neighbours(viewer, job),
         "history": () if job.history is UNSET else job.history,
         "target": readable(msgspec.json.encode(job.target)),
-        "result": readable(bytes(job.result)),
+        "result": readable(bytes(job.result_json)),
         **await log_values(viewer, job),
     }
     return PageAnswer("job.html", f"{name} {job.state}", "jobs", values)
@@ -188,8 +192,7 @@ async def log_values(viewer: Viewer, job: JobInfo) -> dict[str, Any]:
 
 def field_texts(line: LogLineAnswer) -> str:
     """`to=ada@example.com tries=2`."""
-    fields: dict[str, Any] = msgspec.json.decode(line.fields)
-    return " ".join(f"{name}={as_text(value)}" for name, value in fields.items())
+    return " ".join(f"{name}={as_text(value)}" for name, value in line.fields.items())
 
 
 async def alike(viewer: Viewer, job: JobInfo) -> str:

@@ -19,7 +19,7 @@ from onbeat.dashboard.target_forms import (
 )
 from onbeat.dashboard.viewer import Viewer
 from onbeat.model.errors import Conflict, Invalid
-from onbeat.operations.table import JOB_ENQUEUE, JOB_RESCHEDULE, JOB_SHOW
+from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_RESCHEDULE, JOB_SHOW
 from onbeat.wire.errors import status_of
 from onbeat.wire.jobs import JobInfo
 

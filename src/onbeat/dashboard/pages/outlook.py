@@ -15,7 +15,7 @@ from onbeat.dashboard.pages.timeline import forecast, is_forecast_kept
 from onbeat.dashboard.schedule_forms import preview_body
 from onbeat.dashboard.viewer import Viewer
 from onbeat.model.errors import Invalid
-from onbeat.operations.table import SCHEDULE_LIST
+from onbeat.operations.tables.schedules import SCHEDULE_LIST
 from onbeat.operations.years import year_of_fires
 from onbeat.wire.recurrences import PreviewBody
 

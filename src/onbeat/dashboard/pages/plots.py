@@ -8,7 +8,9 @@ from typing import Final
 from onbeat.dashboard.drawing.axis import TimeAxis
 from onbeat.dashboard.drawing.plot import Plot, PlotLine, PlotMark, plot
 from onbeat.dashboard.formats import duration, moment, number, rate
+from onbeat.dashboard.renderer import figure
 from onbeat.dashboard.viewer import Viewer
+from onbeat.rules.history import axis_maximum_of_seconds
 from onbeat.wire.pulses import PointAnswer
 
 TABLE_ROWS: Final = 12
@@ -34,12 +36,20 @@ class TableRow:
 
 
 @dataclass(frozen=True)
+class DrawnPlot:
+    """A plot with its text for the page."""
+
+    plot: Plot
+    text: str
+
+
+@dataclass(frozen=True)
 class Drawing:
     """What was drawn of these very points: they change every ten seconds, however many look."""
 
     points: Sequence[PointAnswer]
     started: Sequence[datetime]
-    plots: Sequence[Plot]
+    plots: Sequence[DrawnPlot]
     rows: Sequence[TableRow]
     rates: "Rates | None"
 
@@ -67,7 +77,8 @@ def drawing_of(
     if known is not None and known.points is points and known.started == started:
         return known
     rates = rates_of(points) if points[0].seconds <= MINUTE else None
-    drawn = Drawing(points, started, plots_of(viewer, points, started), table_of(points), rates)
+    plots = [DrawnPlot(one, figure(one)) for one in plots_of(viewer, points, started)]
+    drawn = Drawing(points, started, plots, table_of(points), rates)
     if len(_drawings) >= DRAWINGS_KEPT:
         _drawings.clear()
     _drawings[key] = drawn
@@ -101,7 +112,16 @@ def plots_of(
     sampled = [point.due for point in points]
     return [
         plot("Ended per second", axis, ended, times, measured, write=rate, events=events),
-        plot("Lateness", axis, late, times, measured, write=duration, events=events),
+        plot(
+            "Lateness",
+            axis,
+            late,
+            times,
+            measured,
+            write=duration,
+            events=events,
+            maximum=axis_maximum_of_seconds,
+        ),
         plot("Jobs in the queues", axis, deep, times, sampled, write=number, events=events),
     ]
 

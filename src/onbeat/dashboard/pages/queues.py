@@ -1,7 +1,8 @@
 """Queues with their load and their limits."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -15,9 +16,13 @@ from onbeat.dashboard.renderer import PageAnswer
 from onbeat.dashboard.viewer import Viewer
 from onbeat.model.errors import Invalid
 from onbeat.model.limits import GROUPS_LOOK_MAX, PAUSE_NOTE_CHARS_MAX
-from onbeat.operations.table import PULSE_QUEUES, QUEUE_LIMIT, QUEUE_LIST, QUEUE_PAUSE, QUEUE_SHOW
+from onbeat.operations.alerts import load_of_answer
+from onbeat.operations.tables.fleet import QUEUE_LIMIT, QUEUE_LIST, QUEUE_PAUSE, QUEUE_SHOW
+from onbeat.operations.tables.pulses import PULSE_QUEUES
+from onbeat.rules.verdict import QueueState, needs_look_first, state_of_queue
 from onbeat.wire.errors import status_of
 from onbeat.wire.limits import LimitsAnswer
+from onbeat.wire.queues import QueueAnswer
 
 PAGE: Final = 100
 STRIP_HEIGHT: Final = 20
@@ -41,6 +46,50 @@ class StartedJobs:
     path: str
 
 
+StartsByQueue = Mapping[str, Sequence[int | None]]
+
+
+@dataclass(frozen=True)
+class StateWords:
+    """What is said of a queue's state: the mark has the name of a state that the pages know."""
+
+    mark: str
+    word: str
+
+
+STATE_WORDS: Final[Mapping[QueueState, StateWords]] = {
+    "late": StateWords("silent", "late"),
+    "full": StateWords("silent", "at its limit"),
+    "paused": StateWords("paused", "paused"),
+    "flowing": StateWords("active", "flowing"),
+    "idle": StateWords("waiting", "idle"),
+}
+
+
+def words_of_states(
+    queues: Iterable[QueueAnswer], starts: StartsByQueue, now: datetime
+) -> Mapping[str, StateWords]:
+    """By name of a queue. `starts` are those of each minute, the newest last."""
+    return {
+        queue.name: STATE_WORDS[state_of_queue(load_of_answer(queue, newest(starts, queue)), now)]
+        for queue in queues
+    }
+
+
+def worst_first(
+    queues: Iterable[QueueAnswer], starts: StartsByQueue, now: datetime
+) -> Sequence[QueueAnswer]:
+    def place(queue: QueueAnswer) -> tuple[int, int, str]:
+        return needs_look_first(load_of_answer(queue, newest(starts, queue)), now)
+
+    return sorted(queues, key=place)
+
+
+def newest(starts: StartsByQueue, queue: QueueAnswer) -> int | None:
+    """How many started in the last minute; None where that was not measured."""
+    return starts[queue.name][-1] if queue.name in starts else None
+
+
 async def queues_page(viewer: Viewer) -> PageAnswer:
     answer = await viewer.ask_as_here(QUEUE_LIST, limit=PAGE)
     return await page_of(viewer, answer)
@@ -54,6 +103,7 @@ async def page_of(
     status: int = HTTPStatus.OK,
 ) -> PageAnswer:
     """`typed` has the limits of a queue that were refused, and `fault` says why."""
+    starts = (await viewer.ask(PULSE_QUEUES)).queues
     values = {
         "queues": answer.queues,
         "page": answer.page,
@@ -62,8 +112,9 @@ async def page_of(
         "limit": answer.limit,
         "started": {
             name: StartedJobs(counts[-1], strip(counts, STRIP_HEIGHT))
-            for name, counts in (await viewer.ask(PULSE_QUEUES)).queues.items()
+            for name, counts in starts.items()
         },
+        "state_words": words_of_states(answer.queues, starts, viewer.now),
         "limit_words": LIMITS,
         "texts_of": limit_texts,
         "typed": typed or {},
@@ -82,13 +133,15 @@ async def one_queue(
 ) -> PageAnswer:
     """`note` is one that was refused, and `fault` says why."""
     queue = await viewer.ask(QUEUE_SHOW, name=viewer.request.path_params["name"])
-    counts = (await viewer.ask(PULSE_QUEUES)).queues.get(queue.name)
+    starts = (await viewer.ask(PULSE_QUEUES)).queues
+    counts = starts.get(queue.name)
     values = {
         "queue": queue,
         "started": None if counts is None else StartedJobs(counts[-1], strip(counts, STRIP_TALL)),
         "limits": [
             (LIMITS[name], text) for name, text in limit_texts(queue.limits).items() if text
         ],
+        "state_words": words_of_states([queue], starts, viewer.now),
         "looked": GROUPS_LOOK_MAX,
         "unset": UNSET,
         "note_max": PAUSE_NOTE_CHARS_MAX,

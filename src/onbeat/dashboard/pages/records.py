@@ -7,14 +7,9 @@ from onbeat.dashboard.pages.jobs import readable
 from onbeat.dashboard.renderer import PageAnswer
 from onbeat.dashboard.viewer import Viewer
 from onbeat.model.limits import REPLAY_MAX
-from onbeat.operations.table import (
-    AUDIT_LIST,
-    DEAD_GROUPS,
-    DEAD_LIST,
-    DEAD_SHOW,
-    EVENT_LIST,
-    EVENT_SHOW,
-)
+from onbeat.operations.tables.administration import AUDIT_LIST
+from onbeat.operations.tables.events import EVENT_LIST, EVENT_SHOW
+from onbeat.operations.tables.failures import DEAD_GROUPS, DEAD_LIST, DEAD_SHOW
 from onbeat.wire.failures import DeadLetterGroupsAnswer
 
 
@@ -27,7 +22,7 @@ async def events_page(viewer: Viewer) -> PageAnswer:
 async def event_page(viewer: Viewer) -> PageAnswer:
     id = viewer.request.path_params["id"]
     event = await viewer.ask_as_here(EVENT_SHOW, id=id)
-    data = event.data_base64 if event.data is UNSET else readable(bytes(event.data))
+    data = event.data_base64 if event.data_json is UNSET else readable(bytes(event.data_json))
     extensions = {} if event.extensions is UNSET else event.extensions
     values = {
         "event": event,
@@ -62,7 +57,7 @@ async def dead_letter_page(viewer: Viewer) -> PageAnswer:
 async def audit_page(viewer: Viewer) -> PageAnswer:
     answer = await viewer.ask_as_here(AUDIT_LIST, limit=50)
     requests = [
-        msgspec.json.format(bytes(one.request), indent=0).decode() for one in answer.records
+        msgspec.json.format(bytes(one.request_json), indent=0).decode() for one in answer.records
     ]
     values = {
         "records": list(zip(answer.records, requests, strict=True)),

@@ -8,7 +8,6 @@ from zoneinfo import ZoneInfo
 import msgspec
 from msgspec import UNSET
 
-from onbeat.api.requests import query_names
 from onbeat.dashboard.calendar import (
     DAYS,
     CalendarDay,
@@ -24,9 +23,9 @@ from onbeat.dashboard.viewer import Viewer, zone_of
 from onbeat.model.errors import Invalid, OnbeatError
 from onbeat.model.ids import ScheduleId
 from onbeat.model.limits import SCHEDULES_AT_ONCE_MAX
-from onbeat.operations.invoke import request_from
+from onbeat.operations.invoke import query_names, request_from
 from onbeat.operations.schedule_health import ScheduleTrouble, last_outcomes, troubled_schedules
-from onbeat.operations.table import (
+from onbeat.operations.tables.schedules import (
     SCHEDULE_LIST,
     SCHEDULE_OCCURRENCES,
     SCHEDULE_PREVIEW,

@@ -2,7 +2,8 @@
 
 from onbeat.dashboard.renderer import PageAnswer
 from onbeat.dashboard.viewer import Viewer
-from onbeat.operations.table import ALERT_LIST, KEY_LIST, SESSION_LIST, SETTINGS_SHOW
+from onbeat.operations.tables.administration import KEY_LIST, SESSION_LIST, SETTINGS_SHOW
+from onbeat.operations.tables.alerts import ALERT_LIST
 from onbeat.wire.settings import SettingAnswer
 
 DEFAULT = "default"

@@ -18,7 +18,7 @@ from onbeat.dashboard.renderer import PageAnswer
 from onbeat.dashboard.viewer import Viewer, zone_of
 from onbeat.model.schedule import ScheduleStatus
 from onbeat.model.timeline import LaneOrder, TimelineSpan
-from onbeat.operations.table import SCHEDULE_FORECAST, TIMELINE_SHOW
+from onbeat.operations.tables.schedules import SCHEDULE_FORECAST, TIMELINE_SHOW
 from onbeat.ports.store import Store
 from onbeat.wire.forecasts import ForecastAnswer
 from onbeat.wire.timeline import LaneAnswer, TimelineAnswer
@@ -165,8 +165,13 @@ async def heat_values(viewer: Viewer, zone: ZoneInfo) -> dict[str, Any]:
         "busiest": most if most and most.fires else None,
         "cut": answer.cut,
         "at": at,
+        "busiest_hour": most and hour_in_words(most.at.astimezone(zone)),
         "tell": partial(moment, zone=zone, now=viewer.now),
     }
+
+
+def hour_in_words(at: datetime) -> str:
+    return f"{at:%a} {at.day}, {at:%H:%M}"
 
 
 def is_forecast_kept(viewer: Viewer, zone: ZoneInfo) -> bool:

@@ -2,7 +2,7 @@
 
 from onbeat.dashboard.renderer import PageAnswer
 from onbeat.dashboard.viewer import Viewer
-from onbeat.operations.table import WORKER_LIST
+from onbeat.operations.tables.fleet import WORKER_LIST
 
 
 async def workers_page(viewer: Viewer) -> PageAnswer:

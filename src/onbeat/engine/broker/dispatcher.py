@@ -15,7 +15,7 @@ from onbeat.engine.broker.fleet import FleetView
 from onbeat.engine.dispatcher import LOOK_AGAIN_MAX, seconds_until
 from onbeat.engine.lease_guard import LeaseGuard
 from onbeat.model.errors import Unavailable
-from onbeat.model.ids import JobId, WorkerId
+from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job
 from onbeat.model.limits import CLAIM_MAX
 from onbeat.model.outcome import Released
@@ -39,6 +39,9 @@ JOBS_PER_MESSAGE: Final = 50
 MESSAGES_PER_WORKER: Final = 4  # per round: messages stay large, and jobs are shared evenly
 
 
+Lease = tuple[JobId, Token]
+
+
 class BrokerDispatcherStore(DispatcherStore, HeartbeatStore, WorkerStore, Protocol):
     """The store operations that a carrier needs."""
 
@@ -58,6 +61,10 @@ class InFlightJob:
         self.job = job
         self.sent_at: float | None = None
         self.times = 0
+
+    @property
+    def lease(self) -> Lease:
+        return self.job.id, self.job.token
 
     def is_overdue(self, now: float) -> bool:
         """Whether the job has to be announced, for the first time or again."""
@@ -85,7 +92,7 @@ class BrokerDispatcher:
         self.id = id
         self.queues = queues
         self.in_flight: dict[JobId, InFlightJob] = {}
-        self.orphaned_leases: frozenset[JobId] = frozenset()
+        self.orphaned_leases: frozenset[Lease] = frozenset()
         self.named_queues: set[str] = set()
         self.looked_at = -math.inf
         self.look_period = LOOK_PERIOD
@@ -158,9 +165,11 @@ class BrokerDispatcher:
 
     async def reconcile_in_flight(self) -> None:
         """Forget started jobs, and look for leases that are unknown to this process."""
-        held = {lease.job_id for lease in await self.store.held_leases(self.id)}
+        leases = await self.store.held_leases(self.id)
+        held = {(lease.job_id, lease.token) for lease in leases}
         self.looked_at = self.clock.monotonic()
-        left = {id: one for id, one in self.in_flight.items() if id in held}
+        # A job that was started and waits again may be held once more, under another token.
+        left = {id: one for id, one in self.in_flight.items() if one.lease in held}
         # While no job is started, the workers are full: check less and less often.
         moves = len(left) < len(self.in_flight)
         self.look_period = LOOK_PERIOD if moves else min(QUIET_PERIOD, 2 * self.look_period)
@@ -172,10 +181,10 @@ class BrokerDispatcher:
         await self.reconcile_in_flight()
         await self.hand_back(chance)
 
-    async def adopt_orphaned_leases(self, held: Collection[JobId]) -> None:
+    async def adopt_orphaned_leases(self, held: Collection[Lease]) -> None:
         """Adopt leases that are unknown to this process: the answer to their claim was lost."""
-        strays = frozenset(held) - self.in_flight.keys()
-        for id in strays & self.orphaned_leases:
+        strays = frozenset(held).difference(one.lease for one in self.in_flight.values())
+        for id, _ in sorted(strays & self.orphaned_leases):
             job = await self.store.job(id)
             if job is not None and job.worker == self.id:
                 self.in_flight[id] = InFlightJob(job)

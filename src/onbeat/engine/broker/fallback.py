@@ -9,8 +9,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from onbeat.engine.broker.job_consumer import accept_started
+from onbeat.engine.broker.job_consumer import start_carried
 from onbeat.engine.dispatcher import Dispatcher
+from onbeat.engine.loop import cancel_all
 from onbeat.engine.worker import JobRunner
 from onbeat.model.errors import Unavailable
 from onbeat.model.ids import JobId, Token, WorkerId
@@ -147,10 +148,8 @@ class BrokerWatch:
             self.on_change()
 
     async def stop(self) -> None:
-        under_way = [task for task in (self.ping_task, self.publish_task) if task is not None]
-        for task in under_way:
-            task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
+        tasks = (self.ping_task, self.publish_task)
+        await cancel_all([task for task in tasks if task is not None])
 
 
 class FallbackStore(DispatcherStore, WorkerStore, HeartbeatStore, RescuerStore, Protocol):
@@ -219,9 +218,7 @@ class Fallback:
                 leases.append((lease.job_id, lease.token))
         if leases:
             async with self.dispatcher.claiming:
-                now = self.clock.now()
-                jobs = await self.store.start(self.dispatcher.id, leases, now)
-                accept_started(self.worker, [job for job in jobs if job is not None])
+                await start_carried(self.store, self.worker, self.dispatcher.id, leases, self.clock)
 
     def can_run(self, job: Job) -> bool:
         queues = self.dispatcher.queues

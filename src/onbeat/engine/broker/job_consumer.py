@@ -6,13 +6,12 @@ once, even if the message is delivered several times.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
 from typing import Final, Protocol
 
 import msgspec
 
 from onbeat.engine.broker.consumer import ReconnectingConsumer
-from onbeat.engine.loop import Wakeup
+from onbeat.engine.loop import Wakeup, cancel_all
 from onbeat.engine.worker import JobRunner
 from onbeat.model.errors import Malformed
 from onbeat.model.ids import JobId, Token, WorkerId
@@ -124,8 +123,7 @@ class JobConsumer:
 
     async def start(self, leases: Sequence[Lease]) -> None:
         async with self.starting:
-            jobs = await self.store.start(self.id, leases, self.clock.now())
-            accept_started(self.worker, [job for job in jobs if job is not None])
+            await start_carried(self.store, self.worker, self.id, leases, self.clock)
 
     async def hand_over(self, jobs: Sequence[Announced]) -> None:
         """Publish again the jobs that this worker has no room for."""
@@ -172,12 +170,28 @@ def hops_of(delivery: Delivery) -> int:
     return int(headers) if headers.isdecimal() and len(headers) <= HOPS_DIGITS_MAX else HOPS_MAX
 
 
+async def start_carried(
+    store: WorkerStore, worker: JobRunner, id: WorkerId, leases: Sequence[Lease], clock: Clock
+) -> None:
+    """Start jobs that carriers hold, except those that this worker has already.
+
+    The store gives a job once more to the worker that has it, as the first answer may be lost. One
+    call at a time, so that what another one has started is known here.
+    """
+    async with worker.starting:
+        known = worker.known_jobs()
+        fresh = [lease for lease in leases if lease[0] not in known]
+        if fresh:
+            jobs = await store.start(id, fresh, clock.now())
+            accept_started(worker, [job for job in jobs if job is not None])
+
+
 def accept_started(worker: JobRunner, jobs: Sequence[Job]) -> None:
     """Run started jobs in the worker; jobs cancelled in the meantime are settled as cancelled."""
     worker.accept([job for job in jobs if job.cancel_reason is None])
     for job in jobs:
         if job.cancel_reason is not None:
-            worker.spawn(worker.record(job, Cancelled(job.cancel_reason), timedelta()))
+            worker.spawn(worker.record(job, Cancelled(job.cancel_reason)))
 
 
 Keeping = asyncio.Task[None]
@@ -210,7 +224,7 @@ class JobConsumers:
         self.consumers: dict[str, tuple[JobConsumer, Keeping]] = {}
 
     async def step(self) -> float:
-        for queue in await self.watch.served_queues() - self.consumers.keys():
+        for queue in sorted(await self.watch.served_queues() - self.consumers.keys()):
             receiver = self.make_consumer(queue)
             self.consumers[queue] = receiver, self.start_loop(receiver)
         return WAIT
@@ -229,6 +243,5 @@ class JobConsumers:
 async def stop_consumer(receiver: JobConsumer, task: Keeping) -> None:
     # An interrupted start could leave leases that this process does not know of.
     async with receiver.starting:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await cancel_all([task])
     await receiver.close()

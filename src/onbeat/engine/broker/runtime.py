@@ -6,7 +6,6 @@ worker role runs job consumers, and the maintenance role runs inbound consumers.
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
 
 from msgspec.structs import replace
 
@@ -157,6 +156,7 @@ class BrokerRuntime:
             self.options.heartbeat_period,
             self.dependencies.telemetry,
             self.dependencies.sidecar,
+            self.dependencies.side_loop,
         )
         self.heartbeat.start()
         carry, send = self.due_wakeups
@@ -213,7 +213,7 @@ class BrokerRuntime:
         )
 
     async def record(self, job: Job, outcome: Outcome) -> None:
-        await self.worker.record(job, outcome, timedelta())
+        await self.worker.record(job, outcome)
 
     def on_jobs_due(self) -> None:
         """Wake the loops that claim. Thread-safe."""

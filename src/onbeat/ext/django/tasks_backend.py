@@ -8,7 +8,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
-import msgspec
 from django.utils import timezone
 from django.utils.module_loading import import_string
 from msgspec import UNSET
@@ -118,7 +117,7 @@ class OnbeatBackend(BaseTaskBackend):
             errors=[error_of(one) for one in attempts if one.error is not UNSET],
             worker_ids=[one.worker or "" for one in attempts],
         )
-        object.__setattr__(result, "_return_value", msgspec.json.decode(bytes(job.result)))
+        object.__setattr__(result, "_return_value", job.result)
         return result
 
 

@@ -71,8 +71,7 @@ def act(tables: Tables, bulk: Bulk, jobs: Sequence[Job], now: datetime) -> Acted
         for id, due_at in due.items():
             retry.reschedule(tables, id, due_at, now, cause_of(bulk))
         return Acted(len(due), refused)
-    for job in chosen:
-        dependents.cancel(tables, tables.jobs[job.id], reason_of(bulk), now)
+    dependents.cancel(tables, [job.id for job in chosen], reason_of(bulk), now)
     return Acted(len(chosen))
 
 

@@ -63,9 +63,14 @@ def next_due_at(admission: ClaimLimits, ready_lists: Sequence[ReadyList]) -> dat
 
 def next_due_in(admission: ClaimLimits, ready_list: ReadyList) -> datetime | None:
     keys = admission.tables.ready_lists[ready_list]
-    again_at, first = admission.again_at(ready_list), keys.first()
-    if again_at is not None and first is not None:
+    first = keys.first()
+    if first is None:
+        return None
+    again_at = admission.again_at(ready_list)
+    if again_at is not None:
         return max(again_at, first[0])
+    if first[0] > admission.now:
+        return first[0]
     latest_now = (admission.now, JobId(chr(0x10FFFF)))
     head = next(keys.after(latest_now), None)
     return None if head is None else head[0]
@@ -81,7 +86,7 @@ def may_start(tables: Tables, job: Job, now: datetime) -> bool:
     if decision.wait_for:
         tables.put_job(tables.add_dependencies(job, set(decision.wait_for)))
     for id, reason in decision.cancel.items():
-        cancel(tables, tables.jobs[id], reason, now)
+        cancel(tables, [id], reason, now)
     for id in decision.stop:
         ask_to_stop(tables, tables.jobs[id], REPLACED, now)
     return job.id not in decision.cancel and not decision.wait_for

@@ -80,15 +80,24 @@ def as_cancelled(job: Job, reason: str, at: datetime) -> Job:
     )
 
 
-def cancel(tables: Tables, job: Job, reason: str, at: datetime) -> None:
-    """Cancel a waiting job, request a running one to stop, and leave an ended one unchanged."""
-    match job.state:
-        case JobState.WAITING:
-            cancel_waiting(tables, job, reason, at)
-        case JobState.RUNNING:
-            ask_to_stop(tables, job, reason, at)
-        case _:
-            return
+def cancel(tables: Tables, ids: Iterable[JobId], reason: str, at: datetime) -> None:
+    """Cancel waiting jobs, request running ones to stop, and confirm what another end cancelled.
+
+    A dependent that is cancelled together with its predecessor has no other cause.
+    """
+    waiting: dict[JobId, str] = {}
+    for job in [tables.jobs[id] for id in dict.fromkeys(ids) if id in tables.jobs]:
+        match job.state:
+            case JobState.WAITING:
+                tables.note(job.id, at, JobState.CANCELLED, reason)
+                tables.unblock(job.id)
+                put_ended(tables, as_cancelled(job, reason, at), at)
+                waiting[job.id] = JobState.CANCELLED
+            case JobState.RUNNING | JobState.CANCELLED:
+                ask_to_stop(tables, job, reason, at)
+            case _:
+                continue
+    cascade(tables, waiting, at)
 
 
 def cancel_waiting(tables: Tables, job: Job, reason: str, at: datetime) -> None:
@@ -97,10 +106,16 @@ def cancel_waiting(tables: Tables, job: Job, reason: str, at: datetime) -> None:
 
 
 def ask_to_stop(tables: Tables, job: Job, reason: str, at: datetime) -> None:
-    """The first reason is kept, since the attempt may already act on it."""
-    if job.cancel_reason is None:
-        tables.put_job(replace(job, cancel_reason=reason))
-        tables.note(job.id, at, "cancel requested", reason)
+    """The first reason is kept, since the attempt may already act on it.
+
+    A cancelled job that nobody has asked to stop keeps the reason only if a retry of another job
+    could bring it back.
+    """
+    if job.cancel_reason is not None or (job.is_final and job.cause_id is None):
+        return
+    tables.put_job(replace(job, cancel_reason=reason))
+    tables.note(job.id, at, "cancel requested", reason)
+    if not job.is_final:
         tables.hints.add(Hint.CANCELS)
 
 

@@ -71,6 +71,16 @@ class DispositionTable:
         insort(self.pages.setdefault(id, []), row, key=first_of)
         return True
 
+    def add_skip(self, id: ScheduleId, skip: Skip) -> None:
+        """Add the parts of a skip that have no disposition yet."""
+        first = skip.first
+        for row in self.between(id, skip.first, skip.last):
+            if row.first > first:
+                self.add(id, skip_of(replace(skip, first=first, last=row.first - TICK)))
+            first = max(first, row.last + TICK)
+        if first <= skip.last:
+            self.add(id, skip_of(replace(skip, first=first)))
+
     def add_all(self, id: ScheduleId, rows: Iterable[Disposition]) -> None:
         for row in rows:
             self.add(id, row)
@@ -104,7 +114,7 @@ class DispositionTable:
             for row in self.between(id, skip.first, skip.last):
                 if row.job_id is None:
                     self.remove(id, row)
-            self.add(id, skip_of(skip))
+            self.add_skip(id, skip)
 
     def cut_after(self, id: ScheduleId, now: datetime, kept: set[JobId]) -> None:
         """Delete dispositions later than `now`, except those of the jobs in `kept`."""

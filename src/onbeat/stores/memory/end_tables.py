@@ -13,7 +13,8 @@ from onbeat.model.log_line import JobLogLine
 class EndTables:
     """`held_keys` are those of jobs with `unique_for`, past ones until they are pruned.
 
-    `caused` has the jobs that were cancelled because of another, by that one. `unfinished` are jobs
+    `caused` has the jobs that were cancelled because of another, by that one, without those that
+    were cancelled by request as well. `unfinished` are jobs
     with more dependents than one verb handles, with their states. `lines` are what handlers logged,
     by number.
     """
@@ -26,15 +27,15 @@ class EndTables:
         self.lines: dict[JobId, dict[int, JobLogLine]] = {}
 
     def add(self, job: Job) -> None:
-        if job.cause_id is not None:
+        if job.cause_id is not None and job.cancel_reason is None:
             self.caused[job.cause_id].add(job.id)
 
     def discard(self, job: Job) -> None:
-        if job.cause_id is not None:
+        if job.cause_id is not None and job.cancel_reason is None:
             self.caused[job.cause_id].discard(job.id)
             if not self.caused[job.cause_id]:
                 del self.caused[job.cause_id]
 
     def caused_by(self, causes: Iterable[JobId]) -> Iterator[JobId]:
-        """What was cancelled because of these jobs."""
+        """What was cancelled because of these jobs alone."""
         return (id for cause in causes for id in sorted(self.caused.get(cause, ())))

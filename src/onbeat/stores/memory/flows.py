@@ -1,11 +1,13 @@
 """The ends of flows, and what they do to the jobs that wait for them."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
+from heapq import nlargest
 
 from msgspec.structs import replace
 
+from onbeat.model.flow import FlowLook
 from onbeat.model.ids import JobId
 from onbeat.model.job import JobState
 from onbeat.ports.store import FlowCounts
@@ -40,6 +42,19 @@ def close(tables: Tables, flow: JobId, now: datetime) -> int:
             tables.note(id, now, JobState.CANCELLED, doom.reason)
             end(tables, as_doomed(job, doom, now), now)
     return len(waiting)
+
+
+def newest_flows(tables: Tables, before: JobId | None, limit: int, look: int) -> Sequence[FlowLook]:
+    known = (flow for flow in tables.flows.members if before is None or flow < before)
+    return [look_of(tables, flow, look) for flow in nlargest(limit, known)]
+
+
+def look_of(tables: Tables, flow: JobId, look: int) -> FlowLook:
+    members = tables.flows.members[flow]
+    live = sorted(tables.flows.live.get(flow, ()))
+    ended = sorted(members - set(live))
+    counts = Counter(tables.jobs[id].state for id in (*live[: look + 1], *ended[: look + 1]))
+    return FlowLook(flow, counts, more=max(len(live), len(ended)) > look)
 
 
 def flow_counts(tables: Tables, flows: Collection[JobId]) -> FlowCounts:

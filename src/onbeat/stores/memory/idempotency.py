@@ -1,12 +1,12 @@
 """Idempotency keys: requests that take effect once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import islice, takewhile
 from typing import TypeVar
 
 from onbeat.model.errors import RequestInFlight
-from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
+from onbeat.model.idempotency import KeyedAnswer, KeyedRequest, StoredRequest
 from onbeat.model.ids import JobId
 from onbeat.stores.memory.tables import KeyedRow, Tables
 
@@ -51,3 +51,27 @@ def has_live_job(tables: Tables, row: KeyedRow) -> bool:
 
     between = takewhile(is_in_range, tables.ids.after(first))
     return tables.is_live(first) or any(tables.is_live(id) for id in between)
+
+
+def export(tables: Tables, after: bytes | None, limit: int) -> list[StoredRequest]:
+    digests = tables.requests.digests
+    above = iter(digests) if after is None else digests.after(after)
+    return [stored(digest, tables.requests.rows[digest]) for digest in islice(above, limit)]
+
+
+def stored(digest: bytes, row: KeyedRow) -> StoredRequest:
+    return StoredRequest(
+        digest=digest,
+        answer=row.answer,
+        kept_from=row.kept_from,
+        first_job=row.first_job,
+        last_job=row.last_job,
+    )
+
+
+def restore(tables: Tables, requests: Sequence[StoredRequest]) -> int:
+    new = [one for one in requests if one.digest not in tables.requests.rows]
+    for one in new:
+        row = KeyedRow(one.answer, one.kept_from, one.first_job, one.last_job)
+        tables.requests.put(one.digest, row)
+    return len(new)

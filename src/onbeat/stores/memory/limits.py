@@ -36,6 +36,8 @@ class ClaimLimits:
 
     def again_at(self, ready_list: ReadyList) -> datetime | None:
         """When a rate limit lets the list go on; None if it goes on now or when a job ends."""
+        if ready_list.queue not in self.tables.limits:
+            return None
         return self.within.reopens_at(ready_list.queue, ready_list.group)
 
     def keep(self) -> None:

@@ -49,8 +49,9 @@ class Looked:
 
 
 def count_jobs(tables: Tables, filter: JobFilter, most: int, look: int | None = None) -> Counted:
-    """How many match, up to `most`, of the newest `look`."""
-    ids = reversed(tables.ids) if filter.before is None else tables.ids.before(filter.before)
+    """How many match, up to `most`, of the newest `look` of the state."""
+    older = reversed(tables.ids) if filter.before is None else tables.ids.before(filter.before)
+    ids = (id for id in older if filter.state in {None, tables.jobs[id].state})
     seen = islice(ids, look)
     found = sum(1 for _ in islice(matching(tables, filter, seen), most + 1))
     is_far = look is not None and next(iter(ids), None) is not None

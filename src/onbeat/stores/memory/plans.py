@@ -12,16 +12,16 @@ from onbeat.model.job import Job
 from onbeat.model.plan import Dropped, Plan, Skip
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.ports.store import Hint
-from onbeat.rules.plans import DELETED, cause_of_edit, follow_schedule
+from onbeat.rules.plans import DELETED, cause_of_edit, follow_schedule, is_current
 from onbeat.stores.memory.dependents import cancel, cancel_waiting, find_unstarted
-from onbeat.stores.memory.dispositions import job_of, skip_of
+from onbeat.stores.memory.dispositions import job_of
 from onbeat.stores.memory.stored_events import announce
 from onbeat.stores.memory.tables import Tables, has_started
 
 
 def apply_plan(tables: Tables, plan: Plan) -> bool:
     schedule = tables.schedules.get(plan.schedule_id)
-    if schedule is None or schedule.version != plan.version:
+    if schedule is None or not is_current(plan, schedule.version, schedule.planned_through):
         return False
     store_plan(tables, schedule, plan)
     return True
@@ -39,13 +39,13 @@ def store_plan(tables: Tables, schedule: Schedule, plan: Plan) -> None:
     )
     for job in plan.jobs:
         add_planned(tables, job)
-    tables.dispositions.add_all(schedule.id, map(skip_of, plan.skips))
     for skip in plan.skips:
+        tables.dispositions.add_skip(schedule.id, skip)
         announce(tables, skip.event)
     for dropped in plan.dropped:
-        drop(tables, dropped)
+        drop(tables, dropped, plan.decided_at)
     for id in plan.allowed_late:
-        excuse(tables, id)
+        excuse(tables, id, plan.decided_at)
 
 
 def add_planned(tables: Tables, job: Job) -> bool:
@@ -58,26 +58,23 @@ def add_planned(tables: Tables, job: Job) -> bool:
     return True
 
 
-def drop(tables: Tables, dropped: Dropped) -> None:
-    """Cancel a job that never started; its occurrence becomes a skip.
-
-    A plan has no current time. The job's end is the instant from which it could no longer start.
-    """
+def drop(tables: Tables, dropped: Dropped, at: datetime | None) -> None:
+    """Cancel a job that never started; its occurrence becomes a skip."""
     job = find_unstarted(tables, dropped.job_id)
     if job is None:
         return
     if job.schedule_id is not None and job.occurrence is not None:
         tables.dispositions.to_skip(job.schedule_id, job.occurrence, dropped.reason)
-    cancel_waiting(tables, job, dropped.reason, job.start_by or job.due_at)
+    cancel_waiting(tables, job, dropped.reason, at or job.start_by or job.due_at)
     announce(tables, dropped.event)
 
 
-def excuse(tables: Tables, id: JobId) -> None:
+def excuse(tables: Tables, id: JobId, at: datetime | None) -> None:
     """Remove the `start_by` of a job that never started."""
     job = find_unstarted(tables, id)
     if job is not None and job.start_by is not None:
         tables.put_job(replace(job, start_by=None))
-        tables.note(id, job.start_by, "excused", "allowed to start late")
+        tables.note(id, at or job.start_by, "excused", "allowed to start late")
 
 
 def cancel_overdue(tables: Tables, ids: Sequence[JobId], reason: str, now: datetime) -> int:
@@ -114,8 +111,11 @@ def update_schedule(
     event: Event | None = None,
 ) -> bool:
     stored = tables.schedules.get(schedule.id)
-    if stored is None or schedule.version != stored.version + 1:
+    if stored is None:
         return False
+    if schedule.version != stored.version + 1:
+        # A repeated call: the first one took effect, but its answer was lost.
+        return is_result_of(stored, schedule)
     refuse_taken_key(tables, schedule)
     tables.hints.add(Hint.SCHEDULES)
     # The planner may have changed these since the caller read them, without a new version.
@@ -129,6 +129,18 @@ def update_schedule(
         tables.put_job(follow_schedule(job, edited))
     announce(tables, event)
     return True
+
+
+def is_result_of(stored: Schedule, edited: Schedule) -> bool:
+    """Whether the stored schedule is what the edit made of it, apart from what planning changes."""
+    has_its_status = stored.status in (edited.status, ScheduleStatus.FINISHED)
+    planned = replace(
+        edited,
+        status=stored.status,
+        planned_through=stored.planned_through,
+        plan_at=stored.plan_at,
+    )
+    return has_its_status and stored == planned
 
 
 def forget_future(tables: Tables, edited: Schedule, now: datetime) -> None:
@@ -169,8 +181,7 @@ def delete_schedule(tables: Tables, id: ScheduleId, now: datetime) -> bool:
         return False
     for job in planned_after_next(tables, id, now):
         withdraw(tables, job, DELETED, now)
-    for job in tables.live_jobs(id):
-        cancel(tables, tables.jobs[job.id], DELETED, now)
+    cancel(tables, [job.id for job in tables.live_jobs(id)], DELETED, now)
     tables.dispositions.cut_after(id, now, set())
     tables.remove_schedule(schedule)
     tables.hints.add(Hint.SCHEDULES)

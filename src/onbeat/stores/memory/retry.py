@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
-from onbeat.model.limits import DEPENDENTS_MAX
+from onbeat.model.limits import RETURNING_MAX
 from onbeat.rules.dependents import LEVEL_COST, is_lost, stay_cancelled
 from onbeat.rules.reschedule import with_due_time
 from onbeat.stores.memory.dependents import cascade
@@ -61,16 +61,20 @@ def try_again(
 def cancelled_with(tables: Tables, causes: Sequence[Job]) -> list[Job]:
     """The jobs that were cancelled because of these, and because of those.
 
-    Left out are sensitive ones, whose payload is gone, and those that another ended job keeps from
-    running: that one becomes their cause. Where there are very many, the rest comes later.
+    Left out are those that were cancelled by request as well, sensitive ones, whose payload is
+    gone, and those that another ended job keeps from running: that one becomes their cause. Where
+    there are very many, the rest comes later.
     """
     found = {job.id: job for job in causes}
-    level, room = list(found), DEPENDENTS_MAX
+    level, room = list(found), RETURNING_MAX
     while level and room > 0:
         ids = list(islice(tables.ends.caused_by(level), room))
         room -= max(len(ids), LEVEL_COST)
         if room <= 0:
             tables.ends.unfinished.update(dict.fromkeys((*level, *ids), JobState.WAITING))
+        for id in ids:
+            if tables.jobs[id].sensitive:  # it stays cancelled: nobody looks for it again
+                tables.put_job(replace(tables.jobs[id], cause_id=None))
         level = [id for id in ids if id not in found and not tables.jobs[id].sensitive]
         found |= {id: tables.jobs[id] for id in level}
     candidates = list(found.values())[len(causes) :]

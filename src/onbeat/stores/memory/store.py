@@ -2,8 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -17,8 +16,9 @@ from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.event import Event, StoredEvent
 from onbeat.model.event_wait import AwaitedKey, EventWait, WaitResult
 from onbeat.model.fault import DeadLetterHead, FaultChange, FaultJobs, FaultRecord, OperatorNote
+from onbeat.model.flow import FlowLook
 from onbeat.model.held_key import HeldKey
-from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
+from onbeat.model.idempotency import KeyedAnswer, KeyedRequest, StoredRequest
 from onbeat.model.ids import DeadLetterId, EventSeq, JobId, ScheduleId, Token, WorkerId
 from onbeat.model.job import Job, Progress
 from onbeat.model.keep_rule import Sweep, Swept
@@ -32,7 +32,7 @@ from onbeat.model.route import EventKey, EventSchedules, KeyedJob, Routing, Unro
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.timeline import ForgottenRun, JobRun, RunCount, SkippedSpan
 from onbeat.model.transition import Stats, Transition
-from onbeat.model.worker import WorkerRecord
+from onbeat.model.worker import FIRST_BEAT, WorkerRecord
 from onbeat.ports.access import TargetChange
 from onbeat.ports.events import EventExport, EventFilter, EventKeyExport, EventWaitExport
 from onbeat.ports.store import (
@@ -48,7 +48,9 @@ from onbeat.ports.store import (
     JobExport,
     SentJobs,
     Settlement,
+    SucceededAttempt,
 )
+from onbeat.rules.dead_rows import NO_NEED_SECONDS
 from onbeat.stores.memory import (
     access,
     alerts,
@@ -84,6 +86,7 @@ from onbeat.stores.memory import prune as prune_verb
 from onbeat.stores.memory import settle as settle_verb
 from onbeat.stores.memory.stored_events import own_types
 from onbeat.stores.memory.tables import AT_FIRST, StreamTables, Tables
+from onbeat.stores.successes import settlement_of
 
 log = logging.getLogger(__name__)
 
@@ -104,27 +107,47 @@ class Listener:
                 log.exception("store.listener_failed")
 
 
+class TablesLock:
+    """The context of a verb, made once for all: in it the tables are locked, and after it the
+    listeners are notified.
+    """
+
+    def __init__(self, tables: Tables, lock: threading.Lock, listeners: set[Listener]) -> None:
+        self.tables = tables
+        self.lock = lock
+        self.listeners = listeners
+
+    def __enter__(self) -> Tables:
+        self.lock.acquire()
+        return self.tables
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        hints: set[Hint] = set()
+        if kind is None and self.tables.hints:
+            hints, self.tables.hints = self.tables.hints, set()
+        listeners = tuple(self.listeners) if hints else ()
+        self.lock.release()
+        for listener in listeners:
+            listener.notify(hints)
+
+
 class MemoryStore:
     """Keeps all state in this process, and loses it when the process ends.
 
     Every verb checks before it changes, so one that raises has changed nothing.
     """
 
+    has_slots = False
+
     def __init__(self) -> None:
         self._tables = Tables()
         self.streams = StreamTables()
         self._lock = threading.Lock()
         self._listeners: set[Listener] = set()
+        self._tables_lock = TablesLock(self._tables, self._lock, self._listeners)
 
-    @contextmanager
-    def lock_tables(self) -> Generator[Tables, None, None]:
-        """Lock the tables for one verb; listeners are notified after it."""
-        with self._lock:
-            yield self._tables
-            hints, self._tables.hints = self._tables.hints, set()
-            listeners = tuple(self._listeners)
-        for listener in listeners:
-            listener.notify(hints)
+    def lock_tables(self) -> TablesLock:
+        return self._tables_lock
 
     @property
     def url(self) -> str:
@@ -192,7 +215,7 @@ class MemoryStore:
 
     async def schedules_by_id(self, ids: Collection[ScheduleId]) -> Sequence[Schedule]:
         with self.lock_tables() as tables:
-            return tuple(tables.schedules[id] for id in set(ids) if id in tables.schedules)
+            return tuple(tables.schedules[id] for id in sorted(set(ids)) if id in tables.schedules)
 
     async def apply_plans(self, plans: Sequence[Plan]) -> Sequence[bool]:
         with self.lock_tables() as tables:
@@ -244,6 +267,9 @@ class MemoryStore:
         with self.lock_tables() as tables:
             return tuple(settle_verb.settle_one(tables, settlement) for settlement in settlements)
 
+    async def succeed(self, successes: Sequence[SucceededAttempt]) -> Sequence[bool]:
+        return await self.settle(list(map(settlement_of, successes)))
+
     async def note_progress(self, notes: Sequence[tuple[JobId, Token, Progress]]) -> Sequence[bool]:
         with self.lock_tables() as tables:
             return tuple(settle_verb.note_progress(tables, *note) for note in notes)
@@ -253,6 +279,8 @@ class MemoryStore:
     async def heartbeat(self, worker: WorkerRecord) -> Sequence[HeldLease]:
         with self.lock_tables() as tables:
             tables.workers[worker.id] = worker
+            if worker.beat == FIRST_BEAT:
+                tables.hints.add(Hint.WORKERS)
             return lease_verbs.held_leases(tables, worker.id)
 
     async def held_leases(self, worker: WorkerId) -> Sequence[HeldLease]:
@@ -284,7 +312,9 @@ class MemoryStore:
 
     async def forget_workers(self, ids: Collection[WorkerId]) -> int:
         with self.lock_tables() as tables:
-            gone = [id for id in set(ids) if id in tables.workers and not tables.leases.get(id)]
+            gone = [
+                id for id in sorted(set(ids)) if id in tables.workers and not tables.leases.get(id)
+            ]
             for id in gone:
                 del tables.workers[id]
             return len(gone)
@@ -296,6 +326,9 @@ class MemoryStore:
     async def sweep(self, sweep: Sweep, limit: int) -> Swept:
         with self.lock_tables() as tables:
             return prune_verb.sweep(tables, sweep, limit)
+
+    async def vacuum(self) -> float:
+        return NO_NEED_SECONDS
 
     async def prune_held_keys(self, now: datetime, limit: int) -> int:
         with self.lock_tables() as tables:
@@ -312,6 +345,14 @@ class MemoryStore:
     async def import_held_keys(self, held: Sequence[HeldKey]) -> int:
         with self.lock_tables() as tables:
             return held_keys.import_held_keys(tables, held)
+
+    async def export_requests(self, after: bytes | None, limit: int) -> Sequence[StoredRequest]:
+        with self.lock_tables() as tables:
+            return idempotency.export(tables, after, limit)
+
+    async def import_requests(self, requests: Sequence[StoredRequest]) -> int:
+        with self.lock_tables() as tables:
+            return idempotency.restore(tables, requests)
 
     async def forget_requests(self, *, before: datetime, now: datetime, limit: int) -> int:
         with self.lock_tables() as tables:
@@ -401,6 +442,10 @@ class MemoryStore:
         with self.lock_tables() as tables:
             return {id: tables.jobs[id] for id in ids if id in tables.jobs}
 
+    async def newest_flows(self, before: JobId | None, limit: int, look: int) -> Sequence[FlowLook]:
+        with self.lock_tables() as tables:
+            return flows.newest_flows(tables, before, limit, look)
+
     async def flow_counts(self, ids: Collection[JobId]) -> FlowCounts:
         with self.lock_tables() as tables:
             return flows.flow_counts(tables, ids)
@@ -425,9 +470,7 @@ class MemoryStore:
         self, ids: Sequence[JobId], reason: str, now: datetime
     ) -> Sequence[Job | None]:
         with self.lock_tables() as tables:
-            for id in ids:
-                if id in tables.jobs:
-                    dependents.cancel(tables, tables.jobs[id], reason, now)
+            dependents.cancel(tables, ids, reason, now)
             return tuple(tables.jobs.get(id) for id in ids)
 
     async def reschedule(self, id: JobId, due_at: datetime, now: datetime) -> Job | None:
@@ -810,6 +853,11 @@ class MemoryStore:
             access_tables = tables.access
             access_tables.secret = access_tables.secret or fresh
             return access_tables.secret
+
+    async def note_map_version(self, version: int) -> int:
+        with self.lock_tables() as tables:
+            tables.access.map_version = max(tables.access.map_version, version)
+            return tables.access.map_version
 
     async def add_key(self, key: ApiKey) -> None:
         with self.lock_tables() as tables:

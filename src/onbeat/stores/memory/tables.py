@@ -69,16 +69,19 @@ class RequestTable:
     def __init__(self) -> None:
         self.rows: dict[bytes, KeyedRow] = {}
         self.by_age: SortedKeys[tuple[datetime, bytes]] = SortedKeys()
+        self.digests: SortedKeys[bytes] = SortedKeys()
 
     def put(self, digest: bytes, row: KeyedRow) -> None:
         self.remove(digest)
         self.rows[digest] = row
         self.by_age.add((row.kept_from, digest))
+        self.digests.add(digest)
 
     def remove(self, digest: bytes) -> None:
         old = self.rows.pop(digest, None)
         if old is not None:
             self.by_age.discard((old.kept_from, digest))
+            self.digests.discard(digest)
 
 
 def has_started(job: Job) -> bool:
@@ -156,6 +159,7 @@ class EventTables:
 class AccessTables:
     def __init__(self) -> None:
         self.secret: bytes | None = None
+        self.map_version = 0
         self.keys: dict[str, ApiKey] = {}
         self.audit: dict[str, AuditRecord] = {}
         self.bulks: dict[BulkId, Bulk] = {}
@@ -347,6 +351,8 @@ class Tables:
         """
         low, high = sorted((self.edge, now))
         self.edge = now
+        if not self.bounded:
+            return
         for id in tuple(self.bounded_between(low, high)):
             self.remove_from_list(self.jobs[id])
             self.add_to_list(self.jobs[id])

@@ -7,6 +7,7 @@ renames columns, so it is refused if it was run before.
 
 import hashlib
 import re
+from datetime import UTC, datetime
 
 from asyncmy import errors
 
@@ -14,7 +15,12 @@ from onbeat.model.errors import Misconfigured, Unavailable
 from onbeat.stores.mysql.connection import LOCK_SECONDS, STATEMENT_SECONDS, Dsn, is_mariadb
 from onbeat.stores.mysql.errors import code_of
 from onbeat.stores.mysql.transaction import Transaction
-from onbeat.stores.sql.migrate import read_migrations, refuse_newer
+from onbeat.stores.sql.migrate import (
+    needs_store_alone,
+    read_migrations,
+    refuse_newer,
+    refuse_running,
+)
 
 DUPLICATE_COLUMN = 1060
 UNKNOWN_COLUMN = 1054
@@ -94,6 +100,10 @@ async def upgrade(transaction: Transaction, dsn: Dsn) -> None:
         )
     else:
         refuse_newer(f"MySQL {dsn.url}", result, len(migrations()), len(migrations()))
+        if result and needs_store_alone(migrations()[result:]):
+            workers = await transaction.column("SELECT record FROM workers")
+            now: datetime = await transaction.value("SELECT UTC_TIMESTAMP(6)")
+            refuse_running(f"MySQL {dsn.url}", workers, now.replace(tzinfo=UTC), len(migrations()))
     exact = MARIADB_EXACT if is_mariadb(transaction.db) else MYSQL_EXACT
     for number, script in enumerate(migrations()[result or 0 :], (result or 0) + 1):
         for statement in statements(script):

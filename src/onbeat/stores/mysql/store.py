@@ -19,6 +19,7 @@ from onbeat.ports.store import (
     Hint,
     SentJobs,
     Settlement,
+    SucceededAttempt,
 )
 from onbeat.stores.mysql import claim, doctor, enqueue, settle
 from onbeat.stores.mysql.connection import parse_dsn
@@ -35,6 +36,7 @@ from onbeat.stores.sql.store import POOL_MAX, ServerStore
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.enqueue import prepare_batch
 from onbeat.stores.sql.verbs.prune import prune
+from onbeat.stores.successes import settlement_of
 
 KEYED_JOBS_MAX = 100  # a request with more jobs has its own transaction
 
@@ -130,6 +132,9 @@ class MysqlStore(ServerStore[LoopConnections, Transaction]):
         return await self._connections.settle.submit(
             list(map(settle.prepare_settlement, settlements))
         )
+
+    async def succeed(self, successes: Sequence[SucceededAttempt]) -> Sequence[bool]:
+        return await self.settle(list(map(settlement_of, successes)))
 
     async def renew(
         self, leases: Sequence[tuple[JobId, Token]], until: datetime

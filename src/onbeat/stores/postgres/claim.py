@@ -6,10 +6,14 @@ groups of jobs, or limits, `limited_claim` does the work instead.
 Concurrent claimants lock jobs before they change them, and skip locked ones. A claimant that is
 probably alone saves the server these locks. If it was not alone, it waits for a few milliseconds at
 most and starts over with locks.
+
+Where the server has to keep what was claimed for an old snapshot, claims begin behind their marks
+(`rules.claim_marks`).
 """
 
-from collections.abc import Sequence
-from datetime import datetime
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any
 
@@ -19,11 +23,12 @@ import msgspec
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import Claimed, ClaimRequest
+from onbeat.rules.claim_marks import ClaimMarks, ListKey, Position
 from onbeat.stores.postgres import limited_claim
 from onbeat.stores.postgres.limited_claim import ANY_APART, GROUPED_ANYWHERE, GROUPED_IN
 from onbeat.stores.postgres.loop_connections import LoopConnections
 from onbeat.stores.postgres.ready_lists import IN_TIME, LOOSE, MINE, in_ready_list, list_heads
-from onbeat.stores.postgres.rows import CLAIMED_COUNT
+from onbeat.stores.postgres.rows import CLAIMED_COUNT, columns
 from onbeat.stores.postgres.start import (
     ANY_MISFILED,
     LOCKED,
@@ -56,7 +61,31 @@ ALONE = f"""
 """
 """Whether the claimant may go without locks ($8), and no other does so now."""
 
-COUNTS = 7  # columns of the summary row; each other row is one job
+COUNTS = 11  # columns of the summary row; each other row is one job
+ENTRIES_READ = "pg_stat_get_xact_tuples_returned('jobs_due'::regclass)"
+"""How many entries of the index this session has read. The server sets it to 0 once in a while, but
+not within a statement."""
+START_OF_LIST = (-(2**63), "00000000-0000-0000-0000-000000000000")
+
+LINES = """
+    :heads,
+    lines AS MATERIALIZED (
+      SELECT queue, priority, lane FROM heads WHERE mine AND lane = ANY($4)
+    )
+"""
+"""The ready lists of the claimant, as they are found from the start of each list."""
+MARKED_LINES = """
+    lines AS MATERIALIZED (
+      SELECT queue, priority, lane, due_at, id
+      FROM unnest($9::text[], $10::smallint[], $11::text[], $12::bigint[], $13::uuid[])
+           AS line (queue, priority, lane, due_at, id)
+      WHERE lane = ANY($4)
+        AND queue <> ALL(ARRAY(TABLE paused))
+        AND NOT (SELECT is_so FROM apart)
+    )
+"""
+"""Known lists of the claimant, with the mark of each."""
+BEHIND_MARK = f"{IN_TIME} AND (jobs.due_at, jobs.id) > (line.due_at, line.id)"
 
 
 def nulls(count: int) -> str:
@@ -68,17 +97,19 @@ CLAIM = (
     """
     WITH RECURSIVE
     paused AS MATERIALIZED (SELECT name FROM queues WHERE paused),
-    apart AS MATERIALIZED (SELECT :any_apart AS is_so),
-    :heads,
-    lines AS MATERIALIZED (
-      SELECT queue, priority, lane FROM heads WHERE mine AND lane = ANY($4)
-    ),
+    apart AS MATERIALIZED (SELECT :any_apart AS is_so, :entries AS entries_before),
+    :lines,
     candidates AS MATERIALIZED (
       SELECT due.tid, due.version, due.due_at, due.id, line.priority, due.is_free
       FROM lines AS line
       CROSS JOIN LATERAL (:first_due) AS due
       ORDER BY line.priority, due.due_at, due.id
       LIMIT $6
+    ),
+    reading AS MATERIALIZED (
+      SELECT candidates,
+             :entries - (SELECT entries_before FROM apart) - candidates AS passed
+      FROM (SELECT count(*) AS candidates FROM candidates) AS counted
     ),
     :alone,
     locked AS MATERIALIZED (:locked),
@@ -101,16 +132,19 @@ CLAIM = (
          FROM lines AS line
          CROSS JOIN LATERAL (:next_due) AS later) AS next_due_at,
         :any_misfiled AS misfiled,
-        (SELECT count(*) FROM candidates) AS candidates,
-        ARRAY(SELECT id FROM picked WHERE NOT is_free) AS ruled
+        reading.candidates,
+        ARRAY(SELECT id FROM picked WHERE NOT is_free) AS ruled,
+        reading.passed,
+        ARRAY(SELECT queue FROM lines) AS queues,
+        ARRAY(SELECT priority FROM lines) AS priorities,
+        ARRAY(SELECT lane FROM lines) AS lanes
+      FROM reading
     )
     SELECT counts.*, :no_job FROM counts
     UNION ALL
     SELECT :no_counts, started.* FROM started
     """.replace(":no_job", nulls(CLAIMED_COUNT))
     .replace(":no_counts", nulls(COUNTS))
-    .replace(":heads", list_heads("heads", LOOSE, mine=MINE, when="NOT (SELECT is_so FROM apart)"))
-    .replace(":first_due", in_ready_list(LOOSE, FIRST, IN_TIME, "$6"))
     .replace(":next_due", in_ready_list(LOOSE, "due_at", "due_at > $2", "1"))
     .replace(":alone", ALONE)
     .replace(":locked", LOCKED)
@@ -119,22 +153,47 @@ CLAIM = (
     .replace(":limit", "$7")
     .replace(":and", "")
     .replace(":any_apart", ANY_APART)
+    .replace(":entries", ENTRIES_READ)
     .replace(":any_misfiled", ANY_MISFILED)
     .replace(":queues", "$5")
 )
-CLAIM_FROM_ALL = CLAIM.replace(":grouped", GROUPED_ANYWHERE)
-CLAIM_FROM_SOME = CLAIM.replace(":grouped", GROUPED_IN.replace(":queues", "$5"))
+
+
+def claim_sql(lines: str, in_time: str, grouped: str) -> str:
+    return (
+        CLAIM.replace(":lines", lines.strip())
+        .replace(
+            ":heads", list_heads("heads", LOOSE, mine=MINE, when="NOT (SELECT is_so FROM apart)")
+        )
+        .replace(":first_due", in_ready_list(LOOSE, FIRST, in_time, "$6"))
+        .replace(":grouped", grouped.replace(":queues", "$5"))
+    )
+
+
+STATEMENTS = {
+    (True, True): claim_sql(LINES, IN_TIME, GROUPED_ANYWHERE),
+    (True, False): claim_sql(MARKED_LINES, BEHIND_MARK, GROUPED_ANYWHERE),
+    (False, True): claim_sql(LINES, IN_TIME, GROUPED_IN),
+    (False, False): claim_sql(MARKED_LINES, BEHIND_MARK, GROUPED_IN),
+}
+"""The claim by whether it is from all queues, and whether from the start of each list."""
+
+
+Marks = Mapping[ListKey, Position | None]
 
 
 async def claim(connections: LoopConnections, request: ClaimRequest) -> Claimed:
     """Most claims take one round; more follow if overlap rules or other claimants left room."""
+    marks, scope = connections.marks_of(request.worker), (request.lanes, request.queues)
     jobs: list[Job] = []
-    spare = SPARE_MIN
-    next_due_at: datetime | None = None
+    spare, batch = SPARE_MIN, ClaimBatch()
+    lists = marks.lists(scope, time.monotonic())
     for _ in range(ROUNDS_MAX):
         left = request.limit - len(jobs)
-        batch = await take_some(connections, request, left, left + spare)
+        batch = await take_some(connections, request, left, left + spare, lists)
         jobs += batch.jobs
+        filled = len(batch.jobs) + len(batch.with_overlap) >= left
+        note(marks, scope, batch, from_start=lists is None, filled=filled)
         if batch.with_overlap:
             jobs += await connections.transact(start_admitted, request, batch.with_overlap)
         returned = (
@@ -142,22 +201,59 @@ async def claim(connections: LoopConnections, request: ClaimRequest) -> Claimed:
             if batch.has_stale_flags
             else 0
         )
-        next_due_at = None if batch.next_due_at is None else instant(batch.next_due_at)
-        if len(jobs) >= request.limit or not (batch.is_cut or batch.with_overlap or returned):
+        if returned:  # they may be ready before a mark
+            marks.forget()
+            lists = None
+        if len(jobs) >= request.limit:
             break
+        if not (batch.is_cut or batch.with_overlap or returned):
+            if lists is None or time.monotonic() < marks.short_until:
+                break
+            lists = None
         spare *= 4
     jobs.sort(key=attrgetter("priority", "due_at", "id"))
+    next_due_at = next_due(batch, request, marks if lists is not None else None)
     return Claimed(jobs=tuple(jobs), next_due_at=next_due_at)
 
 
+def note(
+    marks: ClaimMarks, scope: Hashable, batch: ClaimBatch, *, from_start: bool, filled: bool
+) -> None:
+    """Remember how far this round has read, unless limits held jobs back on its way."""
+    if batch.needs_limits:
+        marks.forget()
+    elif from_start:
+        marks.note_read(scope, batch.lists, batch.passed, time.monotonic())
+    marks.note_claimed(batch.jobs, from_start=from_start, filled=filled)
+
+
+def next_due(batch: ClaimBatch, request: ClaimRequest, marks: ClaimMarks | None) -> datetime | None:
+    """When the next job could be due; with marks, no later than the next read from the start."""
+    due_at = None if batch.next_due_at is None else instant(batch.next_due_at)
+    if marks is None:
+        return due_at
+    wait = max(0.0, marks.short_until - time.monotonic())
+    look_at = request.now + timedelta(seconds=wait)
+    return look_at if due_at is None else min(due_at, look_at)
+
+
 async def take_some(
-    connections: LoopConnections, request: ClaimRequest, limit: int, candidates_max: int
+    connections: LoopConnections,
+    request: ClaimRequest,
+    limit: int,
+    candidates_max: int,
+    lists: Marks | None,
 ) -> ClaimBatch:
     """In one statement, unless the last claim of this loop has found limits or groups."""
     if not connections.needs_limits:
         connections.contended_claims = max(0, connections.contended_claims - 1)
         batch = await connections.run(
-            take, request, limit, candidates_max, may_be_alone=not connections.contended_claims
+            take,
+            request,
+            limit,
+            candidates_max,
+            lists,
+            may_be_alone=not connections.contended_claims,
         )
         if batch.contended:
             connections.contended_claims = CROWDED_CLAIMS
@@ -173,22 +269,23 @@ async def take(
     request: ClaimRequest,
     limit: int,
     candidates_max: int,
+    lists: Marks | None = None,
     *,
     may_be_alone: bool,
 ) -> ClaimBatch:
     """Take up to `limit` jobs of up to `candidates_max` candidates.
 
-    With `may_be_alone` the first try takes no locks; if it meets other claimants, the next one
-    does.
+    With `lists` only these are read, each behind its mark. With `may_be_alone` the first try takes
+    no locks; if it meets other claimants, the next one does.
     """
     try:
         return await take_once(
-            transaction, request, limit, candidates_max, may_be_alone=may_be_alone
+            transaction, request, limit, candidates_max, lists, may_be_alone=may_be_alone
         )
     except asyncpg.LockNotAvailableError:
         if not may_be_alone:
             raise
-    batch = await take_once(transaction, request, limit, candidates_max, may_be_alone=False)
+    batch = await take_once(transaction, request, limit, candidates_max, lists, may_be_alone=False)
     return msgspec.structs.replace(batch, contended=True)
 
 
@@ -197,24 +294,28 @@ async def take_once(
     request: ClaimRequest,
     limit: int,
     candidates_max: int,
+    lists: Marks | None,
     *,
     may_be_alone: bool,
 ) -> ClaimBatch:
     if limit <= 0 or not request.lanes:
         return ClaimBatch()
-    now, lease_until = micros(request.now), lease_end(request)
+    sql = STATEMENTS[request.queues is None, lists is None]
     rows: Sequence[Any] = await transaction.rows(
-        CLAIM_FROM_ALL if request.queues is None else CLAIM_FROM_SOME,
+        sql,
         request.worker,
-        now,
-        lease_until,
+        micros(request.now),
+        lease_end(request),
         sorted(request.lanes),
         None if request.queues is None else list(request.queues),
         candidates_max,
         limit,
         may_be_alone,
+        *([] if lists is None else mark_columns(lists)),
     )
-    is_apart, is_alone, picked, next_due_at, is_misfiled, candidates, ruled = rows[0][:COUNTS]
+    is_apart, is_alone, picked, next_due_at, is_misfiled, candidates, ruled, passed, *found = rows[
+        0
+    ][:COUNTS]
     jobs = read_started(rows, request)
     # Others had taken some of the jobs picked without locks.
     is_robbed = len(jobs) < picked
@@ -226,4 +327,15 @@ async def take_once(
         has_stale_flags=is_misfiled,
         needs_limits=is_apart,
         contended=is_robbed or (may_be_alone and not is_alone),
+        lists=list(zip(*found, strict=True)),
+        passed=passed,
     )
+
+
+def mark_columns(lists: Marks) -> list[tuple[Any, ...]]:
+    """The lists and their marks, one array for each parameter."""
+    return columns([(*key, *place_of(mark)) for key, mark in lists.items()])
+
+
+def place_of(mark: Position | None) -> tuple[int, str]:
+    return START_OF_LIST if mark is None else (micros(mark[0]), mark[1])

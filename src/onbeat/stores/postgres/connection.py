@@ -22,8 +22,8 @@ LOCK_SECONDS = 2  # callers get an error within 3 s if a lock is held; loops try
 IDLE_IN_TRANSACTION_SECONDS = 5  # after it, a suspended process loses its locks
 ANSWER_SECONDS = 40.0  # longer than any statement may take; silence means a dead connection
 
+APPLICATION = "onbeat"
 SETTINGS = {
-    "application_name": "onbeat",
     "statement_timeout": f"{STATEMENT_SECONDS}s",
     "lock_timeout": f"{LOCK_SECONDS}s",
     "idle_in_transaction_session_timeout": f"{IDLE_IN_TRANSACTION_SECONDS}s",
@@ -47,11 +47,12 @@ SETTINGS = {
 
 
 class Dsn(msgspec.Struct, frozen=True, kw_only=True):
-    """`dsn` is for the driver; `url` has no secrets."""
+    """`dsn` is for the driver; `url` has no secrets; `session` is the name of its sessions."""
 
     dsn: str
     url: str
     schema: str
+    session: str = ""
 
     @property
     def channel(self) -> str:
@@ -108,13 +109,14 @@ class Database(Protocol):
     async def close(self, *, timeout: float | None = None) -> None: ...
 
 
-async def connect(dsn: Dsn) -> Database:
-    """Raises the driver's errors."""
+async def connect(dsn: Dsn, role: str = "") -> Database:
+    """Raises the driver's errors. The server's list of sessions shows `role`."""
+    name = " ".join(filter(None, (APPLICATION, dsn.session, role)))
     connected: Any = await asyncpg.connect(
         dsn.dsn,
         timeout=CONNECT_SECONDS,
         command_timeout=ANSWER_SECONDS,
-        server_settings={**SETTINGS, "search_path": dsn.schema},
+        server_settings={**SETTINGS, "application_name": name, "search_path": dsn.schema},
     )
     return cast("Database", connected)
 

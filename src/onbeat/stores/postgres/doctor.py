@@ -4,14 +4,17 @@ from datetime import datetime
 from typing import Final
 
 from onbeat.ports.store import Finding
+from onbeat.rules.dead_rows import DEAD_MIN
 from onbeat.stores.postgres.migrate import migrations
 from onbeat.stores.postgres.transaction import Transaction
+from onbeat.stores.postgres.vacuum import row_counts
 from onbeat.stores.sql.doctor import CLOCK_REMEDY, clock_offset, finding_of
 
 VERSION_MIN = 130_000
 SNAPSHOT_SECONDS_MAX = 600
 CLOCK_SECONDS_MAX = 1.0
 CONNECTIONS_FREE_MIN = 10
+DEAD_MAX = 10 * DEAD_MIN
 
 
 async def ping(transaction: Transaction) -> None:
@@ -51,6 +54,7 @@ async def doctor(transaction: Transaction) -> list[Finding]:
         *[await setting(transaction, name) for name in SETTINGS],
         await encoding(transaction),
         await oldest_snapshot(transaction),
+        await dead_rows(transaction),
         await clock(transaction),
         await connections(transaction),
         await schema(transaction),
@@ -90,6 +94,19 @@ async def oldest_snapshot(transaction: Transaction) -> Finding:
     age = float(await transaction.value(sql))
     remedy = "a long transaction keeps vacuum from its work; end it (see pg_stat_activity)"
     return finding_of("oldest snapshot", f"{age:.0f} s", remedy, ok=age <= SNAPSHOT_SECONDS_MAX)
+
+
+async def dead_rows(transaction: Transaction) -> Finding:
+    """Many are left where an old snapshot still sees them, or where nobody removes them."""
+    counts = await row_counts(transaction)
+    value = f"{counts.dead:,} beside {counts.live:,} live jobs"
+    remedy = (
+        "claims read past them; end long transactions, and run the maintenance role"
+        if counts.may_vacuum
+        else "claims read past them; connect as the owner of the tables, so that the maintenance "
+        "role may vacuum, or let the server look sooner (autovacuum_naptime = 10s)"
+    )
+    return finding_of("dead rows", value, remedy, ok=counts.dead <= DEAD_MAX + counts.live)
 
 
 async def clock(transaction: Transaction) -> Finding:

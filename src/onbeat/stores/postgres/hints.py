@@ -39,6 +39,7 @@ LETTERS = {
     Hint.CANCELS: "C",
     Hint.ENDED: "E",
     Hint.EVENTS: "V",
+    Hint.WORKERS: "W",
 }
 HINTS = {letter: hint for hint, letter in LETTERS.items()}
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job
-from onbeat.model.worker import CARRIER, RECEIVER, WorkerRecord
-from onbeat.ports.store import HeldLease
+from onbeat.model.worker import CARRIER, FIRST_BEAT, RECEIVER, WorkerRecord
+from onbeat.ports.store import HeldLease, Hint
 from onbeat.stores.postgres.rows import LIVE_COLUMNS, columns, read_jobs
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.verbs.workers import worker_text
@@ -26,6 +26,8 @@ async def heartbeat(transaction: Transaction, worker: WorkerRecord) -> list[Held
         )
         SELECT id, token, cancel_reason FROM jobs WHERE worker = $1 AND running ORDER BY id
     """
+    if worker.beat == FIRST_BEAT:
+        transaction.hints.add(Hint.WORKERS)
     return read_held(await transaction.rows(sql, worker.id, worker_text(worker)))
 
 

@@ -5,18 +5,23 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 
 from onbeat.model.errors import Conflict, Unavailable
+from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import Job
-from onbeat.ports.store import Enqueued, Hint
+from onbeat.ports.store import Enqueued, Hint, SucceededAttempt
+from onbeat.rules.claim_marks import ClaimMarks
 from onbeat.stores.postgres import bulk, enqueue, leases, settle
 from onbeat.stores.postgres.connection import LOCK_SECONDS, Database, Dsn, PostgresDriver
 from onbeat.stores.postgres.enqueue import KEYS
 from onbeat.stores.postgres.hints import Hints
+from onbeat.stores.postgres.rows import columns
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql import loop_connections
 from onbeat.stores.sql.session import Answer
 from onbeat.stores.sql.verbs.enqueue import NewJob, until_stored
 from onbeat.stores.sql.verbs.events import publish
+from onbeat.stores.successes import settlement_of
 
+CLAIMANTS_MAX = 64  # whose marks are kept
 SENDERS_MAX = 50  # in one transaction: each may send thousands of jobs
 
 
@@ -33,15 +38,26 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
         self._hints = hints
         self.needs_limits = False  # whether the last claim met jobs that need `limited_claim`
         self.contended_claims = 0  # how many more claims take locks against other claimants
+        self._marks: dict[WorkerId, ClaimMarks] = {}
         self.enqueue = self._batch(self._enqueue)
         self.start = self._batch_verb(self.run, leases.start)
         self.settle = self._batch(self._settle)
+        self.succeed = self._batch(self._succeed)
         self.renew = self._batch_verb(self.run, leases.renew)
         self.send_from = self._batch_verb(
             self.transact, enqueue.enqueue_from, batch_max=SENDERS_MAX
         )
         self.note_progress = self._batch_verb(self.run, settle.note_progress)
         self.publish = self._batch_verb(self.run, publish)
+
+    def marks_of(self, worker: WorkerId) -> ClaimMarks:
+        """The marks of this claimant; those of the one that came first go where there are many."""
+        marks = self._marks.get(worker)
+        if marks is None:
+            if len(self._marks) >= CLAIMANTS_MAX:
+                del self._marks[next(iter(self._marks))]
+            marks = self._marks[worker] = ClaimMarks()
+        return marks
 
     def _transaction(self, connection: Database) -> Transaction:
         return Transaction(connection)
@@ -83,6 +99,20 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
         if not rest:
             return answers
         others = iter(await self.transact(settle.settle, rest))
+        return [done or next(others) for done in answers]
+
+    async def _succeed(self, successes: Sequence[SucceededAttempt]) -> Sequence[bool]:
+        """Most jobs have nothing that depends on their end; `settle` writes the others."""
+        ended: set[JobId] = set()
+        for worker, rows in settle.plain_successes(successes).items():
+            ended.update(await self.run(settle.succeed, worker, *columns(rows)))
+        if len(ended) == len(successes):
+            return [True] * len(successes)
+        words = {one.job.id: one for one in reversed(successes)}
+        answers = [one.job.id in ended and words[one.job.id] is one for one in successes]
+        rest = [one for one, done in zip(successes, answers, strict=True) if not done]
+        prepared = [settle.prepare_settlement(settlement_of(one)) for one in rest]
+        others = iter(await self.transact(settle.settle, prepared))
         return [done or next(others) for done in answers]
 
 

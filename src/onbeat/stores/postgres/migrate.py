@@ -1,9 +1,16 @@
 """Migrates the schema, and refuses a newer one."""
 
 from onbeat.stores.postgres.connection import Database, Dsn
-from onbeat.stores.sql.migrate import read_migrations, refuse_newer
+from onbeat.stores.postgres.errors import REPEAT
+from onbeat.stores.sql.migrate import (
+    needs_store_alone,
+    read_migrations,
+    refuse_newer,
+    refuse_running,
+)
 
 MIGRATION_SECONDS = 25  # below the timeout of statements
+ATTEMPTS_MAX = 5  # programs that run already may deadlock with a migration, and go on after it
 
 
 async def migrate(db: Database, dsn: Dsn) -> None:
@@ -12,8 +19,17 @@ async def migrate(db: Database, dsn: Dsn) -> None:
     An up-to-date schema is not written to, so that a user without the right to change it can open
     the store.
     """
-    if await recognise(db, dsn) == len(migrations()):
-        return
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        if await recognise(db, dsn) == len(migrations()):
+            return
+        try:
+            await migrate_once(db, dsn)
+        except REPEAT:
+            if attempt == ATTEMPTS_MAX:
+                raise
+
+
+async def migrate_once(db: Database, dsn: Dsn) -> None:
     await db.execute("BEGIN")
     try:
         await db.execute(f"SET LOCAL lock_timeout = '{MIGRATION_SECONDS}s'")
@@ -55,6 +71,10 @@ async def upgrade(db: Database, dsn: Dsn, result: int) -> None:
         )
         """
     )
+    if result and needs_store_alone(migrations()[result:]):
+        workers = [record for (record,) in await db.fetch("SELECT record FROM workers")]
+        now = await db.fetchval("SELECT clock_timestamp()")
+        refuse_running(f"PostgreSQL {dsn.url}", workers, now, len(migrations()))
     for version, script in enumerate(migrations()[result:], result + 1):
         await db.execute(script)
         await db.fetch("INSERT INTO migrations (version) VALUES ($1)", version)

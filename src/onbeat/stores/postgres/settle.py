@@ -7,9 +7,9 @@ import msgspec
 
 from onbeat.model.attempt import Attempt
 from onbeat.model.held_key import HeldKey
-from onbeat.model.ids import JobId, Token
+from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job, JobState, Progress
-from onbeat.ports.store import Hint, Settlement
+from onbeat.ports.store import Hint, Settlement, SucceededAttempt
 from onbeat.stores.postgres.rows import Row, columns, is_implied_by
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.values import micros, micros_or_none, to_json
@@ -139,7 +139,7 @@ SUCCEED = f"""
         AND jobs.running IS NOT DISTINCT FROM TRUE
         AND NOT jobs.awaited
         AND NOT EXISTS (SELECT 1 FROM own_event_types WHERE type = 'onbeat.job.succeeded')
-      RETURNING jobs.id, 'succeeded', queue, priority, lane, due_at, start_by, unique_key,
+      RETURNING jobs.id, 'succeeded', queue, priority, lane, due_at, NULL::bigint, unique_key,
                 schedule_id, occurrence, overlap, jobs.token, nullif(attempt, jobs.token),
                 nullif(lost, 0), nullif(released, 0), started_at, ended.finished_at, cancel_reason,
                 ended.result, progress, worker, flow, spec, nullif(created_at, due_at)
@@ -169,7 +169,8 @@ async def end_plain(
             for settlement in ending
             if settlement.is_plain and settlement.attempt.worker == worker
         ]
-        moved.update(await succeed(transaction, worker, succeeded))
+        ends = [(one.id, one.attempt.token, one.at, one.result) for one in succeeded]
+        moved.update(await succeed(transaction, worker, *columns(ends)))
     others = [settlement.row for settlement in ending if settlement.row is not None]
     if others:
         rows = await run_move(transaction, END_PLAIN, *columns(others))
@@ -180,22 +181,40 @@ async def end_plain(
     return [settlement.id in moved and id(settlement) in words for settlement in settlements]
 
 
+def plain_successes(successes: Sequence[SucceededAttempt]) -> dict[WorkerId, list[Row]]:
+    """The rows for `succeed` by worker, in the order of ids.
+
+    Without those that need other statements, to hold a key or to drop a payload. Of several for one
+    job the first counts.
+    """
+    first: dict[JobId, SucceededAttempt] = {}
+    for success in successes:
+        first.setdefault(success.job.id, success)
+    rows: dict[WorkerId, list[Row]] = {}
+    for id in sorted(first):
+        success = first[id]
+        job, result = success.job, success.result
+        if job.worker is None or job.unique_for is not None or job.sensitive:
+            continue
+        text = None if result is None else bytes(result).decode()
+        rows.setdefault(job.worker, []).append((id, job.token, micros(success.finished_at), text))
+    return rows
+
+
 async def succeed(
-    transaction: Transaction, worker: str | None, settlements: Sequence[PreparedSettlement]
-) -> list[JobId]:
-    """The fence implies an unchanged row since the claim, so only new values are sent."""
-    rows = await run_move(
-        transaction,
-        SUCCEED,
-        [settlement.id for settlement in settlements],
-        [settlement.attempt.token for settlement in settlements],
-        [settlement.at for settlement in settlements],
-        [settlement.result for settlement in settlements],
-        worker,
-    )
-    if len(rows) == len(settlements):
-        return [settlement.id for settlement in settlements]
-    return [JobId(str(row[0])) for row in rows]
+    transaction: Transaction,
+    worker: str | None,
+    ids: Sequence[JobId],
+    tokens: Sequence[Token],
+    ends: Sequence[int],
+    results: Sequence[str | None],
+) -> Sequence[JobId]:
+    """End jobs that nothing depends on; returns which.
+
+    The fence implies an unchanged row since the claim, so only new values are sent.
+    """
+    rows = await run_move(transaction, SUCCEED, ids, tokens, ends, results, worker)
+    return ids if len(rows) == len(ids) else [JobId(str(row[0])) for row in rows]
 
 
 async def run_move(transaction: Transaction, sql: str, *values: object) -> Sequence[Any]:

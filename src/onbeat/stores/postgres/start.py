@@ -8,6 +8,7 @@ import msgspec
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import ClaimRequest
+from onbeat.rules.claim_marks import ListKey
 from onbeat.stores.postgres.ready_lists import IN_TIME, READY
 from onbeat.stores.postgres.rows import (
     CLAIMED_COLUMNS,
@@ -74,7 +75,8 @@ class ClaimBatch(msgspec.Struct, frozen=True, kw_only=True):
     `is_cut`: there may be more due jobs than were read. `has_stale_flags`: some jobs have lapsed
     and are not flagged, or are flagged and have not lapsed. `needs_limits`: some jobs or queues
     need more than a claim in one statement, which then changes nothing. `contended`: another
-    claimant, or another transaction with locks on jobs, was met.
+    claimant, or another transaction with locks on jobs, was met. `lists`: the ready lists that
+    were read, past so many entries that were no candidates (`passed`).
     """
 
     jobs: Sequence[Job] = ()
@@ -84,13 +86,15 @@ class ClaimBatch(msgspec.Struct, frozen=True, kw_only=True):
     has_stale_flags: bool = False
     needs_limits: bool = False
     contended: bool = False
+    lists: Sequence[ListKey] = ()
+    passed: int = 0
 
 
 def read_started(rows: Sequence[Any], request: ClaimRequest) -> list[Job]:
     """Read jobs from rows that end in the columns of `STARTED`, or in NULLs for none."""
-    now, lease_until = micros(request.now), lease_end(request)
+    worker, now, lease_until = request.worker, request.now, request.lease_until
     return [
-        read_claimed(row[-CLAIMED_COUNT:], request.worker, now, lease_until)
+        read_claimed(row[-CLAIMED_COUNT:], worker, now, lease_until)
         for row in rows
         if row[-CLAIMED_COUNT] is not None
     ]

@@ -1,8 +1,12 @@
 """The store: a verb runs on the connections for the caller's event loop."""
 
 import asyncio
+import secrets
+import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from onbeat.model.errors import Misconfigured, Unavailable
 from onbeat.model.idempotency import KeyedRequest
@@ -19,7 +23,9 @@ from onbeat.ports.store import (
     Hint,
     SentJobs,
     Settlement,
+    SucceededAttempt,
 )
+from onbeat.rules.dead_rows import LOOK_SECONDS, NO_NEED_SECONDS, DeadRows
 from onbeat.stores.postgres import (
     bulk,
     claim,
@@ -28,6 +34,7 @@ from onbeat.stores.postgres import (
     leases,
     partitions,
     settle,
+    vacuum,
 )
 from onbeat.stores.postgres.connection import connect, parse_dsn
 from onbeat.stores.postgres.enqueue import KEYS, enqueue_in_one
@@ -35,6 +42,7 @@ from onbeat.stores.postgres.errors import SETTING, refusal, unavailable
 from onbeat.stores.postgres.hints import Hints
 from onbeat.stores.postgres.loop_connections import BackgroundLoop, LoopConnections
 from onbeat.stores.postgres.migrate import migrate
+from onbeat.stores.postgres.sessions import Sessions
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.doctor import commit_time
 from onbeat.stores.sql.pool import CLOSE_SECONDS
@@ -44,6 +52,7 @@ from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.enqueue import prepare_batch
 
 BACKGROUND_POOL_MAX = 4
+SESSION_BYTES = 8  # of the name of a store's sessions, which no two processes share
 
 
 class PostgresStore(ServerStore[LoopConnections, Transaction]):
@@ -55,9 +64,11 @@ class PostgresStore(ServerStore[LoopConnections, Transaction]):
 
     def __init__(self, url: str, *, pool_max: int = POOL_MAX) -> None:
         super().__init__(KEYS)
-        self._dsn = parse_dsn(url)
+        self._dsn = replace(parse_dsn(url), session=secrets.token_hex(SESSION_BYTES))
+        self.sessions = Sessions(self._dsn)
         self._pool_max = pool_max
         self._hints = Hints(self._dsn)
+        self._dead_rows = DeadRows()
         self._home_connections: LoopConnections | None = None
         self._home_loop: asyncio.AbstractEventLoop | None = None
         self._background_loop = BackgroundLoop(
@@ -73,6 +84,7 @@ class PostgresStore(ServerStore[LoopConnections, Transaction]):
             db = await connect(self._dsn)
             try:
                 await migrate(db, self._dsn)
+                await self.sessions.check_route(db)
             finally:
                 await db.close(timeout=CLOSE_SECONDS)
         except SETTING as error:
@@ -145,6 +157,9 @@ class PostgresStore(ServerStore[LoopConnections, Transaction]):
         rows = list(map(settle.prepare_settlement, settlements))
         return await self._at(lambda connections: connections.settle.submit(rows))
 
+    async def succeed(self, successes: Sequence[SucceededAttempt]) -> Sequence[bool]:
+        return await self._at(lambda connections: connections.succeed.submit(successes))
+
     async def renew(
         self, leases: Sequence[tuple[JobId, Token]], until: datetime
     ) -> Sequence[HeldLease | None]:
@@ -165,6 +180,14 @@ class PostgresStore(ServerStore[LoopConnections, Transaction]):
 
     async def sweep(self, sweep: Sweep, limit: int) -> Swept:
         return await self._at(lambda connections: partitions.sweep(connections, sweep, limit))
+
+    async def vacuum(self) -> float:
+        counts, began = await self._read(vacuum.row_counts), time.monotonic()
+        if self._dead_rows.is_vacuum_due(counts, began):
+            await vacuum.vacuum_jobs(self._dsn)
+            left = await self._read(vacuum.row_counts)
+            self._dead_rows.note_vacuum(left, began, time.monotonic())
+        return LOOK_SECONDS if counts.may_vacuum else NO_NEED_SECONDS
 
     async def enqueue(
         self, jobs: Sequence[Job], keyed: KeyedRequest | None = None

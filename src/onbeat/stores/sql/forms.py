@@ -98,8 +98,6 @@ class DispositionForm(msgspec.Struct, frozen=True, kw_only=True):
     `nearest` selects the only run that may cover an instant. `within` is the condition for runs
     that may cover an instant from `params.first` to `params.last`; `select_each` has these values.
     `until` ends that part of the key at the last of them.
-    With `may_overlap` a run of skips is stored whole even if others begin within it; otherwise it
-    ends before them.
     """
 
     end: str
@@ -107,7 +105,6 @@ class DispositionForm(msgspec.Struct, frozen=True, kw_only=True):
     nearest: str
     within: str
     until: str
-    may_overlap: bool
 
     @property
     def key(self) -> Columns:
@@ -132,7 +129,6 @@ BY_FIRST: Final = DispositionForm(
                                ORDER BY first DESC LIMIT 1), params.first)
     """,
     until="TRUE",
-    may_overlap=True,
 )
 BY_LAST: Final = DispositionForm(
     end="last",
@@ -144,7 +140,6 @@ BY_LAST: Final = DispositionForm(
                           WHERE schedule_id = params.schedule_id AND last >= params.last
                           ORDER BY last LIMIT 1), params.last)
     """,
-    may_overlap=False,
 )
 
 

@@ -1,9 +1,21 @@
 """The scripts of a schema's migrations, in the order of their numbers."""
 
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
+from typing import Final
+
+import msgspec
 
 from onbeat.model.errors import Misconfigured
+from onbeat.model.worker import WorkerRecord
+
+ALONE: Final = "-- Breaks the statements of programs that run already."
+"""The first line of a migration during which no older program may use the store."""
+NAMED_MAX: Final = 5  # running programs that an error names
+
+WORKER = msgspec.json.Decoder(WorkerRecord)
 
 
 @cache
@@ -22,3 +34,30 @@ def refuse_newer(database: str, version: int, known: int, newest: int) -> None:
             "start the newer program that wrote it",
             key="store",
         )
+
+
+def needs_store_alone(scripts: Sequence[str]) -> bool:
+    return any(script.startswith(ALONE) for script in scripts)
+
+
+def refuse_running(database: str, workers: Iterable[str], now: datetime, newest: int) -> None:
+    """`workers` are the stored records; `now` is by the clock of the store.
+
+    A worker that was killed counts as running until its lease has ended.
+    """
+    running = [worker for worker in map(WORKER.decode, workers) if is_running(worker, now)]
+    if running:
+        names = [f"{worker.host}:{worker.pid}" for worker in running]
+        rest = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+        count = "a worker" if len(names) == 1 else f"{len(names)} workers"
+        raise Misconfigured(
+            f"{database} is used by {count} of an older version "
+            f"({', '.join(names[:NAMED_MAX])}{rest}), which would fail with schema {newest}; "
+            "stop every older program, then start this one again",
+            key="store",
+        )
+
+
+def is_running(worker: WorkerRecord, now: datetime) -> bool:
+    lease = timedelta(seconds=worker.lease_seconds)
+    return worker.beat_at is not None and abs(now - worker.beat_at) < lease

@@ -14,8 +14,9 @@ from onbeat.model.errors import RequestInFlight
 from onbeat.model.event import Event, StoredEvent
 from onbeat.model.event_wait import AwaitedKey, EventWait, WaitResult
 from onbeat.model.fault import DeadLetterHead, FaultChange, FaultJobs, FaultRecord, OperatorNote
+from onbeat.model.flow import FlowLook
 from onbeat.model.held_key import HeldKey
-from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
+from onbeat.model.idempotency import KeyedAnswer, KeyedRequest, StoredRequest
 from onbeat.model.ids import DeadLetterId, EventSeq, JobId, ScheduleId, Token, WorkerId
 from onbeat.model.job import Job, Progress
 from onbeat.model.keep_rule import Sweep, Swept
@@ -40,6 +41,7 @@ from onbeat.ports.store import (
     HeldLease,
     JobExport,
 )
+from onbeat.rules.dead_rows import NO_NEED_SECONDS
 from onbeat.stores.sql.dialect import Row
 from onbeat.stores.sql.loop_connections import LoopConnections
 from onbeat.stores.sql.session import Answer, P, Session, Verb, bind_verb
@@ -82,7 +84,9 @@ from onbeat.stores.sql.verbs import schedules as schedule_verbs
 from onbeat.stores.sql.verbs.idempotency import (
     KeyedJobs,
     KeyVerbs,
+    export_requests,
     forget_requests,
+    import_requests,
     keyed_answers,
     run_keyed,
 )
@@ -98,6 +102,8 @@ class SqlStore(ABC, Generic[T]):
 
     `T` is the argument of verbs: a connection inside a transaction.
     """
+
+    has_slots = False
 
     def __init__(self, keys: KeyVerbs[T, Any]) -> None:
         self._keys = keys
@@ -196,6 +202,9 @@ class SqlStore(ABC, Generic[T]):
     async def sweep(self, sweep: Sweep, limit: int) -> Swept:
         return await self._transact(sweeps.sweep, sweep, limit)
 
+    async def vacuum(self) -> float:
+        return NO_NEED_SECONDS
+
     async def prune_held_keys(self, now: datetime, limit: int) -> int:
         return await self._transact(held_keys.prune_held_keys, micros(now), limit)
 
@@ -273,6 +282,9 @@ class SqlStore(ABC, Generic[T]):
 
     async def held_key(self, key: str, now: datetime) -> HeldKey | None:
         return await self._read(held_keys.find_held_key, key, micros(now))
+
+    async def newest_flows(self, before: JobId | None, limit: int, look: int) -> Sequence[FlowLook]:
+        return await self._read(flows.newest_flows, before, limit, look)
 
     async def flow_counts(self, ids: Collection[JobId]) -> FlowCounts:
         return await self._read(flows.flow_counts, ids)
@@ -603,6 +615,10 @@ class SqlStore(ABC, Generic[T]):
         known = await self._read(access.known_secret)
         return known if known is not None else await self._transact(access.secret, fresh)
 
+    async def note_map_version(self, version: int) -> int:
+        known = await self._read(access.known_map_version)
+        return known if known >= version else await self._transact(access.note_map_version, version)
+
     async def add_key(self, key: ApiKey) -> None:
         await self._transact(access.add_key, access.key_row(key))
 
@@ -648,6 +664,12 @@ class SqlStore(ABC, Generic[T]):
 
     async def import_held_keys(self, held: Sequence[HeldKey]) -> int:
         return await self._transact(held_keys.import_held_keys, held)
+
+    async def export_requests(self, after: bytes | None, limit: int) -> Sequence[StoredRequest]:
+        return await self._read(export_requests, after, limit)
+
+    async def import_requests(self, requests: Sequence[StoredRequest]) -> int:
+        return await self._transact(import_requests, requests)
 
     async def import_schedules(self, schedules: Sequence[Schedule]) -> int:
         return await self._transact(imports.import_schedules, schedules)

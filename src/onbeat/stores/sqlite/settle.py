@@ -139,7 +139,7 @@ def move_plain(transaction: Transaction, rows: Sequence[Row]) -> int:
           overlap, token, attempt, lost, released, started_at, finished_at, cancel_reason,
           result, progress, last_attempt, flow, spec)
         SELECT
-          id, 'succeeded', queue, priority, lane, due_at, start_by, unique_key, schedule_id,
+          id, 'succeeded', queue, priority, lane, due_at, NULL, unique_key, schedule_id,
           occurrence, overlap, token, attempt, lost, released, started_at, column4, cancel_reason,
           column5, progress, column6, flow, spec
         FROM :rows

@@ -22,6 +22,7 @@ from onbeat.ports.store import (
     Hint,
     SentJobs,
     Settlement,
+    SucceededAttempt,
 )
 from onbeat.stores.sql.dialect import Row
 from onbeat.stores.sql.session import Answer, P, Verb
@@ -66,6 +67,7 @@ from onbeat.stores.sqlite.migrate import migrate
 from onbeat.stores.sqlite.requests import Reader
 from onbeat.stores.sqlite.transaction import Transaction, finish, in_thread
 from onbeat.stores.sqlite.writer import Writer
+from onbeat.stores.successes import settlement_of
 
 CHECKED_BYTES_MAX = 268_435_456
 
@@ -223,6 +225,9 @@ class SqliteStore(SqlStore[Transaction]):
         return await self._writer.run_batched(
             settle.settle, list(map(settle.prepare_settlement, settlements))
         )
+
+    async def succeed(self, successes: Sequence[SucceededAttempt]) -> Sequence[bool]:
+        return await self.settle(list(map(settlement_of, successes)))
 
     async def note_progress(self, notes: Sequence[tuple[JobId, Token, Progress]]) -> Sequence[bool]:
         return await self._writer.run_batched(settle.note_progress, notes)

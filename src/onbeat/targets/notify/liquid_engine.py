@@ -4,7 +4,7 @@ Without files, ranges and costly filters a template does no more work than its t
 are long, times the turns of its loops.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, wraps
 from typing import Any, Final, cast
@@ -20,6 +20,7 @@ from liquid.exceptions import (
 )
 from liquid.expression import Expression
 from liquid.span import Span
+from liquid.static_analysis import Variable
 from liquid.template import BoundTemplate
 from liquid.undefined import FalsyStrictUndefined
 
@@ -70,6 +71,8 @@ class Compiled:
         refuse_filters(analysis.filters)
         self.reads = {name: places[0].span.index for name, places in analysis.globals.items()}
         """The names that it reads and does not make, each with its first place."""
+        self.members = list(members_of(analysis.globals))
+        """The members of these names that its text tells: name, member, place."""
 
     def render(self, facts: Mapping[str, object]) -> str:
         """Raises `Broken`."""
@@ -145,6 +148,14 @@ class BoundedEnvironment(Environment):
 @cache
 def environment(is_html: bool) -> BoundedEnvironment:  # noqa: FBT001  the key of the cache
     return BoundedEnvironment(undefined=Missing, autoescape=is_html)
+
+
+def members_of(reads: Mapping[str, Sequence[Variable]]) -> Iterator[tuple[str, str, int]]:
+    for name, variables in reads.items():
+        for variable in variables:
+            member = variable.segments[1] if len(variable.segments) > 1 else None
+            if isinstance(member, str):
+                yield name, member, variable.span.index
 
 
 def refuse_ranges(template: BoundTemplate) -> None:

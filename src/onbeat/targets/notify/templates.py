@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from onbeat.model.errors import Invalid, TooLarge
 from onbeat.model.limits import TEMPLATE_CHARS_MAX
 from onbeat.ports.notices import has_marks
+from onbeat.rules.facts import JOB_FACTS, no_such_fact
 from onbeat.targets.notify.broken import Broken
 
 if TYPE_CHECKING:
@@ -22,15 +23,18 @@ class LiquidTemplates:
     def check(self, text: str, names: Collection[str], field: str) -> Collection[str]:
         if not has_marks(text):
             return ()
-        reads = compiled(text, field).reads
-        for name, index in reads.items():
+        found = compiled(text, field)
+        for name, index in found.reads.items():
             if name not in names:
                 known = ", ".join(sorted(names))
                 raise Invalid(
                     f"{field}{place(text, index)}: there is no {name!r} here; known are {known}",
                     field,
                 )
-        return reads
+        for name, member, index in found.members:
+            if name == "job" and member not in JOB_FACTS:
+                raise Invalid(f"{field}{place(text, index)}: {no_such_fact(member)}", field)
+        return found.reads
 
     def render(
         self, text: str, facts: Mapping[str, object], field: str, *, is_html: bool = False

@@ -97,6 +97,7 @@ from onbeat.testing.store_contract.sensitive import SensitiveContract
 from onbeat.testing.store_contract.settlements import ProgressContract, SettlementContract
 from onbeat.testing.store_contract.start_conditions import StartConditionContract
 from onbeat.testing.store_contract.stats import QueueNameContract, QueueStatsContract, StatsContract
+from onbeat.testing.store_contract.successes import SuccessContract
 from onbeat.testing.store_contract.sweeps import SweepContract
 from onbeat.testing.store_contract.targets import TargetContract
 from onbeat.testing.store_contract.timeline import TimelineContract
@@ -126,6 +127,7 @@ class StoreContract(
     AdmissionRaceContract,
     AdmissionHistoryContract,
     SettlementContract,
+    SuccessContract,
     ProgressContract,
     HeartbeatContract,
     RescueContract,

@@ -30,6 +30,12 @@ class SecretContract:
         assert await store.secret(first) == first
         assert await store.secret(second) == first
 
+    async def test_the_version_of_a_map_only_rises(self, store: Store) -> None:
+        seen = [await store.note_map_version(version) for version in (2, 1, 9, 10, 10, 3)]
+        assert seen == [2, 2, 9, 10, 10, 10]
+        secret = bytes(range(32))
+        assert await store.secret(secret) == secret
+
 
 class KeyContract:
     async def test_keys_are_kept_as_they_are_and_listed_by_name(self, store: Store) -> None:

@@ -1,10 +1,11 @@
 """Operations on jobs by hand: cancel and retry."""
 
 import pytest
+from msgspec.structs import replace
 
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import JobId
-from onbeat.model.job import JobState
+from onbeat.model.job import Job, JobState
 from onbeat.model.outcome import Lost, Outcome, Released, Succeeded
 from onbeat.ports.store import Store
 from onbeat.testing.build import HOUR, NOW, SECOND, a_job, a_schedule, an_id, an_occurrence
@@ -21,6 +22,15 @@ from onbeat.testing.store_contract.steps import (
 )
 
 LATER = NOW + HOUR
+
+
+async def a_failed_pair(store: Store) -> tuple[Job, Job]:
+    """A job that has failed, and one that was cancelled with it."""
+    first = await run_job(store, a_job())
+    second = a_job(after=(first.id,))
+    await store.enqueue([second])
+    await end(store, first, FAILURE)
+    return first, second
 
 
 class CancelContract:
@@ -230,6 +240,59 @@ class RetryContract:
         await end(store, first, FAILURE)
         await store.retry([second.id], NOW)
         assert ids_of(await claim_jobs(store)) == [second.id]
+
+    async def test_a_job_cancelled_with_another_comes_back_with_it(self, store: Store) -> None:
+        first, second = await a_failed_pair(store)
+        await store.retry([first.id], NOW)
+        assert (await stored_job(store, second)).state is JobState.WAITING
+
+    async def test_a_cancel_of_a_job_cancelled_with_another_stands(self, store: Store) -> None:
+        first, second = await a_failed_pair(store)
+        third = a_job(after=(second.id,))
+        await store.enqueue([third])
+        before = await stored_job(store, second)
+        (answer,) = await store.cancel([second.id], "by hand", LATER)
+        assert answer == replace(before, cancel_reason="by hand")
+        await store.retry([first.id], LATER)
+        assert ids_of(await claim_jobs(store, now=LATER)) == [first.id]
+        assert await stored_job(store, second) == answer
+        assert (await stored_job(store, third)).state is JobState.CANCELLED
+
+    async def test_such_a_cancel_is_told_once_in_the_jobs_history(self, store: Store) -> None:
+        _, second = await a_failed_pair(store)
+        for reason in ("by hand", "again"):
+            (answer,) = await store.cancel([second.id], reason, LATER)
+            assert answer is not None
+            assert answer.cancel_reason == "by hand"
+        last = (await store.transitions(second.id))[-1]
+        assert (last.to, last.cause) == ("cancel requested", "by hand")
+        assert len(await store.transitions(second.id)) == 2
+
+    async def test_a_job_that_was_cancelled_so_can_be_tried_by_hand(self, store: Store) -> None:
+        first, second = await a_failed_pair(store)
+        third = a_job(after=(second.id,))
+        await store.enqueue([third])
+        await store.cancel([second.id], "by hand", NOW)
+        (again,) = await store.retry([second.id], NOW)
+        assert again is not None
+        assert again.cancel_reason is None
+        assert (await stored_job(store, third)).state is JobState.WAITING
+        (running,) = await claim_jobs(store)
+        await end(store, running, FAILURE)
+        await store.retry([first.id], NOW)
+        assert (await stored_job(store, second)).state is JobState.FAILED
+
+    async def test_jobs_that_are_cancelled_together_have_no_other_cause(self, store: Store) -> None:
+        first = a_job()
+        second = a_job(after=(first.id,))
+        await store.enqueue([first, second])
+        answers = await store.cancel([first.id, second.id], "by hand", NOW)
+        shown = [
+            (one.reason, one.cause_id, one.cancel_reason) for one in answers if one is not None
+        ]
+        assert shown == [("by hand", None, None)] * 2
+        await store.retry([first.id], NOW)
+        assert (await stored_job(store, second)).state is JobState.CANCELLED
 
     async def test_a_retried_occurrence_is_not_planned_again(self, store: Store) -> None:
         schedule = a_schedule()

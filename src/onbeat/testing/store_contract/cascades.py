@@ -20,6 +20,7 @@ from onbeat.testing.store_contract.steps import (
 
 CHAIN = 2_000
 STAR = DEPENDENTS_MAX + 1
+ROUNDS_MAX = 20
 
 
 async def a_chain(store: Store, length: int = CHAIN) -> list[Job]:
@@ -44,6 +45,7 @@ async def settle_cascades(store: Store) -> int:
     rounds = 0
     while await store.continue_cascades(NOW):
         rounds += 1
+        assert rounds <= ROUNDS_MAX, "no cascade goes on for ever"
     return rounds
 
 
@@ -114,6 +116,19 @@ class CascadeContract:
         assert await settle_cascades(store)
         assert await blocked(store) == 0
         assert await claimable(store) == (STAR if outcome is SUCCESS else 0)
+
+    async def test_sensitive_dependents_are_looked_at_once_however_many(self, store: Store) -> None:
+        head = a_job(due_at=NOW + MINUTE)
+        hidden = [a_job(after=(head.id,), sensitive=True) for _ in range(STAR)]
+        last = a_job(after=(head.id,))
+        await store.enqueue([head, *hidden, last])
+        await store.cancel([head.id], "by hand", NOW)
+        await settle_cascades(store)
+        await store.retry([head.id], NOW)
+        await settle_cascades(store)
+        assert await count(store, JobState.WAITING) == 2
+        assert (await stored_job(store, last)).blocked_by == 1
+        assert await count(store, JobState.CANCELLED) == STAR
 
     async def test_a_star_is_cancelled_by_a_cancel(self, store: Store) -> None:
         head = a_job(due_at=NOW + MINUTE)

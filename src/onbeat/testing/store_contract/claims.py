@@ -106,6 +106,16 @@ class ClaimContract:
         await store.enqueue([second, first])
         assert ids_of(await claim_jobs(store)) == [first.id, second.id]
 
+    async def test_what_is_due_before_all_that_was_claimed_is_claimed(self, store: Store) -> None:
+        jobs = [a_job() for _ in range(4)]
+        await store.enqueue(jobs)
+        given_back = (await claim_jobs(store, limit=2))[0]
+        late = a_job(due_at=NOW - HOUR)
+        await store.enqueue([late])
+        await end(store, given_back, Released())
+        rest = ids_of(await claim_jobs(store))
+        assert rest == ids_of([late, given_back, *jobs[2:]])
+
     async def test_one_order_holds_across_queues_and_tasks(self, store: Store) -> None:
         fourth = a_job("work", queue="b", priority=2)
         second = a_job("rest", queue="a", due_at=NOW - SECOND)

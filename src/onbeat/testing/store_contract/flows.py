@@ -189,6 +189,40 @@ class FlowContract:
         failed = await store.jobs(JobFilter(flow=flow, state=JobState.FAILED))
         assert [job.id for job in failed.items] == [claimed[1].id]
 
+    async def test_flows_are_listed_newest_first(self, store: Store) -> None:
+        flows = [a_flow(3) for _ in range(3)]
+        for members in flows:
+            await store.enqueue(members)
+        ids = sorted((str(members[0].flow) for members in flows), reverse=True)
+        found = await store.newest_flows(None, 2, 10)
+        assert [one.flow for one in found] == ids[:2]
+        assert [dict(one.counts) for one in found] == 2 * [{JobState.WAITING: 3}]
+        rest = await store.newest_flows(found[-1].flow, 2, 10)
+        assert [one.flow for one in rest] == ids[2:]
+        assert await store.newest_flows(rest[-1].flow, 2, 10) == []
+
+    async def test_a_listed_flow_is_looked_at_within_bounds(self, store: Store) -> None:
+        members = a_flow(6)
+        await store.enqueue(members)
+        claimed = await claim_jobs(store, limit=3)
+        await end(store, claimed[0])
+        await end(store, claimed[1], FAILURE)
+        (whole,) = await store.newest_flows(None, 5, 4)
+        assert dict(whole.counts) == {
+            JobState.WAITING: 3,
+            JobState.RUNNING: 1,
+            JobState.SUCCEEDED: 1,
+            JobState.FAILED: 1,
+        }
+        assert not whole.more
+        (part,) = await store.newest_flows(None, 5, 1)
+        assert part.more
+        assert sum(part.counts.values()) == 4, "two live ones and two that ended"
+
+    async def test_jobs_without_a_flow_are_in_no_list_of_flows(self, store: Store) -> None:
+        await store.enqueue([a_job()])
+        assert await store.newest_flows(None, 5, 5) == []
+
     @both_ways
     async def test_a_copied_flow_goes_on(self, store: Store, way: CopyDirection) -> None:
         source, target = source_and_target(store, way)

@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 from msgspec.structs import replace
 
 from onbeat.model.queue import Limits
+from onbeat.model.worker import FIRST_BEAT
 from onbeat.ports.store import Hint, Store
-from onbeat.testing.build import NOW, a_job, a_schedule
+from onbeat.testing.build import NOW, a_job, a_schedule, a_worker
 from onbeat.testing.store_contract.steps import FAILURE, add_planned, end, run_and_end, run_job
 
 PATIENCE = 5.0
@@ -72,6 +73,10 @@ class HintContract:
         job = await run_job(store, a_job())
         async with expect_hint(store, Hint.CANCELS):
             await store.cancel([job.id], "by hand", NOW)
+
+    async def test_a_new_worker_is_told(self, store: Store) -> None:
+        async with expect_hint(store, Hint.WORKERS):
+            await store.heartbeat(a_worker(beat=FIRST_BEAT))
 
     async def test_the_end_of_a_job_is_told(self, store: Store) -> None:
         job = await run_job(store, a_job())

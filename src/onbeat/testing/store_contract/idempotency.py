@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from onbeat.model.errors import Conflict, Invalid, RequestInFlight
-from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
+from onbeat.model.idempotency import KeyedAnswer, KeyedRequest, StoredRequest
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import BULK_JOBS_MAX
@@ -100,6 +101,37 @@ class RequestContract:
         assert await store.forget_requests(before=NOW + DAY, now=NOW, limit=9) == len(digests)
         for digest in digests:
             assert await store.keyed_answer(digest) is None
+
+    async def test_requests_are_exported_in_pages_and_imported(self, store: Store) -> None:
+        jobs = [a_job() for _ in range(3)]
+        plain = [bytes([byte]) * 32 for byte in (0, 92, 128, 255)]
+        await store.enqueue(jobs, a_keyed_request("", *jobs, digest=bytes([39]) * 32))
+        for digest in plain:
+            request = a_keyed_request("", digest=digest, answer=lambda _: EVERY_BYTE)
+            await store.enqueue([a_job()], request)
+        first = await store.export_requests(None, 3)
+        rest = await store.export_requests(first[-1].digest, 3)
+        stored = [*first, *rest]
+        assert [one.digest[0] for one in stored] == [0, 39, 92, 128, 255]
+        assert (stored[1].first_job, stored[1].last_job) == (jobs[0].id, jobs[-1].id)
+        assert stored[2].answer.answer == EVERY_BYTE
+        assert await store.import_requests(stored) == 0
+        assert await store.forget_requests(before=NOW + DAY, now=NOW + SECOND, limit=9) == 5
+        live = await store.export_requests(None, 9)
+        assert live == [replace(stored[1], kept_from=NOW + SECOND)]
+        assert await store.import_requests(stored) == 4
+        assert await store.export_requests(None, 9) == [stored[0], *live, *stored[2:]]
+
+    async def test_an_imported_request_is_not_done_again(self, store: Store) -> None:
+        job, again = a_job(), a_job()
+        request = a_keyed_request("one", job)
+        answer = KeyedAnswer(fingerprint=request.fingerprint, made_at=NOW, answer=b"{}")
+        stored = StoredRequest(digest=request.digest, answer=answer, kept_from=NOW)
+        assert await store.import_requests([stored]) == 1
+        with pytest.raises(RequestInFlight):
+            await store.enqueue([again], request)
+        assert await store.job(again.id) is None
+        assert await store.keyed_answer(request.digest) == answer
 
     async def test_a_key_that_never_came_has_no_answer(self, store: Store) -> None:
         assert await store.keyed_answer(bytes(32)) is None

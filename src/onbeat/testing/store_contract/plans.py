@@ -116,6 +116,21 @@ class PlanContract:
         await store.apply_plans([a_plan(schedule, *late)])
         assert [await store.job(job.id) for job in late] == [None, None, None]
 
+    async def test_a_skip_leaves_out_an_instant_that_has_a_job(self, store: Store) -> None:
+        """As where the clock was set back after the job had begun, and its schedule is paused."""
+        schedule = a_schedule()
+        job = an_occurrence(schedule, NOW + 2 * HOUR)
+        await add_planned(store, schedule, job)
+        await store.apply_plans(
+            [a_plan(schedule, skips=(Skip(NOW + HOUR, NOW + 3 * HOUR, "paused"),))]
+        )
+        found = await store.dispositions(schedule.id, NOW, NOW + DAY)
+        assert [(one.first, one.last, one.job_id) for one in found] == [
+            (NOW + HOUR, NOW + 2 * HOUR - TICK, None),
+            (NOW + 2 * HOUR, NOW + 2 * HOUR, job.id),
+            (NOW + 2 * HOUR + TICK, NOW + 3 * HOUR, None),
+        ]
+
     async def test_another_schedule_has_its_own_occurrences(self, store: Store) -> None:
         schedule, other = a_schedule(), a_schedule()
         await add_planned(store, schedule, an_occurrence(schedule, NOW + HOUR))
@@ -130,6 +145,33 @@ class PlanContract:
         assert list(await store.apply_plans([a_plan(schedule, job, version=1)])) == [False]
         assert await store.job(job.id) is None
         assert await store.schedule(schedule.id) == schedule
+
+    async def test_a_plan_from_behind_the_watermark_is_refused(self, store: Store) -> None:
+        """Another planner was faster, and what it has planned is decided."""
+        schedule = a_schedule()
+        await add_planned(store, schedule, an_occurrence(schedule, NOW + HOUR))
+        late = an_occurrence(schedule, NOW + 2 * HOUR)
+        behind = a_plan(schedule, late, planned_from=schedule.planned_through, plan_at=NOW)
+        before = await store.schedule(schedule.id)
+        assert list(await store.apply_plans([behind])) == [False]
+        assert await store.job(late.id) is None
+        assert await store.schedule(schedule.id) == before
+
+    async def test_of_two_plans_from_one_watermark_the_first_is_stored(self, store: Store) -> None:
+        schedule = a_schedule()
+        await add_planned(store, schedule)
+        jobs = [an_occurrence(schedule, NOW + number * HOUR) for number in (1, 2)]
+        plans = [a_plan(schedule, job, planned_from=schedule.planned_through) for job in jobs]
+        assert list(await store.apply_plans(plans)) == [True, False]
+        assert [await store.job(job.id) for job in jobs] == [jobs[0], None]
+
+    async def test_a_plan_from_the_watermark_is_stored(self, store: Store) -> None:
+        schedule = a_schedule()
+        await add_planned(store, schedule, an_occurrence(schedule, NOW + HOUR))
+        job = an_occurrence(schedule, NOW + 2 * HOUR)
+        plan = a_plan(schedule, job, planned_from=NOW + HOUR)
+        assert list(await store.apply_plans([plan])) == [True]
+        assert await store.job(job.id) == job
 
     async def test_a_plan_for_a_schedule_that_is_gone_is_refused(self, store: Store) -> None:
         schedule = a_schedule()
@@ -188,6 +230,23 @@ class PlanContract:
         await store.apply_plans([a_plan(schedule, dropped=(Dropped(job.id, "misfire"),))])
         gone = await stored_job(store, job)
         assert (gone.state, gone.reason) == (JobState.CANCELLED, "misfire")
+
+    async def test_history_tells_when_late_jobs_were_decided_on(self, store: Store) -> None:
+        schedule = a_schedule()
+        dropped = an_occurrence(schedule, start_by=NOW + MINUTE)
+        excused = an_occurrence(schedule, NOW + MINUTE, start_by=NOW + 2 * MINUTE)
+        await add_planned(store, schedule, dropped, excused)
+        plan = a_plan(
+            schedule,
+            dropped=(Dropped(dropped.id, "misfire"),),
+            allowed_late=(excused.id,),
+            decided_at=NOW + HOUR,
+        )
+        await store.apply_plans([plan])
+        assert (await stored_job(store, dropped)).finished_at == NOW + HOUR
+        for job, to in ((dropped, "cancelled"), (excused, "excused")):
+            last = (await store.transitions(job.id))[-1]
+            assert (last.to, last.at) == (to, NOW + HOUR)
 
     async def test_the_occurrence_of_a_dropped_job_is_a_skip(self, store: Store) -> None:
         schedule = a_schedule()

@@ -47,6 +47,14 @@ async def ended_at(store: Store, at: datetime, outcome: Outcome = SUCCESS) -> Jo
 
 
 class PruneContract:
+    async def test_a_vacuum_changes_nothing(self, store: Store) -> None:
+        live = a_job()
+        ended = await ended_at(store, NOW)
+        await store.enqueue([live])
+        assert await store.vacuum() > 0
+        assert await stored_job(store, live) == live
+        assert await stored_job(store, ended) == ended
+
     async def test_jobs_kept_long_enough_go(self, store: Store) -> None:
         job = await run_and_end(store, a_job())
         assert await prune_once(store) == 1
@@ -160,6 +168,19 @@ class PruneContract:
         following = an_occurrence(schedule, NOW + HOUR)
         assert list(await store.apply_plans([a_plan(schedule, following)])) == [True]
         assert await store.job(following.id) == following
+
+    async def test_what_has_run_and_is_pruned_is_not_planned_by_a_slower_planner(
+        self, store: Store
+    ) -> None:
+        schedule = a_schedule(planned_through=NOW - HOUR)
+        slower = a_plan(schedule, an_occurrence(schedule), planned_from=schedule.planned_through)
+        await add_planned(store, schedule, an_occurrence(schedule))
+        (job,) = await claim_jobs(store)
+        await end(store, job)
+        await prune_once(store)
+        assert not await store.dispositions(schedule.id, NOW - DAY, LONG_PAST)
+        assert list(await store.apply_plans([slower])) == [False]
+        assert await claim_jobs(store) == ()
 
     async def test_nothing_is_pruned_where_nothing_is(self, store: Store) -> None:
         assert await prune_once(store) == 0

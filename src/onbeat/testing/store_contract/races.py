@@ -16,6 +16,7 @@ from onbeat.model.page import JobFilter
 from onbeat.ports.store import Store
 from onbeat.testing.build import HOUR, NOW, a_job, a_plan, a_schedule, an_occurrence
 from onbeat.testing.store_contract.steps import (
+    FAILURE,
     a_settlement,
     add_planned,
     claim_jobs,
@@ -29,6 +30,7 @@ CALLERS = 8
 JOBS = 1_000
 ROUNDS = 10
 SENT = 40
+LIVE_STATES = frozenset({JobState.WAITING, JobState.RUNNING})
 
 Answer = TypeVar("Answer")
 
@@ -89,6 +91,32 @@ async def settle_or_send_again(
             await store.enqueue([sent[place]])
         else:
             assert all(await store.settle([a_settlement(claimed[place])]))
+
+
+async def settle_or_retry(store: Store, claimed: Sequence[Job], number: int) -> list[JobState]:
+    """The states that the retries answer; half of the callers fail the jobs meanwhile."""
+    states: list[JobState] = []
+    for place in range(number // 2, len(claimed), CALLERS // 2):
+        job = claimed[place]
+        if number % 2:
+            assert all(await store.settle([a_settlement(job, FAILURE)]))
+        else:
+            states += [one.state for one in await store.retry([job.id], NOW) if one is not None]
+    return states
+
+
+async def cancel_or_retry(store: Store, failed: Sequence[Job], number: int) -> list[JobState]:
+    """The states that the cancels answer; half of the callers retry the jobs meanwhile."""
+    states: list[JobState] = []
+    for place in range(number // 2, len(failed), CALLERS // 2):
+        id = failed[place].id
+        if number % 2:
+            await store.retry([id], NOW)
+        else:
+            states += [
+                one.state for one in await store.cancel([id], "done", NOW) if one is not None
+            ]
+    return states
 
 
 class RaceContract:
@@ -166,6 +194,25 @@ class RaceContract:
             job.state is JobState.CANCELLED or (job.state is JobState.RUNNING and job.token == 1)
             for job in after
         )
+
+    async def test_a_retry_beside_an_end_comes_before_or_after_it(self, store: Store) -> None:
+        """It finds the job running, or lets it wait again: never does it show one that ended."""
+        for _ in range(ROUNDS):
+            await store.enqueue([a_job() for _ in range(SENT)])
+            claimed = await claim_jobs(store, limit=SENT)
+            answers = await in_threads(partial(settle_or_retry, store, claimed))
+            assert {state for states in answers for state in states} <= LIVE_STATES
+            await store.cancel([job.id for job in claimed], "done", NOW)
+
+    async def test_a_cancel_beside_a_retry_comes_before_or_after_it(self, store: Store) -> None:
+        """It finds the job failed, or cancels it: never does it show one that goes on."""
+        for _ in range(ROUNDS):
+            await store.enqueue([a_job() for _ in range(SENT)])
+            failed = await claim_jobs(store, limit=SENT)
+            await store.settle([a_settlement(job, FAILURE) for job in failed])
+            answers = await in_threads(partial(cancel_or_retry, store, failed))
+            assert LIVE_STATES.isdisjoint(state for states in answers for state in states)
+            await store.cancel([job.id for job in failed], "done", NOW)
 
     async def test_jobs_that_are_sent_again_while_they_end_run_once(self, store: Store) -> None:
         for number in range(ROUNDS):

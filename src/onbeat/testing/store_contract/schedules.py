@@ -127,6 +127,27 @@ class EditContract:
         assert not await store.update_schedule(ahead, None, NOW)
         assert await store.schedule(schedule.id) == schedule
 
+    async def test_an_edit_may_be_repeated(self, store: Store) -> None:
+        schedule = a_schedule()
+        await add_planned(store, schedule)
+        new = edited_schedule(schedule, name="new name")
+        planned = a_plan(new, an_occurrence(new, NOW + HOUR))
+        for _ in range(2):
+            assert await store.update_schedule(new, planned, NOW)
+        assert all(await store.apply_plans([replace(planned, finished=True)]))
+        assert await store.update_schedule(new, planned, NOW), "it has finished since"
+
+    async def test_an_edit_that_pauses_does_not_repeat_one_that_does_not(
+        self, store: Store
+    ) -> None:
+        schedule = a_schedule()
+        await add_planned(store, schedule)
+        active = edited_schedule(schedule, name="new name")
+        assert await store.update_schedule(active, None, NOW)
+        paused = replace(active, status=ScheduleStatus.PAUSED)
+        assert not await store.update_schedule(paused, None, NOW)
+        assert await store.schedule(schedule.id) == active
+
     async def test_a_schedule_that_is_gone_cannot_be_edited(self, store: Store) -> None:
         assert not await store.update_schedule(edited_schedule(a_schedule()), None, NOW)
 
@@ -250,6 +271,16 @@ class NewRuleContract:
         assert gone.finished_at == NOW
         assert (await stored_job(store, dependent)).cause_id == job.id
         assert [one.id for one in await claim_jobs(store, now=NOW + DAY)] == [cleaner.id]
+
+    async def test_a_later_job_that_is_cancelled_by_a_pause_says_so(self, store: Store) -> None:
+        schedule = a_schedule()
+        job = an_occurrence(schedule, NOW + HOUR)
+        await add_planned(store, schedule, job)
+        await store.enqueue([a_job(after=(job.id,))])
+        paused = edited_schedule(schedule, status=ScheduleStatus.PAUSED)
+        await store.update_schedule(paused, a_plan(paused), NOW)
+        gone = await stored_job(store, job)
+        assert (gone.state, gone.reason) == (JobState.CANCELLED, "schedule paused")
 
     async def test_a_later_job_that_was_moved_by_hand_is_cancelled(self, store: Store) -> None:
         schedule = a_schedule()

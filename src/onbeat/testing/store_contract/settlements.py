@@ -18,6 +18,7 @@ from onbeat.testing.store_contract.steps import (
     IN_A_MINUTE,
     OTHER_WORKER,
     PASSING_FAILURE,
+    SUCCESS,
     WORKER,
     a_settlement,
     claim_jobs,
@@ -86,6 +87,11 @@ class SettlementContract:
         await store.settle([settlement])
         assert list(await store.attempts(job.id)) == [settlement.attempt]
 
+    async def test_an_ended_job_has_no_latest_start(self, store: Store) -> None:
+        for outcome in (SUCCESS, FAILURE):
+            job = await run_job(store, a_job(start_by=NOW + MINUTE))
+            assert (await end(store, job, outcome)).start_by is None
+
     async def test_attempts_are_told_oldest_first(self, store: Store) -> None:
         job = await run_job(store, a_job())
         await end(store, job, Released())
@@ -126,6 +132,17 @@ class SettlementContract:
         (current,) = await claim_jobs(store, worker=OTHER_WORKER)
         assert list(await store.settle([a_settlement(stale)])) == [False]
         assert await stored_job(store, stale) == current
+
+    @pytest.mark.parametrize("outcome", [SUCCESS, FAILURE, Lost("the worker died")])
+    async def test_an_older_lease_of_the_same_worker_settles_nothing(
+        self, store: Store, outcome: Outcome
+    ) -> None:
+        """Only the token tells the two leases apart."""
+        first = await run_job(store, a_job())
+        await end(store, first, Released())
+        (again,) = await claim_jobs(store)
+        assert list(await store.settle([a_settlement(first, outcome)])) == [False]
+        assert await stored_job(store, first) == again
 
     async def test_a_stale_lease_leaves_no_attempt(self, store: Store) -> None:
         stale = await run_job(store, a_job())

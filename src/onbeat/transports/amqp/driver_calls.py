@@ -10,8 +10,9 @@ from onbeat.model.errors import Unavailable
 
 T = TypeVar("T")
 
-# A call on a connection that was just lost raises a bare RuntimeError.
-FAULTS: Final = (AMQPError, OSError, EOFError, RuntimeError)
+# A call on a connection that was just lost raises a bare RuntimeError, and one whose frames end
+# while it connects a StopAsyncIteration.
+FAULTS: Final = (AMQPError, OSError, EOFError, RuntimeError, StopAsyncIteration)
 
 
 async def call_driver(call: Coroutine[Any, Any, T], seconds: float, url: str) -> T:

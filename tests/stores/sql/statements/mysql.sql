@@ -10,6 +10,14 @@ UPDATE idempotency_keys FORCE INDEX (PRIMARY) SET answer = %s WHERE digest IN %s
 INSERT INTO api_keys (name, digest, record, used_at) VALUES (%s, %s, %s, %s)
 ON DUPLICATE KEY UPDATE name = name;
 
+-- sql/verbs/access.py add_value
+INSERT INTO secrets (name, value) VALUES ('cells', %s)
+ON DUPLICATE KEY UPDATE name = name;
+
+-- sql/verbs/access.py add_value
+INSERT INTO secrets (name, value) VALUES ('tokens', %s)
+ON DUPLICATE KEY UPDATE name = name;
+
 -- sql/verbs/access.py audit
 SELECT record FROM audit WHERE TRUE AND actor = %s AND action = %s AND object = %s AND at >= %s AND at < %s AND id < %s ORDER BY id DESC LIMIT %s;
 
@@ -22,6 +30,9 @@ SELECT record, used_at FROM api_keys ORDER BY name;
 -- sql/verbs/access.py note_key_use
 UPDATE api_keys SET used_at = %s
 WHERE name = %s AND (used_at IS NULL OR used_at < %s);
+
+-- sql/verbs/access.py note_map_version
+UPDATE secrets SET value = %s WHERE name = %s;
 
 -- sql/verbs/access.py prune_audit
 DELETE FROM audit WHERE at < %s ORDER BY at LIMIT %s;
@@ -54,14 +65,16 @@ UPDATE jobs FORCE INDEX (PRIMARY) SET spec = %s WHERE id IN %s;
 -- sql/verbs/access.py replace_targets
 UPDATE schedules FORCE INDEX (PRIMARY) SET spec = %s WHERE id IN %s;
 
--- sql/verbs/access.py secret
-INSERT INTO secrets (name, value) VALUES ('tokens', %s)
-ON DUPLICATE KEY UPDATE name = name;
+-- sql/verbs/access.py stored_value
+SELECT value FROM secrets WHERE name = 'cells';
 
--- sql/verbs/access.py stored_secret
+-- sql/verbs/access.py stored_value
+SELECT value FROM secrets WHERE name = 'cells' FOR UPDATE;
+
+-- sql/verbs/access.py stored_value
 SELECT value FROM secrets WHERE name = 'tokens';
 
--- sql/verbs/access.py stored_secret
+-- sql/verbs/access.py stored_value
 SELECT value FROM secrets WHERE name = 'tokens' FOR UPDATE;
 
 -- sql/verbs/alerts.py add_silence
@@ -135,11 +148,17 @@ ON DUPLICATE KEY UPDATE next_at = VALUES(next_at), finished_at = VALUES(finished
 -- sql/verbs/cancel_and_retry.py caused_by
 SELECT id
 FROM finished FORCE INDEX (finished_by_cause)
-WHERE cause_id IN %s
+WHERE cause_id IN %s AND cancel_reason IS NULL
 LIMIT %s;
 
 -- sql/verbs/cancel_and_retry.py change_causes
 UPDATE finished FORCE INDEX (PRIMARY) SET reason = %s, cause_id = %s WHERE id IN %s;
+
+-- sql/verbs/cancel_and_retry.py confirm_cancelled
+UPDATE finished FORCE INDEX (PRIMARY) SET cancel_reason = %s WHERE id IN %s;
+
+-- sql/verbs/cancel_and_retry.py forget_causes
+UPDATE finished FORCE INDEX (PRIMARY) SET cause_id = %s WHERE id IN %s;
 
 -- sql/verbs/cancel_and_retry.py lock_unsuccessful
 SELECT
@@ -643,6 +662,28 @@ ELSE 'succeeded' END AS state
 FROM (SELECT DISTINCT flow FROM flow_waits
 WHERE flow IN %s) AS one) AS judged;
 
+-- sql/verbs/flows.py flow_below
+SELECT flow FROM (
+SELECT * FROM (SELECT flow FROM jobs
+FORCE INDEX (jobs_of_flow)
+WHERE flow IS NOT NULL AND flow < %s ORDER BY flow DESC LIMIT 1) AS of_jobs
+UNION ALL
+SELECT * FROM (SELECT flow FROM finished
+FORCE INDEX (finished_of_flow)
+WHERE flow IS NOT NULL AND flow < %s ORDER BY flow DESC LIMIT 1) AS of_finished
+) AS found ORDER BY flow DESC LIMIT 1;
+
+-- sql/verbs/flows.py flow_below
+SELECT flow FROM (
+SELECT * FROM (SELECT flow FROM jobs
+FORCE INDEX (jobs_of_flow)
+WHERE flow IS NOT NULL ORDER BY flow DESC LIMIT 1) AS of_jobs
+UNION ALL
+SELECT * FROM (SELECT flow FROM finished
+FORCE INDEX (finished_of_flow)
+WHERE flow IS NOT NULL ORDER BY flow DESC LIMIT 1) AS of_finished
+) AS found ORDER BY flow DESC LIMIT 1;
+
 -- sql/verbs/flows.py flow_counts
 SELECT flow, state, total FROM (
 SELECT flow AS flow, CASE WHEN worker IS NOT NULL THEN 'running' ELSE 'waiting' END AS state, count(*) AS total
@@ -676,6 +717,21 @@ WHERE flow IN %s
 UNION
 SELECT id FROM jobs FORCE INDEX (PRIMARY)
 WHERE id IN %s) AS found;
+
+-- sql/verbs/flows.py look_at
+SELECT place, state, total FROM (
+SELECT 0 AS place, state, count(*) AS total
+FROM (SELECT CASE WHEN worker IS NOT NULL THEN 'running' ELSE 'waiting' END AS state
+FROM jobs FORCE INDEX (jobs_of_flow)
+WHERE flow = %s LIMIT %s) AS of_jobs
+GROUP BY state
+UNION ALL
+SELECT 1 AS place, state, count(*) AS total
+FROM (SELECT state AS state
+FROM finished FORCE INDEX (finished_of_flow)
+WHERE flow = %s LIMIT %s) AS of_finished
+GROUP BY state
+) AS counted;
 
 -- sql/verbs/held_keys.py delete_new
 SELECT id FROM jobs WHERE id IN %s AND token = 0;
@@ -738,6 +794,15 @@ DELETE transitions FROM transitions FORCE INDEX (transitions_of_job) WHERE job_i
 -- sql/verbs/history.py transitions_of
 SELECT job_id, at, went, cause, attempt, worker FROM transitions WHERE job_id IN %s ORDER BY job_id, seq;
 
+-- sql/verbs/idempotency.py export_requests
+SELECT digest, fingerprint, made_at, kept_from, first_job, last_job, answer
+FROM (SELECT digest AS digest, fingerprint AS fingerprint, made_at, kept_from, first_job, last_job, answer AS answer
+FROM idempotency_keys FORCE INDEX (PRIMARY)
+WHERE digest > %s
+ORDER BY idempotency_keys.digest
+LIMIT %s) AS above
+ORDER BY digest;
+
 -- sql/verbs/idempotency.py forget_requests
 DELETE idempotency_keys FROM idempotency_keys FORCE INDEX (PRIMARY) WHERE digest IN %s;
 
@@ -754,6 +819,9 @@ FOR UPDATE SKIP LOCKED) AS past;
 
 -- sql/verbs/idempotency.py forget_requests
 UPDATE idempotency_keys FORCE INDEX (PRIMARY) SET kept_from = %s WHERE digest IN %s;
+
+-- sql/verbs/idempotency.py import_requests
+INSERT INTO idempotency_keys (digest, fingerprint, made_at, kept_from, first_job, last_job, answer) VALUES (%s, %s, %s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE digest = digest;
 
 -- sql/verbs/idempotency.py insert_requests
 INSERT INTO idempotency_keys (digest, fingerprint, made_at, kept_from, first_job, last_job, answer) VALUES (%s, %s, %s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE digest = digest;

@@ -7,6 +7,14 @@
 INSERT INTO api_keys (name, digest, record, used_at) VALUES ($1, $2, $3, $4)
 ON CONFLICT (name) DO NOTHING;
 
+-- sql/verbs/access.py add_value
+INSERT INTO secrets (name, value) VALUES ('cells', $1)
+ON CONFLICT (name) DO NOTHING;
+
+-- sql/verbs/access.py add_value
+INSERT INTO secrets (name, value) VALUES ('tokens', $1)
+ON CONFLICT (name) DO NOTHING;
+
 -- sql/verbs/access.py audit
 SELECT record FROM audit WHERE TRUE AND actor = $1 AND action = $2 AND object = $3 AND at >= $4 AND at < $5 AND id < $6 ORDER BY id DESC LIMIT $7;
 
@@ -19,6 +27,9 @@ SELECT record, used_at FROM api_keys ORDER BY name;
 -- sql/verbs/access.py note_key_use
 UPDATE api_keys SET used_at = $1
 WHERE name = $2 AND (used_at IS NULL OR used_at < $3);
+
+-- sql/verbs/access.py note_map_version
+UPDATE secrets SET value = $1 WHERE name = $2;
 
 -- sql/verbs/access.py prune_audit
 DELETE FROM audit WHERE id = ANY(ARRAY(SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2));
@@ -60,14 +71,16 @@ SET spec = changed.spec
 FROM unnest($1::uuid[], $2::text[]) AS changed (id, spec)
 WHERE schedules.id = changed.id;
 
--- sql/verbs/access.py secret
-INSERT INTO secrets (name, value) VALUES ('tokens', $1)
-ON CONFLICT (name) DO NOTHING;
+-- sql/verbs/access.py stored_value
+SELECT value FROM secrets WHERE name = 'cells';
 
--- sql/verbs/access.py stored_secret
+-- sql/verbs/access.py stored_value
+SELECT value FROM secrets WHERE name = 'cells' FOR UPDATE;
+
+-- sql/verbs/access.py stored_value
 SELECT value FROM secrets WHERE name = 'tokens';
 
--- sql/verbs/access.py stored_secret
+-- sql/verbs/access.py stored_value
 SELECT value FROM secrets WHERE name = 'tokens' FOR UPDATE;
 
 -- sql/verbs/alerts.py add_silence
@@ -141,13 +154,25 @@ ON CONFLICT (id) DO UPDATE SET next_at = excluded.next_at, finished_at = exclude
 -- sql/verbs/cancel_and_retry.py caused_by
 SELECT id
 FROM finished
-WHERE cause_id = ANY($1::uuid[])
+WHERE cause_id = ANY($1::uuid[]) AND cancel_reason IS NULL
 LIMIT $2;
 
 -- sql/verbs/cancel_and_retry.py change_causes
 UPDATE finished
 SET reason = changed.reason, cause_id = changed.cause_id
 FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS changed (id, reason, cause_id)
+WHERE finished.id = changed.id;
+
+-- sql/verbs/cancel_and_retry.py confirm_cancelled
+UPDATE finished
+SET cancel_reason = changed.cancel_reason
+FROM unnest($1::uuid[], $2::text[]) AS changed (id, cancel_reason)
+WHERE finished.id = changed.id;
+
+-- sql/verbs/cancel_and_retry.py forget_causes
+UPDATE finished
+SET cause_id = changed.cause_id
+FROM unnest($1::uuid[], $2::uuid[]) AS changed (id, cause_id)
 WHERE finished.id = changed.id;
 
 -- sql/verbs/cancel_and_retry.py lock_unsuccessful
@@ -752,6 +777,24 @@ ELSE 'succeeded' END AS state
 FROM (SELECT DISTINCT flow FROM flow_waits
 WHERE flow = ANY($1::uuid[])) AS one) AS judged;
 
+-- sql/verbs/flows.py flow_below
+SELECT flow FROM (
+SELECT * FROM (SELECT flow FROM jobs
+WHERE flow IS NOT NULL AND flow < $1 ORDER BY flow DESC LIMIT 1) AS of_jobs
+UNION ALL
+SELECT * FROM (SELECT flow FROM finished
+WHERE flow IS NOT NULL AND flow < $2 ORDER BY flow DESC LIMIT 1) AS of_finished
+) AS found ORDER BY flow DESC LIMIT 1;
+
+-- sql/verbs/flows.py flow_below
+SELECT flow FROM (
+SELECT * FROM (SELECT flow FROM jobs
+WHERE flow IS NOT NULL ORDER BY flow DESC LIMIT 1) AS of_jobs
+UNION ALL
+SELECT * FROM (SELECT flow FROM finished
+WHERE flow IS NOT NULL ORDER BY flow DESC LIMIT 1) AS of_finished
+) AS found ORDER BY flow DESC LIMIT 1;
+
 -- sql/verbs/flows.py flow_counts
 SELECT flow, state, total FROM (
 SELECT flow AS flow, CASE WHEN running THEN 'running' ELSE 'waiting' END AS state, count(*) AS total
@@ -787,6 +830,21 @@ WHERE flow = ANY($1::uuid[])
 UNION
 SELECT id FROM jobs
 WHERE id = ANY($2::uuid[])) AS found;
+
+-- sql/verbs/flows.py look_at
+SELECT place, state, total FROM (
+SELECT 0 AS place, state, count(*) AS total
+FROM (SELECT CASE WHEN running THEN 'running' ELSE 'waiting' END AS state
+FROM jobs
+WHERE flow = $1 LIMIT $2) AS of_jobs
+GROUP BY state
+UNION ALL
+SELECT 1 AS place, state, count(*) AS total
+FROM (SELECT state AS state
+FROM finished
+WHERE flow = $3 LIMIT $4) AS of_finished
+GROUP BY state
+) AS counted;
 
 -- sql/verbs/held_keys.py delete_new
 SELECT id FROM jobs WHERE id = ANY($1::uuid[]) AND token = 0;
@@ -865,6 +923,15 @@ DELETE FROM transitions WHERE job_id = ANY($1::uuid[]);
 -- sql/verbs/history.py transitions_of
 SELECT job_id, at, went, cause, attempt, worker FROM transitions WHERE job_id = ANY($1::uuid[]) ORDER BY job_id, seq;
 
+-- sql/verbs/idempotency.py export_requests
+SELECT digest, fingerprint, made_at, kept_from, first_job, last_job, answer
+FROM (SELECT digest AS digest, fingerprint AS fingerprint, made_at, kept_from, first_job, last_job, answer AS answer
+FROM idempotency_keys
+WHERE digest > $1
+ORDER BY idempotency_keys.digest
+LIMIT $2) AS above
+ORDER BY digest;
+
 -- sql/verbs/idempotency.py forget_requests
 DELETE FROM idempotency_keys
 USING unnest($1::bytea[]) AS gone (digest)
@@ -886,6 +953,12 @@ UPDATE idempotency_keys
 SET kept_from = changed.kept_from
 FROM unnest($1::bytea[], $2::bigint[]) AS changed (digest, kept_from)
 WHERE idempotency_keys.digest = changed.digest;
+
+-- sql/verbs/idempotency.py import_requests
+INSERT INTO idempotency_keys (digest, fingerprint, made_at, kept_from, first_job, last_job, answer)
+SELECT digest, fingerprint, made_at, kept_from, first_job, last_job, answer FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bigint[], $5::uuid[], $6::uuid[], $7::bytea[]) WITH ORDINALITY AS new (digest, fingerprint, made_at, kept_from, first_job, last_job, answer, place)
+ORDER BY place
+ON CONFLICT (digest) DO NOTHING;
 
 -- sql/verbs/idempotency.py insert_requests
 INSERT INTO idempotency_keys (digest, fingerprint, made_at, kept_from, first_job, last_job, answer)

@@ -7,6 +7,14 @@
 INSERT INTO onbeat_keys (name, digest, record, used_at) VALUES (?, ?, ?, ?)
 ON CONFLICT (name) DO NOTHING;
 
+-- sql/verbs/access.py add_value
+INSERT INTO onbeat_secrets (name, value) VALUES ('cells', lower(hex(?)))
+ON CONFLICT (name) DO NOTHING;
+
+-- sql/verbs/access.py add_value
+INSERT INTO onbeat_secrets (name, value) VALUES ('tokens', lower(hex(?)))
+ON CONFLICT (name) DO NOTHING;
+
 -- sql/verbs/access.py audit
 SELECT json_group_array(json_array(record)) FROM (SELECT record FROM onbeat_audit WHERE TRUE AND actor = ? AND action = ? AND object = ? AND at >= ? AND at < ? AND id < ? ORDER BY id DESC LIMIT ?);
 
@@ -19,6 +27,9 @@ SELECT json_group_array(json_array(record, used_at)) FROM (SELECT record, used_a
 -- sql/verbs/access.py note_key_use
 UPDATE onbeat_keys SET used_at = ?
 WHERE name = ? AND (used_at IS NULL OR used_at < ?);
+
+-- sql/verbs/access.py note_map_version
+UPDATE onbeat_secrets SET value = lower(hex(?)) WHERE name = ?;
 
 -- sql/verbs/access.py prune_audit
 DELETE FROM onbeat_audit WHERE id IN (SELECT id FROM onbeat_audit WHERE at < ? ORDER BY at LIMIT ?);
@@ -54,11 +65,10 @@ UPDATE onbeat_jobs SET spec = column2 FROM (VALUES (?,?)) WHERE id = column1;
 -- sql/verbs/access.py replace_targets
 UPDATE onbeat_schedules SET spec = column2 FROM (VALUES (?,?)) WHERE id = column1;
 
--- sql/verbs/access.py secret
-INSERT INTO onbeat_secrets (name, value) VALUES ('tokens', lower(hex(?)))
-ON CONFLICT (name) DO NOTHING;
+-- sql/verbs/access.py stored_value
+SELECT json_group_array(json_array(value)) FROM (SELECT value FROM onbeat_secrets WHERE name = 'cells' );
 
--- sql/verbs/access.py stored_secret
+-- sql/verbs/access.py stored_value
 SELECT json_group_array(json_array(value)) FROM (SELECT value FROM onbeat_secrets WHERE name = 'tokens' );
 
 -- sql/verbs/alerts.py add_silence
@@ -132,12 +142,18 @@ ON CONFLICT (id) DO UPDATE SET next_at = excluded.next_at, finished_at = exclude
 -- sql/verbs/cancel_and_retry.py caused_by
 SELECT json_group_array(json_array(id)) FROM (SELECT id
 FROM onbeat_finished
-WHERE cause_id IN (SELECT value FROM json_each(?))
+WHERE cause_id IN (SELECT value FROM json_each(?)) AND cancel_reason IS NULL
 LIMIT ?
 );
 
 -- sql/verbs/cancel_and_retry.py change_causes
 UPDATE onbeat_finished SET reason = column2, cause_id = column3 FROM (VALUES (?,?,?)) WHERE id = column1;
+
+-- sql/verbs/cancel_and_retry.py confirm_cancelled
+UPDATE onbeat_finished SET cancel_reason = column2 FROM (VALUES (?,?)) WHERE id = column1;
+
+-- sql/verbs/cancel_and_retry.py forget_causes
+UPDATE onbeat_finished SET cause_id = column2 FROM (VALUES (?,?)) WHERE id = column1;
 
 -- sql/verbs/cancel_and_retry.py lock_unsuccessful
 SELECT json_group_array(json_array(record)) FROM (SELECT record
@@ -687,6 +703,24 @@ FROM (SELECT DISTINCT flow FROM onbeat_flow_waits
 WHERE flow IN (SELECT value FROM json_each(?))) AS one) AS judged
 );
 
+-- sql/verbs/flows.py flow_below
+SELECT json_group_array(json_array(flow)) FROM (SELECT flow FROM (
+SELECT * FROM (SELECT flow FROM onbeat_jobs
+WHERE flow IS NOT NULL AND flow < ? ORDER BY flow DESC LIMIT 1) AS of_jobs
+UNION ALL
+SELECT * FROM (SELECT flow FROM onbeat_finished
+WHERE flow IS NOT NULL AND flow < ? ORDER BY flow DESC LIMIT 1) AS of_finished
+) AS found ORDER BY flow DESC LIMIT 1);
+
+-- sql/verbs/flows.py flow_below
+SELECT json_group_array(json_array(flow)) FROM (SELECT flow FROM (
+SELECT * FROM (SELECT flow FROM onbeat_jobs
+WHERE flow IS NOT NULL ORDER BY flow DESC LIMIT 1) AS of_jobs
+UNION ALL
+SELECT * FROM (SELECT flow FROM onbeat_finished
+WHERE flow IS NOT NULL ORDER BY flow DESC LIMIT 1) AS of_finished
+) AS found ORDER BY flow DESC LIMIT 1);
+
 -- sql/verbs/flows.py flow_counts
 SELECT json_group_array(json_array(flow, state, total)) FROM (SELECT flow, state, total FROM (
 SELECT flow AS flow, CASE WHEN state = 'running' THEN 'running' ELSE 'waiting' END AS state, count(*) AS total
@@ -721,6 +755,21 @@ UNION
 SELECT id FROM onbeat_jobs
 WHERE id IN (SELECT value FROM json_each(?))) AS found
 );
+
+-- sql/verbs/flows.py look_at
+SELECT json_group_array(json_array(place, state, total)) FROM (SELECT place, state, total FROM (
+SELECT 0 AS place, state, count(*) AS total
+FROM (SELECT CASE WHEN state = 'running' THEN 'running' ELSE 'waiting' END AS state
+FROM onbeat_jobs
+WHERE flow = ? LIMIT ?) AS of_jobs
+GROUP BY state
+UNION ALL
+SELECT 1 AS place, state, count(*) AS total
+FROM (SELECT state AS state
+FROM onbeat_finished
+WHERE flow = ? LIMIT ?) AS of_finished
+GROUP BY state
+) AS counted);
 
 -- sql/verbs/held_keys.py delete_new
 SELECT json_group_array(json_array(id)) FROM (SELECT id FROM onbeat_jobs WHERE id IN (SELECT value FROM json_each(?)) AND token = 0);
@@ -785,6 +834,16 @@ DELETE FROM onbeat_transitions WHERE job_id IN (SELECT value FROM json_each(?));
 -- sql/verbs/history.py transitions_of
 SELECT json_group_array(json_array(job_id, record)) FROM (SELECT job_id, record FROM onbeat_transitions WHERE job_id IN (SELECT value FROM json_each(?)) ORDER BY job_id, seq);
 
+-- sql/verbs/idempotency.py export_requests
+SELECT json_group_array(json_array(digest, fingerprint, made_at, kept_from, first_job, last_job, answer)) FROM (SELECT digest, fingerprint, made_at, kept_from, first_job, last_job, answer
+FROM (SELECT lower(hex(digest)) AS digest, lower(hex(fingerprint)) AS fingerprint, made_at, kept_from, first_job, last_job, lower(hex(answer)) AS answer
+FROM onbeat_idempotency_keys
+WHERE digest > ?
+ORDER BY onbeat_idempotency_keys.digest
+LIMIT ?) AS above
+ORDER BY digest
+);
+
 -- sql/verbs/idempotency.py forget_requests
 DELETE FROM onbeat_idempotency_keys WHERE (digest) IN (SELECT column1 FROM (VALUES (?)) WHERE column1 IS NOT NULL);
 
@@ -802,6 +861,9 @@ LIMIT ?
 
 -- sql/verbs/idempotency.py forget_requests
 UPDATE onbeat_idempotency_keys SET kept_from = column2 FROM (VALUES (?,?)) WHERE digest = column1;
+
+-- sql/verbs/idempotency.py import_requests
+INSERT INTO onbeat_idempotency_keys (digest, fingerprint, made_at, kept_from, first_job, last_job, answer) SELECT * FROM (VALUES (?,?,?,?,?,?,?)) WHERE column1 IS NOT NULL ON CONFLICT (digest) DO NOTHING;
 
 -- sql/verbs/idempotency.py insert_requests
 INSERT INTO onbeat_idempotency_keys (digest, fingerprint, made_at, kept_from, first_job, last_job, answer) SELECT * FROM (VALUES (?,?,?,?,?,?,?)) WHERE column1 IS NOT NULL ON CONFLICT (digest) DO NOTHING;

@@ -1,3 +1,5 @@
+-- Breaks the statements of programs that run already.
+
 -- Who waits for which end of whom: 0 for success, 1 for any end, 2 for failure.
 ALTER TABLE waits CHANGE COLUMN any_end wanted TINYINT NOT NULL;
 

@@ -1,3 +1,5 @@
+-- Breaks the statements of programs that run already.
+
 -- Who waits for which end of whom: 0 for success, 1 for any end, 2 for failure.
 ALTER TABLE waits ALTER COLUMN any_end TYPE smallint USING any_end::integer;
 ALTER TABLE waits RENAME COLUMN any_end TO wanted;

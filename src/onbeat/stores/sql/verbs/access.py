@@ -1,7 +1,7 @@
 """API keys, the audit log, the secret of tokens, and the encryption of targets."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +13,9 @@ from onbeat.stores.sql.values import instant_or_none, micros, micros_or_none, to
 
 KEY_COLUMNS = "name, digest, record, used_at"
 AUDIT_COLUMNS = "id, at, actor, action, object, record"
+TOKENS: Final = "tokens"
+CELLS: Final = "cells"
+"""Names of rows beside which there are no others; the second has the version of a map."""
 
 READ_KEY = msgspec.json.Decoder(ApiKey)
 READ_AUDIT = msgspec.json.Decoder(AuditRecord)
@@ -110,23 +113,45 @@ async def prune_audit(session: Session, before: int, limit: int) -> int:
 
 async def known_secret(session: Session) -> bytes | None:
     """None if the store has none yet."""
-    return await stored_secret(session, "")
+    return await stored_value(session, TOKENS, "")
 
 
 async def secret(session: Session, fresh: bytes) -> bytes:
     """The stored secret, or else the fresh one."""
+    await add_value(session, TOKENS, fresh)
+    # A locking read: a plain one may miss another process's commit.
+    return await stored_value(session, TOKENS, session.dialect.for_update) or fresh
+
+
+async def known_map_version(session: Session) -> int:
+    """0 if the store was told of none yet."""
+    return int(await stored_value(session, CELLS, "") or b"0")
+
+
+async def note_map_version(session: Session, version: int) -> int:
+    """The highest version, which this one becomes where none is higher."""
+    value, dialect = str(version).encode(), session.dialect
+    await add_value(session, CELLS, value)
+    known = int(await stored_value(session, CELLS, dialect.for_update) or value)
+    if known >= version:
+        return known
+    sql = f"UPDATE onbeat.secrets SET value = {dialect.in_json('?')} WHERE name = ?"  # noqa: S608
+    await session.execute(sql, value, CELLS)
+    return version
+
+
+async def add_value(session: Session, name: str, value: bytes) -> None:
+    """Store the value unless there is one of this name."""
     dialect = session.dialect
     sql = f"""
-        INSERT INTO onbeat.secrets (name, value) VALUES ('tokens', {dialect.in_json("?")})
+        INSERT INTO onbeat.secrets (name, value) VALUES ('{name}', {dialect.in_json("?")})
         {dialect.unless_there("name")}
     """  # noqa: S608  values are bound
-    await session.execute(sql, fresh)
-    # A locking read: a plain one may miss another process's commit.
-    return await stored_secret(session, dialect.for_update) or fresh
+    await session.execute(sql, value)
 
 
-async def stored_secret(session: Session, ending: str) -> bytes | None:
-    rows = await session.select("value", f"FROM onbeat.secrets WHERE name = 'tokens' {ending}")
+async def stored_value(session: Session, name: str, ending: str) -> bytes | None:
+    rows = await session.select("value", f"FROM onbeat.secrets WHERE name = '{name}' {ending}")
     return next((session.dialect.read_bytes(value) for (value,) in rows), None)
 
 

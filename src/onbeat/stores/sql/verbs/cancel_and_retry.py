@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
-from onbeat.model.limits import DEPENDENTS_MAX
+from onbeat.model.limits import RETURNING_MAX
 from onbeat.ports.store import Hint
 from onbeat.rules.dependents import LEVEL_COST, Doom, is_lost, stay_cancelled
 from onbeat.stores.sql.dialect import Columns, Row
@@ -28,6 +28,9 @@ from onbeat.stores.sql.verbs.jobs import delete_ended, jobs_by_id
 from onbeat.stores.sql.verbs.overlap import ask_to_stop
 from onbeat.stores.sql.verbs.schedules import hold_schedules
 
+LOOKS_MAX: Final = 3
+"""For jobs to cancel or retry; each but the first is for those that changed since the last one."""
+
 AGAIN_COLUMNS: Final[Columns] = {
     "token": "integer",
     "started_at": "bigint",
@@ -37,12 +40,51 @@ AGAIN_COLUMNS: Final[Columns] = {
 
 
 async def cancel(session: Session, ids: Sequence[JobId], reason: str, now: int) -> list[Job | None]:
-    """All are locked first, so that none is claimed or released between the steps."""
-    live = (await lock_jobs(session, ids)).values()
-    await ask_to_stop(session, [one.id for one in live if not one.is_waiting], reason, now)
-    await cancel_waiting(session, {one.id: reason for one in live if one.is_waiting}, now)
-    jobs = await jobs_by_id(session, ids)
+    """All are locked first, so that none is claimed or released between the steps.
+
+    A job that the end of another has cancelled gets the reason too: a retry of that one would
+    bring it back.
+    """
+    jobs: Mapping[JobId, Job] = {}
+    missed: Sequence[JobId] = ids
+    for _ in range(LOOKS_MAX):
+        live = (await lock_jobs(session, missed)).values()
+        await ask_to_stop(session, [one.id for one in live if not one.is_waiting], reason, now)
+        await cancel_waiting(session, {one.id: reason for one in live if one.is_waiting}, now)
+        jobs = await jobs_by_id(session, ids)
+        await confirm_cancelled(
+            session, [one for one in jobs.values() if may_return(one)], reason, now
+        )
+        # A job that was retried after the first look would be shown as one that goes on.
+        missed = [id for id in ids if id in jobs and may_go_on(jobs[id])]
+        if not missed:
+            break
     return [jobs.get(id) for id in ids]
+
+
+def may_go_on(job: Job) -> bool:
+    """Whether the job is live, or would be with another one, and nobody has asked it to stop."""
+    return may_return(job) or (not job.is_final and job.cancel_reason is None)
+
+
+def may_return(job: Job) -> bool:
+    """Whether a retry of the job whose end cancelled this one would bring it back."""
+    is_caused = job.state is JobState.CANCELLED and job.cause_id is not None
+    return is_caused and job.cancel_reason is None
+
+
+async def confirm_cancelled(
+    session: Session, cancelled: Sequence[Job], reason: str, now: int
+) -> None:
+    """Note on jobs that another one's end has cancelled that somebody wants them to stay so."""
+    if not cancelled:
+        return
+    locked = await lock_unsuccessful(session, [one.id for one in cancelled])
+    chosen = [one for one in locked if may_return(one)]
+    reasons = [(one.id, reason) for one in chosen]
+    await session.update_rows("finished", {"id": "uuid"}, {"cancel_reason": "text"}, reasons)
+    notes = [(one.id, reason, one.attempt, None) for one in chosen]
+    await note(session, "cancel requested", now, notes)
 
 
 async def cancel_overdue(session: Session, ids: Sequence[JobId], reason: str, now: int) -> int:
@@ -53,11 +95,18 @@ async def cancel_overdue(session: Session, ids: Sequence[JobId], reason: str, no
 async def retry(
     session: Session, ids: Sequence[JobId], now: int, *, dependents: bool = True
 ) -> list[Job | None]:
-    chosen = await lock_unsuccessful(session, ids)
-    if chosen:
-        again = await cancelled_with(session, chosen) if dependents else []
-        await try_again(session, chosen, again, now)
-    jobs = await jobs_by_id(session, ids)
+    jobs: Mapping[JobId, Job] = {}
+    missed: Sequence[JobId] = ids
+    for _ in range(LOOKS_MAX):
+        chosen = await lock_unsuccessful(session, missed)
+        if chosen:
+            again = await cancelled_with(session, chosen) if dependents else []
+            await try_again(session, chosen, again, now)
+        jobs = await jobs_by_id(session, ids)
+        # A job that ended after the first look would be shown as one that was not retried.
+        missed = [id for id in ids if id in jobs and is_lost(jobs[id].state)]
+        if not missed:
+            break
     return [jobs.get(id) for id in ids]
 
 
@@ -87,18 +136,22 @@ async def try_again(
 async def cancelled_with(session: Session, causes: Sequence[Job]) -> list[Job]:
     """The jobs that were cancelled because of these, and because of those, locked.
 
-    Left out are sensitive ones, whose payload is gone, and those that another ended job keeps from
-    running: that one becomes their cause. Where there are very many, the rest comes later.
+    Left out are those that were cancelled by request as well, sensitive ones, whose payload is
+    gone, and those that another ended job keeps from running: that one becomes their cause. Where
+    there are very many, the rest comes later.
     """
     found: dict[JobId, Job] = {one.id: one for one in causes}
-    level, room = [one.id for one in causes], DEPENDENTS_MAX
+    level: list[JobId] = [one.id for one in causes]
+    room = RETURNING_MAX
     while level and room > 0:
         ids = await caused_by(session, level, room)
         room -= max(len(ids), LEVEL_COST)
         if room <= 0:
             await add_cascades(session, dict.fromkeys((*level, *ids), JobState.WAITING))
         locked = await lock_unsuccessful(session, ids)
-        new = [one for one in locked if one.id not in found and not one.sensitive]
+        await forget_causes(session, [one.id for one in locked if one.sensitive])
+        new = [one for one in locked if one.id not in found and may_return(one)]
+        new = [one for one in new if not one.sensitive]
         found |= {one.id: one for one in new}
         level = [one.id for one in new]
     candidates = list(found.values())[len(causes) :]
@@ -112,10 +165,17 @@ async def caused_by(session: Session, causes: Sequence[JobId], limit: int) -> li
     dialect = session.dialect
     rest = f"""
         FROM onbeat.finished {dialect.use_index("finished_by_cause")}
-        WHERE {dialect.in_list("cause_id", "uuid")}
+        WHERE {dialect.in_list("cause_id", "uuid")} AND cancel_reason IS NULL
         LIMIT ?
     """
     return [JobId(str(id)) for (id,) in await session.select("id", rest, tuple(causes), limit)]
+
+
+async def forget_causes(session: Session, ids: Sequence[JobId]) -> None:
+    """These stay cancelled whatever comes: nobody looks for them again."""
+    await session.update_rows(
+        "finished", {"id": "uuid"}, {"cause_id": "uuid"}, [(id, None) for id in ids]
+    )
 
 
 async def change_causes(session: Session, dooms: Mapping[JobId, Doom]) -> None:

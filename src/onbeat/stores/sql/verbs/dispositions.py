@@ -49,18 +49,18 @@ def row_of_export(export: DispositionExport) -> DispositionRow:
 async def add_dispositions(
     session: Session, rows: Sequence[DispositionRow]
 ) -> list[DispositionRow]:
-    """Add runs whose first instant has no disposition yet; returns those added."""
+    """Add the parts of these runs that have no disposition yet, and return them."""
     form = session.forms.dispositions
     spans: Columns = {"schedule_id": "uuid", "first": "bigint", "last": "bigint"}
     rest = f"FROM onbeat.dispositions WHERE schedule_id = params.schedule_id AND {form.within}"
-    runs = Runs(may_overlap=form.may_overlap)
+    runs = Runs()
     columns = "schedule_id, first, last"
     for id, first, last in await session.select_each(columns, rest, spans, time_ranges(rows)):
         runs.add_stored(ScheduleId(str(id)), first, last)
     added = [
-        (id, first, end, job_id, reason)
+        (id, *part, job_id, reason)
         for id, first, last, job_id, reason in rows
-        if (end := runs.take(id, first, last)) is not None
+        for part in runs.take(id, first, last)
     ]
     await insert_dispositions(session, added)
     return added

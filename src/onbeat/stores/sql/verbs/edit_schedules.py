@@ -48,7 +48,7 @@ async def update_schedule(
         return False
     if stored.version != edited.version - 1:
         # This same edit may be stored already, from a call whose answer was lost.
-        return stored.version == edited.version and has_fields_of(session, stored, edited)
+        return stored.version == edited.version and is_result_of(session, stored, edited)
     await refuse_taken_key(session, edited)
     await rewrite_schedule(session, edited)
     await hold_jobs(session, [edited.id], held=edited.status is ScheduleStatus.PAUSED)
@@ -61,9 +61,11 @@ async def update_schedule(
     return True
 
 
-def has_fields_of(session: Session, stored: Schedule, edited: Schedule) -> bool:
+def is_result_of(session: Session, stored: Schedule, edited: Schedule) -> bool:
+    """Whether the stored schedule has the fields of the edit; it may have finished since."""
     spec_of = session.forms.schedule_spec
-    return stored.key == edited.key and spec_of(stored) == spec_of(edited)
+    has_its_status = stored.status in (edited.status, ScheduleStatus.FINISHED)
+    return has_its_status and stored.key == edited.key and spec_of(stored) == spec_of(edited)
 
 
 async def hold_jobs(session: Session, ids: Collection[ScheduleId], *, held: bool) -> None:

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+from onbeat.model.flow import FlowLook
 from onbeat.model.ids import JobId
 from onbeat.model.job import JobState
 from onbeat.model.limits import DEPENDENTS_MAX
@@ -127,6 +128,54 @@ async def live_flows(session: Session, flows: Collection[JobId]) -> set[JobId]:
     """  # noqa: S608  values are bound
     rows = await session.select("flow", rest, tuple(flows), tuple(flows))
     return {JobId(str(flow)) for (flow,) in rows}
+
+
+async def newest_flows(
+    session: Session, before: JobId | None, limit: int, look: int
+) -> Sequence[FlowLook]:
+    """One step of an index for each flow, however many members it has."""
+    found: list[FlowLook] = []
+    while len(found) < limit and (flow := await flow_below(session, before)) is not None:
+        found.append(await look_at(session, flow, look))
+        before = flow
+    return found
+
+
+async def flow_below(session: Session, before: JobId | None) -> JobId | None:
+    """The newest flow whose id is less."""
+    where = "flow IS NOT NULL" if before is None else "flow IS NOT NULL AND flow < ?"
+    values = () if before is None else (before,)
+    parts = [
+        f"""
+        SELECT * FROM (SELECT flow FROM onbeat.{table}
+                       {session.dialect.use_index(f"{table}_of_flow")}
+                       WHERE {where} ORDER BY flow DESC LIMIT 1) AS of_{table}
+        """  # noqa: S608  values are bound
+        for table in ("jobs", "finished")
+    ]
+    rest = f"FROM ({' UNION ALL '.join(parts)}) AS found ORDER BY flow DESC LIMIT 1"
+    rows = await session.select("flow", rest, *values, *values)
+    return JobId(str(rows[0][0])) if rows else None
+
+
+async def look_at(session: Session, flow: JobId, look: int) -> FlowLook:
+    dialect = session.dialect
+    live = f"CASE WHEN {dialect.is_running} THEN 'running' ELSE 'waiting' END"
+    parts = [
+        f"""
+        SELECT {place} AS place, state, count(*) AS total
+        FROM (SELECT {state} AS state
+              FROM onbeat.{table} {dialect.use_index(f"{table}_of_flow")}
+              WHERE flow = ? LIMIT ?) AS of_{table}
+        GROUP BY state
+        """  # noqa: S608  values are bound
+        for place, (table, state) in enumerate((("jobs", live), ("finished", "state")))
+    ]
+    rest = f"FROM ({' UNION ALL '.join(parts)}) AS counted"
+    rows = await session.select("place, state, total", rest, flow, look + 1, flow, look + 1)
+    counts = {JobState(str(state)): int(total) for _, state, total in rows}
+    looked = [sum(int(total) for place, _, total in rows if place == one) for one in (0, 1)]
+    return FlowLook(flow, counts, more=max(looked) > look)
 
 
 async def flow_counts(session: Session, flows: Collection[JobId]) -> FlowCounts:

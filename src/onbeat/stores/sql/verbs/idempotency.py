@@ -9,7 +9,8 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from onbeat.model.errors import RequestInFlight
-from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
+from onbeat.model.idempotency import KeyedAnswer, KeyedRequest, StoredRequest
+from onbeat.model.ids import JobId
 from onbeat.ports.store import Enqueued
 from onbeat.stores.sql.dialect import Columns, Dialect
 from onbeat.stores.sql.session import Session
@@ -139,3 +140,53 @@ async def forget_requests(session: Session, before: int, now: int, limit: int) -
     gone = [(digest,) for digest, is_live in past if not is_live]
     await session.delete_rows("idempotency_keys", DIGEST, gone)
     return len(past)
+
+
+async def export_requests(
+    session: Session, after: bytes | None, limit: int
+) -> Sequence[StoredRequest]:
+    as_bytes = session.dialect.read_bytes
+    lowest = b"" if after is None else after
+    return [
+        StoredRequest(
+            digest=as_bytes(digest),
+            answer=KeyedAnswer(
+                fingerprint=as_bytes(fingerprint), made_at=instant(made_at), answer=as_bytes(answer)
+            ),
+            kept_from=instant(kept_from),
+            first_job=None if first_job is None else JobId(str(first_job)),
+            last_job=None if last_job is None else JobId(str(last_job)),
+        )
+        for digest, fingerprint, made_at, kept_from, first_job, last_job, answer in (
+            await session.select(", ".join(COLUMNS), above(session.dialect), lowest, limit)
+        )
+    ]
+
+
+@cache
+def above(dialect: Dialect) -> str:
+    columns = ", ".join(
+        f"{dialect.in_json(name)} AS {name}" if type == "bytea" else name
+        for name, type in COLUMNS.items()
+    )
+    return f"""
+        FROM (SELECT {columns}
+              FROM onbeat.idempotency_keys {dialect.use_index("PRIMARY")}
+              WHERE digest > ?
+              ORDER BY onbeat.idempotency_keys.digest
+              LIMIT ?) AS above
+        ORDER BY digest
+    """  # noqa: S608  values are bound
+
+
+async def import_requests(session: Session, requests: Sequence[StoredRequest]) -> int:
+    rows = sorted(map(stored_row, requests), key=itemgetter(0))
+    ending = session.dialect.unless_there(*DIGEST)
+    return await session.insert_rows("idempotency_keys", COLUMNS, rows, ending)
+
+
+def stored_row(request: StoredRequest) -> tuple[Any, ...]:
+    answer = request.answer
+    made_at, kept_from = micros(answer.made_at), micros(request.kept_from)
+    jobs = request.first_job, request.last_job
+    return request.digest, answer.fingerprint, made_at, kept_from, *jobs, answer.answer

@@ -94,8 +94,9 @@ async def count_jobs(
         return Counted(len(await chosen_jobs(session, filter)), more=False)
     count, looked, before, begun = 0, 0, filter.before, monotonic()
     while True:
-        step = await next_step(session, filter, before, step_of(filter))
-        looked += step_of(filter)
+        rows = step_of(filter) if look is None else min(step_of(filter), look - looked)
+        step = await next_step(session, filter, before, rows)
+        looked += rows
         count += await count_of(session, filter, step)
         if count > most or step.last is None:
             return Counted(min(count, most), more=count > most)

@@ -4,7 +4,9 @@ A writer of dispositions locks the row of their schedule, so that what it has re
 valid until the commit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -16,6 +18,7 @@ from onbeat.model.plan import Dropped, Plan, Skip
 from onbeat.model.schedule import ScheduleStatus
 from onbeat.model.transition import Transition
 from onbeat.ports.store import Hint
+from onbeat.rules.plans import is_current
 from onbeat.stores.sql.dialect import Columns
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.values import instant, micros, micros_or_none
@@ -37,12 +40,16 @@ from onbeat.stores.sql.verbs.schedules import Watermark, lock_watermarks
 
 async def apply_plans(session: Session, plans: Sequence[Plan]) -> list[bool]:
     here = await lock_watermarks(session, {plan.schedule_id for plan in plans})
-    answers = [
-        plan.schedule_id in here and here[plan.schedule_id].version == plan.version
-        for plan in plans
-    ]
-    fitting = [plan for plan, fits in zip(plans, answers, strict=True) if fits]
-    await write_plans(session, fitting, here)
+    raised = dict(here)
+    answers: list[bool] = []
+    for plan in plans:
+        before = raised.get(plan.schedule_id)
+        if before and is_current(plan, before.version, instant(before.planned_through)):
+            raised[plan.schedule_id] = raised_by(plan, before)
+            answers.append(True)
+        else:
+            answers.append(False)
+    await write_plans(session, list(compress(plans, answers)), here)
     return answers
 
 
@@ -60,10 +67,11 @@ async def write_plans(
     planned = {job_id for _, _, _, job_id, _ in added}
     await insert_jobs(session, [job for job in jobs if job.id in planned], here)
     await raise_watermarks(session, plans, here)
-    events = await drop_planned(session, [one for plan in plans for one in plan.dropped])
+    dropped = {one.job_id: (one, plan.decided_at) for plan in plans for one in plan.dropped}
+    events = await drop_planned(session, dropped)
     events += [skip.event for plan in plans for skip in plan.skips if skip.event is not None]
     await announce(session, events)
-    await allow_late(session, [id for plan in plans for id in plan.allowed_late])
+    await allow_late(session, {id: plan.decided_at for plan in plans for id in plan.allowed_late})
 
 
 async def insert_jobs(
@@ -96,33 +104,39 @@ async def raise_watermarks(
     raised: dict[ScheduleId, Watermark] = {}
     for plan in plans:
         before = raised.get(plan.schedule_id) or here[plan.schedule_id]
-        raised[plan.schedule_id] = msgspec.structs.replace(
-            before,
-            planned_through=max(before.planned_through, micros(plan.planned_through)),
-            plan_at=None if plan.finished else micros_or_none(plan.plan_at),
-            status=ScheduleStatus.FINISHED.value if plan.finished else before.status,
-        )
+        raised[plan.schedule_id] = raised_by(plan, before)
     columns: Columns = {"planned_through": "bigint", "plan_at": "bigint", "status": "text"}
     rows = [(id, one.planned_through, one.plan_at, one.status) for id, one in raised.items()]
     await session.update_rows("schedules", {"id": "uuid"}, columns, rows)
     session.hints.add(Hint.SCHEDULES)
 
 
-async def drop_planned(session: Session, dropped: Sequence[Dropped]) -> list[Event]:
+def raised_by(plan: Plan, before: Watermark) -> Watermark:
+    return msgspec.structs.replace(
+        before,
+        planned_through=max(before.planned_through, micros(plan.planned_through)),
+        plan_at=None if plan.finished else micros_or_none(plan.plan_at),
+        status=ScheduleStatus.FINISHED.value if plan.finished else before.status,
+    )
+
+
+async def drop_planned(
+    session: Session, dropped: Mapping[JobId, tuple[Dropped, datetime | None]]
+) -> list[Event]:
     """Cancel jobs that never started; their occurrences become skips. Returns their events.
 
-    A plan has no current time. A job's end is the instant from which it could no longer start.
+    Each with the instant of the decision; without one, a job ends when it could no longer start.
     """
     if not dropped:
         return []
     events: list[Event] = []
     rest = f"FROM onbeat.jobs WHERE {session.dialect.in_list('id', 'uuid')} ORDER BY id"
     columns = "id, schedule_id, occurrence, start_by, due_at"
-    rows = await session.select(columns, rest, tuple(one.job_id for one in dropped))
-    by_job = {one.job_id: one for one in dropped}
+    rows = await session.select(columns, rest, tuple(dropped))
     for id, schedule_id, occurrence, start_by, due_at in rows:
-        job, ended_at = JobId(str(id)), due_at if start_by is None else start_by
-        one = by_job[job]
+        job = JobId(str(id))
+        one, at = dropped[job]
+        ended_at = micros(at) if at else due_at if start_by is None else start_by
         if await cancel_waiting(session, {job: one.reason}, ended_at, started_too=False):
             await turn_into_skip(session, schedule_id, occurrence, one)
             events += [] if one.event is None else [one.event]
@@ -140,8 +154,8 @@ async def turn_into_skip(
     await session.execute(sql, dropped.reason, id, occurrence, dropped.job_id)
 
 
-async def allow_late(session: Session, ids: Sequence[JobId]) -> None:
-    """Remove the `start_by` of jobs that never started."""
+async def allow_late(session: Session, ids: Mapping[JobId, datetime | None]) -> None:
+    """Remove the `start_by` of jobs that never started; each with the instant of the decision."""
     if not ids:
         return
     dialect, forms = session.dialect, session.forms
@@ -156,17 +170,17 @@ async def allow_late(session: Session, ids: Sequence[JobId]) -> None:
     columns: Columns = {"start_by": "bigint", "lapsed": "boolean"}
     changes = [(id, None, False) for id, *_ in late]
     await session.update_rows("jobs", {"id": "uuid"}, columns, changes)
-    await add_transitions(session, [forms.transitions.row(excuse_of(row)) for row in late])
+    await add_transitions(session, [forms.transitions.row(excuse_of(row, ids)) for row in late])
     if late:
         session.hints.add(Hint.JOBS)
 
 
-def excuse_of(row: Sequence[Any]) -> Transition:
-    """The transition at the instant from which the job could no longer start."""
+def excuse_of(row: Sequence[Any], decided: Mapping[JobId, datetime | None]) -> Transition:
     id, start_by, attempt, worker = row
+    job = JobId(str(id))
     return Transition(
-        job_id=JobId(str(id)),
-        at=instant(start_by),
+        job_id=job,
+        at=decided[job] or instant(start_by),
         to="excused",
         cause="allowed to start late",
         attempt=attempt,

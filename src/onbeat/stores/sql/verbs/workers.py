@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from onbeat.model.ids import JobId, Token, WorkerId
-from onbeat.model.worker import RECEIVER, WorkerRecord
-from onbeat.ports.store import HeldLease
+from onbeat.model.worker import FIRST_BEAT, RECEIVER, WorkerRecord
+from onbeat.ports.store import HeldLease, Hint
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.values import to_json
 
@@ -24,6 +24,8 @@ async def heartbeat(session: Session, worker: WorkerRecord) -> Sequence[HeldLeas
         {session.dialect.or_change("id", ["record"])}
     """  # noqa: S608  values are bound
     await session.execute(sql, worker.id, worker_text(worker))
+    if worker.beat == FIRST_BEAT:
+        session.hints.add(Hint.WORKERS)
     return await held_leases(session, worker.id)
 
 

@@ -1,0 +1,46 @@
+"""API keys, the secret and the audit log over several cells."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from operator import attrgetter
+
+from onbeat.model.access import ApiKey, AuditFilter, AuditRecord
+from onbeat.model.errors import Unavailable
+from onbeat.rules.cell_merges import newest
+from onbeat.stores.cells.fleet import Fleet
+
+
+class AccessCells:
+    """See `onbeat.ports.access.AccessStore`; what is said here is what differs."""
+
+    fleet: Fleet
+
+    async def secret(self, fresh: bytes) -> bytes:
+        """That of the first cell, which the sessions of a front depend on."""
+        return await self.fleet.ask(self.fleet.cells[0], lambda store: store.secret(fresh))
+
+    async def add_key(self, key: ApiKey) -> None:
+        """In every cell. Where one is away others may have it: remove it, and repeat."""
+        await self.fleet.ask_all(lambda store: store.add_key(key))
+
+    async def keys(self) -> Sequence[ApiKey]:
+        """Those of the first cell that answers: each has all of them."""
+        return await self.fleet.ask_first(lambda store: store.keys())
+
+    async def remove_key(self, name: str) -> bool:
+        """From every cell. Where one is away it may be left there: repeat it."""
+        return any(await self.fleet.ask_all(lambda store: store.remove_key(name)))
+
+    async def note_key_use(self, name: str, at: datetime) -> None:
+        await self.fleet.ask_first(lambda store: store.note_key_use(name, at))
+
+    async def put_audit(self, record: AuditRecord) -> None:
+        """In the cell of its id, or else in one that answers: what it tells of has been done."""
+        try:
+            await self.fleet.ask(self.fleet.of_id(record.id), lambda store: store.put_audit(record))
+        except Unavailable:
+            await self.fleet.ask_first(lambda store: store.put_audit(record))
+
+    async def audit(self, filter: AuditFilter) -> Sequence[AuditRecord]:
+        found = await self.fleet.ask_all(lambda store: store.audit(filter))
+        return newest(found, attrgetter("id"), filter.limit)

@@ -1,0 +1,23 @@
+"""What this process tells of itself."""
+
+from pathlib import Path
+
+import pytest
+
+from onbeat.app.system import resident_bytes
+
+
+def test_a_process_knows_how_much_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = resident_bytes()
+    assert held is not None
+    assert 5_000_000 < held < 10**11, "bytes, not pages"
+    block = bytearray(b"x" * 64_000_000)
+    more = resident_bytes()
+    assert more is not None
+    assert more - held > len(block) // 2
+
+    def unreadable(_path: Path) -> str:
+        raise OSError
+
+    monkeypatch.setattr(Path, "read_text", unreadable)
+    assert resident_bytes() is None
