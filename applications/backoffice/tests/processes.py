@@ -1,13 +1,14 @@
 """The back office as an operator runs it: its processes by role, and its commands."""
 
+import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -34,18 +35,19 @@ def eventually(condition: Callable[[], Any], what: str = "it") -> Any:
 class Broker:
     """Queues of our own on RabbitMQ, by a prefix."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: str = BROKER) -> None:
+        self.server = server
         self.prefix = f"t{uuid4().hex[:10]}."
-        self.url = f"{BROKER}?prefix={self.prefix}"
+        self.url = f"{server}?prefix={self.prefix}"
 
     async def declare(self, queue: str) -> None:
         """As the publishers of the old system do."""
-        async with await aio_pika.connect(BROKER) as connection:
+        async with await aio_pika.connect(self.server) as connection:
             await (await connection.channel()).declare_queue(self.prefix + queue, durable=True)
 
     async def send(self, queue: str, body: bytes) -> None:
         """As the publishers of the old system do: without an id, persistent."""
-        async with await aio_pika.connect(BROKER) as connection:
+        async with await aio_pika.connect(self.server) as connection:
             channel = await connection.channel()
             message = aio_pika.Message(body, delivery_mode=2)
             await channel.default_exchange.publish(message, self.prefix + queue)
@@ -53,7 +55,7 @@ class Broker:
     async def take(self, queue: str) -> list[aio_pika.abc.AbstractIncomingMessage]:
         """All messages that are there; none if the queue is not."""
         taken: list[aio_pika.abc.AbstractIncomingMessage] = []
-        async with await aio_pika.connect(BROKER) as connection:
+        async with await aio_pika.connect(self.server) as connection:
             channel = await connection.channel()
             try:
                 found = await channel.get_queue(self.prefix + queue)
@@ -64,7 +66,7 @@ class Broker:
         return taken
 
     async def close(self) -> None:
-        async with await aio_pika.connect(BROKER) as connection:
+        async with await aio_pika.connect(self.server) as connection:
             channel = await connection.channel()
             for queue in QUEUES:
                 await channel.queue_delete(self.prefix + queue)
@@ -102,9 +104,12 @@ def command(environment: Mapping[str, str], *arguments: str) -> subprocess.Compl
 
 
 def free_port() -> str:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return str(free.getsockname()[1])
+    """Below those that the system gives to connections, of which one may take it at a restart."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 32_000)
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return str(port)
 
 
 class Process:
@@ -151,7 +156,7 @@ class Process:
         return self.process.wait(PATIENCE)
 
 
-@contextmanager
+@contextlib.contextmanager
 def running(environment: Mapping[str, str], folder: Path, *roles: str) -> Iterator[list[Process]]:
     """One process for each of `roles`, all ready; they drain at the end."""
     started = [

@@ -1,7 +1,7 @@
 """One distributor in a process of its own, whose clock is ahead of this machine's.
 
-`replica.py DATABASE STORE SECONDS [PAGES]`. With PAGES it stops for ever behind so many pages of
-subscriptions, and prints a line then.
+`replica.py DATABASE STORE SECONDS [PAGES]`. It prints a line for each page of subscriptions that it
+reads. With PAGES it stops for ever behind so many of them, and prints a line then.
 """
 
 import asyncio
@@ -28,26 +28,31 @@ class AheadClock:
         return time.monotonic()
 
 
-def stop_behind(pages: int) -> None:
+def tell_pages(pages: int | None) -> None:
     read, left = distributor.subscriptions, pages
 
-    async def counted(*args: Any) -> Any:
+    async def counted(database: Any, cycle: str, after: int) -> Any:
         nonlocal left
-        if not left:
-            sys.stdout.write("stopped\n")
-            sys.stdout.flush()
+        if left == 0:
+            tell("stopped")
             await asyncio.Event().wait()
-        left -= 1
-        return await read(*args)
+        if left is not None:
+            left -= 1
+        tell(f"page of {cycle} behind {after}")
+        return await read(database, cycle, after)
 
     setattr(distributor, "subscriptions", counted)  # noqa: B010
+
+
+def tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def main(database: str, store: str, seconds: str, pages: str = "") -> None:
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
     setattr(distributor, "PAGE", 100)  # noqa: B010
-    if pages:
-        stop_behind(int(pages))
+    tell_pages(int(pages) if pages else None)
     beat = Onbeat(store, clock=AheadClock(float(seconds)))
     build(Config(database=database), beat).beat.run()
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from backoffice.charging import Charged
+from backoffice.charging import PENDING_EVENT, Charged
 from backoffice.database import connected
 from backoffice.gateways.choice import Gateways, NoGateway
 from braintree_server import BraintreeServer
@@ -310,6 +310,20 @@ async def test_s1_d27_a_pending_charge_is_asked_for_until_it_is_paid(
     assert till.pending.count(invoice) == 1
     assert stripe_server.charges == {one.key(invoice): [2_499]}
     assert states(world, invoice) == ["PAID"]
+
+
+async def test_a_charge_that_is_pending_for_weeks_has_one_event(
+    world: World, till: Till, jobs: str, stripe_server: StripeServer
+) -> None:
+    one = Counterparty(world, customer=stripe_server.customer())
+    one.card("pm_card_requiresAction")
+    invoice = one.invoice(2_499)
+    async with running(till):
+        await till.charge(invoice)
+        await eventually(lambda: invoice in till.pending, "the event")
+        World(jobs).run("DELETE FROM events")  # as after `prune.events_after`
+        assert await till.charge(invoice, NOW + timedelta(days=30)) == Charged("pending")
+        assert not await till.beat.events.alist(type=PENDING_EVENT)
 
 
 async def test_an_open_intent_keeps_its_gateway_when_the_setting_changes(

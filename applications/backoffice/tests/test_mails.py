@@ -1,7 +1,6 @@
 """Mails: each once for its cause, by the real API of a local server, jobs and rows on MariaDB."""
 
 import asyncio
-import json
 import logging
 import os
 import signal
@@ -100,8 +99,7 @@ class Program:
         new = [job for job in await eventually(found) if job.id not in self.seen]
         self.seen |= {job.id for job in new}
         return [
-            Ended(job.id, str(job.state), json.loads(bytes(job.result)), job.attempt, job.error)
-            for job in new[::-1]
+            Ended(job.id, str(job.state), job.result, job.attempt, job.error) for job in new[::-1]
         ]
 
 

@@ -13,6 +13,7 @@ from backoffice.tasks import MONTHLY
 from crowd import customers
 from onbeat import Onbeat
 from processes import Broker, Process, command, eventually, running, variables
+from rabbitmq_server import rabbitmq
 from stripe_server import StripeServer
 from test_intake import OLD
 from till import choose
@@ -98,6 +99,38 @@ def test_s1_53_a_month_is_billed_by_a_command(
     for line in map(json.loads, worker.text().splitlines()):
         if line["event"].startswith("invoice "):
             assert {"component", "workspace_id", "run_id"} <= line.keys()
+
+
+@pytest.mark.timeout(300)  # RabbitMQ starts twice, each time for up to PATIENCE
+def test_s1_11_a_broker_that_is_killed_in_a_run_holds_up_no_bill_and_loses_no_event(
+    office: World, stripe_server: StripeServer, tmp_path: Path
+) -> None:
+    choose(office, "stripe")
+    customers(office, 20, stripe_id=stripe_server.customer())
+    office.run(
+        "UPDATE users_cards SET stripe_payment_method_id = 'pm_card_chargeDeclinedStolenCard'"
+        " WHERE workspace_id IN (7, 11)"
+    )
+    with rabbitmq() as server:
+        broker = Broker(server.url)
+        environment = variables(office, broker, STRIPE_URL=stripe_server.url)
+        with running(environment, tmp_path, "distributor", "worker-billing") as (distributor, _):
+            server.kill()
+            assert command(environment, "monthly_billing").returncode == 0
+            assert invoices(office) == {"COMPLETE": 18, "INCOMPLETE": 2}
+            eventually(lambda: "broker.away" in distributor.text(), "a message that waits")
+            server.start()
+            with Onbeat(office.url) as beat:
+                eventually(lambda: sent_messages(beat) == 2, "both messages")
+            assert distributor.is_running
+        events = [json.loads(message.body) for message in taken(broker, "failed_payments")]
+    assert sorted(event["workspace_id"] for event in events) == [7, 11]
+    assert sum(map(len, stripe_server.charges.values())) == 18
+
+
+def sent_messages(beat: Onbeat) -> int:
+    jobs = beat.jobs.list(state="succeeded", queue="distribution")
+    return sum(bool(job.target.message) for job in jobs)
 
 
 def test_s1_d06_tasks_of_old_publishers_are_taken_and_malformed_ones_are_not(

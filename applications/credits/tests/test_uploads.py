@@ -74,7 +74,7 @@ def swept(world: World, at: datetime = MIDNIGHT, state: str = "succeeded") -> st
         (run,) = trial.ran_of(SWEEP)
         assert run.job.state == state, run.outcome
         info = program.beat.jobs.get(run.job.id)
-    return info.error or bytes(info.result).decode()
+    return info.error or json.dumps(info.result, separators=(",", ":"))
 
 
 def test_s5_a12_what_no_block_wants_goes_with_its_record(world: World) -> None:

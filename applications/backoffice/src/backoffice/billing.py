@@ -4,7 +4,6 @@ A run is named by its occurrence, so one that comes late, or again, bills the sa
 runs are made up, one after another: an outage loses no month.
 """
 
-import json
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -184,7 +183,7 @@ def add_report(beat: Onbeat) -> None:
 def failed_task(job: Any, reason: str) -> FailedBillingTask:
     """Raises `Fail` for a job whose argument is no billing task."""
     try:
-        (task,) = json.loads(bytes(job.target.args))
+        (task,) = job.target.args
         return FailedBillingTask(
             run_id=task["run_id"],
             workspace_id=task["workspace_id"],

@@ -235,10 +235,14 @@ async def settle_open(
 async def pend(
     charging: Charging, session: Session, standing: Standing, intent: Intent, answer: Pending
 ) -> None:
-    """One attempt and one event, however often the gateway is asked for what came of it."""
+    """One attempt and one event, however often the gateway is asked for what came of it.
+
+    The store forgets events, and with them their ids, so the intent decides.
+    """
+    if intent.state == "PENDING":
+        return
     invoice = standing.invoice
-    if intent.state != "PENDING":
-        await invoices.pend(session, invoice, charging.at)
+    await invoices.pend(session, invoice, charging.at)
     await charging.beat.in_transaction(session.connection).apublish(
         PENDING_EVENT,
         {

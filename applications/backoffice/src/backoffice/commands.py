@@ -1,7 +1,6 @@
 """The one-shot commands: each runs schedules once, by the running processes, and waits."""
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -90,7 +89,7 @@ class Execution:
             if job.state in ENDS:
                 is_done = job.state == "succeeded"
                 error = "" if is_done else (job.error or job.reason or job.state)
-                return Ended(name=name, result=json.loads(bytes(job.result)), error=error)
+                return Ended(name=name, result=job.result, error=error)
             await asyncio.sleep(LOOK_PERIOD)
 
     async def drain(self, queue: str) -> None:
