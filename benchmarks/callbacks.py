@@ -1,32 +1,40 @@
 """Measure how many HTTP callbacks a second one process makes to a small server in another.
 
-    python benchmarks/callbacks.py [--count 50000] [--in-flight 64 256 1000] [--signed]
+    python benchmarks/callbacks.py [--count 50000] [--in-flight 64 256 1000] [--rounds 3]
+                                   [--signed] [--label TEXT]
 
 Only the target is measured, without store and queue. A second column has the same requests made by
-bare aiohttp, which shows the cost of guard, deadline, headers and result. The server shares the
-cores of the machine; the processor time of each call does not depend on that.
+bare aiohttp, in turn. The server shares the cores of the machine; the processor time of each call
+does not depend on that. Results are appended to benchmarks/results/callbacks.json.
 """
 
 import argparse
 import asyncio
+import json
 import multiprocessing
+import os
 import resource
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
-from typing import cast
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import aiohttp
 
+from onbeat.model.event import Event
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, Progress
 from onbeat.model.outcome import Succeeded
 from onbeat.model.target import HttpTarget
 from onbeat.targets.http import HttpRunner
 from onbeat.targets.http_options import HttpOptions
+
+RESULTS = Path(__file__).parent / "results" / "callbacks.json"
+Value = TypeVar("Value")
 
 BODY = '{"report": "daily", "rows": [1, 2, 3]}'
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -47,6 +55,8 @@ class ARun:
     job: Job
     deadline: datetime | None = None
     stop_reason: str | None = None
+    events: tuple[Event, ...] = ()
+    is_question: bool = False
 
     def note_progress(self, progress: Progress) -> None: ...
 
@@ -78,13 +88,26 @@ def serve(to_parent: Connection) -> None:
     run_fast(run)
 
 
-def run_fast(main: Callable[[], Awaitable[None]]) -> None:
+def run_fast(main: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
     if sys.platform == "win32":
-        asyncio.run(main())
-        return
+        return asyncio.run(main())
     import uvloop
 
-    uvloop.run(main())
+    return uvloop.run(main())
+
+
+def keep(arguments: argparse.Namespace, taken: list[dict[str, object]]) -> None:
+    record = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "aiohttp": aiohttp.__version__,
+        "load": os.getloadavg()[0],
+        "count": arguments.count,
+        "signed": arguments.signed,
+        "label": arguments.label,
+        "taken": taken,
+    }
+    before = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    RESULTS.write_text(json.dumps([*before, record], indent=1) + "\n")
 
 
 def allow_files() -> None:
@@ -151,19 +174,27 @@ async def by_aiohttp(url: str, count: int, in_flight: int) -> Pace:
         return await paced(count, in_flight, call)
 
 
-async def measure(url: str, arguments: argparse.Namespace) -> None:
+async def measure(url: str, arguments: argparse.Namespace) -> list[dict[str, object]]:
+    taken: list[dict[str, object]] = []
     secret = SECRET if arguments.signed else None
     print(f"{'in flight':>10}{'callbacks':>25}{'bare aiohttp':>25}")
-    for in_flight in arguments.in_flight:
+    for in_flight in arguments.in_flight * arguments.rounds:
         ours = await by_onbeat(url, arguments.count, in_flight, secret)
         bare = await by_aiohttp(url, arguments.count, in_flight)
-        print(f"{in_flight:>10}{ours!s:>25}{bare!s:>25}")
+        print(f"{in_flight:>10}{ours!s:>25}{bare!s:>25}", flush=True)
+        micros = {"callback us": ours.processor_micros, "bare us": bare.processor_micros}
+        taken.append(
+            {"in flight": in_flight, **{name: round(value) for name, value in micros.items()}}
+        )
+    return taken
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=30_000)
     parser.add_argument("--in-flight", type=int, nargs="+", default=[64, 256, 1000, 4000])
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--label", default="", help="what is measured, for the results")
     parser.add_argument("--signed", action="store_true", help="sign each request")
     arguments = parser.parse_args()
     allow_files()
@@ -172,7 +203,7 @@ def main() -> None:
     server.start()
     url = f"http://127.0.0.1:{here.recv()}/hooks/daily"
     try:
-        run_fast(lambda: measure(url, arguments))
+        keep(arguments, run_fast(lambda: measure(url, arguments)))
     finally:
         server.terminate()
         server.join()

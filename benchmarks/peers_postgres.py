@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 import asyncpg
 
-BATCH = 500
+from benchmarks.bare_postgres import BATCH, POOL, BareAnnounced, BareDriver, until_empty
+from benchmarks.peer_graphile import GraphileWorker
+
 CONCURRENCY = 1_000
-POOL = 10
 
 
 class Peer(Protocol):
@@ -34,15 +35,6 @@ class Peer(Protocol):
     async def serve(self, ran: Callable[[], None]) -> None:
         """Run a worker forever; `ran` is called in the handler."""
         ...
-
-
-async def until_empty(url: str, sql: str) -> None:
-    db = await asyncpg.connect(url)
-    try:
-        while await db.fetchval(sql):
-            await asyncio.sleep(0.005)
-    finally:
-        await db.close()
 
 
 async def stopped(task: asyncio.Task[Any]) -> None:
@@ -197,4 +189,11 @@ class Saq:
             await stopped(task)
 
 
-PEERS: tuple[type[Peer], ...] = (PgQueuer, Procrastinate, Saq)
+PEERS: tuple[type[Peer], ...] = (
+    PgQueuer,
+    Procrastinate,
+    Saq,
+    GraphileWorker,
+    BareDriver,
+    BareAnnounced,
+)

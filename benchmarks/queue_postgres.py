@@ -17,6 +17,7 @@ import json
 import os
 import platform
 import resource
+import shutil
 import statistics
 import sys
 import time
@@ -31,6 +32,8 @@ import uvloop
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks import servers
+from benchmarks.bare_postgres import BareAnnounced, BareDriver, until_empty
+from benchmarks.peer_graphile import GraphileWorker, installed_version
 from benchmarks.peers_postgres import (
     CONCURRENCY,
     PEERS,
@@ -38,7 +41,6 @@ from benchmarks.peers_postgres import (
     PgQueuer,
     Procrastinate,
     Saq,
-    until_empty,
 )
 from onbeat import Onbeat, Options, every, once
 from onbeat.engine.options import RuntimeOptions
@@ -103,6 +105,8 @@ class OnbeatPeer:
 
 
 ALL: tuple[type, ...] = (OnbeatPeer, *PEERS)
+LIBRARIES: tuple[type, ...] = (OnbeatPeer, PgQueuer, Procrastinate, Saq)
+SENT: tuple[type, ...] = (*LIBRARIES, GraphileWorker, BareDriver)
 Measure = Callable[[Peer, str, int], Awaitable[object]]
 
 
@@ -422,25 +426,26 @@ async def measured(make_peer: Callable[[], Peer], measure: Measure, url: str, jo
 
 
 COMPARED: tuple[tuple[str, str, Measure, tuple[type, ...]], ...] = (
-    ("enqueue, one caller", "/s", by_one, ALL),
-    ("enqueue, 64 callers", "/s", by_callers, ALL),
-    ("enqueue in bulk", "/s", in_bulk, ALL),
-    ("drain, one process", "/s", drained, ALL),
-    (
-        "start latency, other process",
-        "ms",
-        start_latency,
-        (OnbeatPeer, PgQueuer, Procrastinate, Saq),
-    ),
-    ("WAL of a whole life", "B", wal, (OnbeatPeer, PgQueuer)),
+    ("enqueue, one caller", "/s", by_one, SENT),
+    ("enqueue, 64 callers", "/s", by_callers, SENT),
+    ("enqueue in bulk", "/s", in_bulk, SENT),
+    ("drain, one process", "/s", drained, SENT),
+    ("start latency, other process", "ms", start_latency, (*LIBRARIES, BareAnnounced)),
+    ("WAL of a whole life", "B", wal, (OnbeatPeer, PgQueuer, GraphileWorker, BareDriver)),
 )
+
+
+def can_be_measured(peer: type) -> bool:
+    """Graphile Worker runs in Node.js, and is left out where that is missing."""
+    return peer is not GraphileWorker or shutil.which("npm") is not None
 
 
 def compare(args: argparse.Namespace) -> dict[str, dict[str, object]]:
     result: dict[str, dict[str, object]] = {}
-    for what, unit, measure, peers in COMPARED:
+    for what, unit, measure, compared in COMPARED:
         if args.only not in what:
             continue
+        peers = tuple(filter(can_be_measured, compared))
         rounds = 1 if unit == "ms" else args.rounds
         taken: dict[str, list[object]] = {peer.name: [] for peer in peers}
         for _ in range(rounds):
@@ -481,6 +486,13 @@ def ratios(result: dict[str, object]) -> None:
             print(f"{'':<30} Onbeat / {name}: {ours[key] / theirs[key]:.2f}")
 
 
+def versions() -> dict[str, str]:
+    found = {one.package: version(one.package) for one in ALL if one is not GraphileWorker}
+    if can_be_measured(GraphileWorker):
+        found[GraphileWorker.package] = installed_version()
+    return found
+
+
 async def in_own_database(url: str, work: Callable[[str], Awaitable[object]]) -> object:
     async with a_database(url) as own:
         return await work(own)
@@ -516,7 +528,7 @@ def main() -> None:
         "cores": os.cpu_count(),
         "load": os.getloadavg()[0],
         "server": uvloop.run(servers.settings_of(args.url)),
-        "versions": {one.package: version(one.package) for one in ALL},
+        "versions": versions(),
         "rounds": args.rounds,
         "jobs": args.jobs,
     }

@@ -66,7 +66,7 @@ async def a_store(kind: str, folder: Path) -> AsyncGenerator[str, None]:
         case "sqlite":
             yield f"sqlite:///{folder}/onbeat.db"
         case "postgres":
-            async with a_database(servers.url_of("PostgreSQL")) as url:
+            async with a_database(servers.url_of("PostgreSQL"), "onbeat_recovery") as url:
                 yield url
         case _:
             async with servers.a_mysql_database() as url:

@@ -2,12 +2,18 @@
 
     python benchmarks/view.py [--store sqlite|postgres] [--ended 100000] [--waiting 100000]
                               [--rounds 30] [--load 1000] [--viewers 5] [--jobs 20000]
+                              [--keep FILE] [--note TEXT] [--only REGEX]
 
 Fills a store, starts `onbeat up` on it with `--load` jobs a second through it, asks for every page,
 each part of one, and the lists of the API with filters that are easy and hard, and prints how long
-each took. With `--viewers` it measures instead how much slower jobs are drained while so many look
-at the first page, each with a stream and the sections that its script asks for: drains with and
-without viewers take turns, on the same store.
+each took. Then, with no jobs running, it asks again and prints what each answer took of the
+service's processor (and of the database server's), which a busy machine changes little.
+With `--viewers` it measures instead how much slower jobs are drained while so many look at the
+first page, each with a stream and the sections that its script asks for: drains with and without
+viewers take turns, on the same store.
+`--keep` names a file that remembers a filled store: the run that finds none fills a store and
+leaves it, and the runs after it measure the same one. `--note` is kept with the figures. `--only`
+leaves out the addresses that it does not match.
 Results are appended to benchmarks/results/view.json.
 """
 
@@ -17,6 +23,8 @@ import contextlib
 import json
 import os
 import platform
+import re
+import secrets
 import statistics
 import sys
 import tempfile
@@ -25,6 +33,8 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import asyncpg
+import msgspec
 import uvloop
 
 if __package__ is None:
@@ -32,21 +42,47 @@ if __package__ is None:
 from benchmarks import servers, view_drain
 from benchmarks.events import an_empty_store
 from benchmarks.view_paths import paths_of
-from benchmarks.view_service import Service, asked, feed, service
+from benchmarks.view_service import Service, asked, feed, processor_seconds, service
 from benchmarks.view_store import Past, fill
 
 RESULTS = Path(__file__).parent / "results" / "view.json"
 LIMIT_MS = 200
 SETTLE_SECONDS = 15
 PERCENTILES = 100
+PROCESSOR_ROUNDS = 5
+COLUMNS = ("min", "p50", "p95", "max", "processor")
 
 
-async def measure(url: str, past: Past, rounds: int, load: int) -> dict[str, list[float]]:
-    """Milliseconds of each address, asked one after the other, in turn."""
+Taken = dict[str, list[float]]
+
+
+async def measure(
+    url: str, past: Past, rounds: int, load: int, only: re.Pattern[str]
+) -> tuple[Taken, dict[str, float]]:
+    """Milliseconds of each address, asked one after the other, in turn; and those of processors."""
     with tempfile.TemporaryDirectory() as folder:
-        async with service(url, Path(folder)) as running, fed(url, load):
-            await asyncio.sleep(SETTLE_SECONDS)  # the first samples of depths are taken
-            return await ask_all(running, past, rounds)
+        async with service(url, Path(folder)) as running:
+            async with fed(url, load):
+                await asyncio.sleep(SETTLE_SECONDS)  # the first samples of depths are taken
+                paths = [path for path in await paths_of(running, past) if only.search(path)]
+                taken = await ask_all(running, paths, rounds)
+            await asyncio.sleep(SETTLE_SECONDS)  # what was sent last has run
+            return taken, await processor_of(url, running, paths)
+
+
+async def processor_of(url: str, running: Service, paths: Sequence[str]) -> dict[str, float]:
+    """Milliseconds of the processor for one answer, the median of a few, a page of others between.
+
+    It is all that the service and the connections of its database use, so now and then a loop of
+    the engine is among it.
+    """
+    taken: dict[str, list[float]] = {path: [] for path in paths}
+    for _ in range(PROCESSOR_ROUNDS):
+        for path in paths:
+            began = await processor_seconds(url, running)
+            await asked(running, path)
+            taken[path].append((await processor_seconds(url, running) - began) * 1_000)
+    return {path: round(statistics.median(values), 1) for path, values in taken.items()}
 
 
 @contextlib.asynccontextmanager
@@ -60,9 +96,8 @@ async def fed(url: str, load: int) -> AsyncIterator[None]:
             await feeding
 
 
-async def ask_all(running: Service, past: Past, rounds: int) -> dict[str, list[float]]:
-    paths = await paths_of(running, past)
-    taken: dict[str, list[float]] = {path: [] for path in paths}
+async def ask_all(running: Service, paths: Sequence[str], rounds: int) -> Taken:
+    taken: Taken = {path: [] for path in paths}
     for number in range(rounds + 1):
         for path in paths:
             began = time.perf_counter()
@@ -87,10 +122,11 @@ def figures_of(values: Sequence[float]) -> dict[str, float]:
 
 def report(figures: dict[str, dict[str, float]]) -> None:
     order = sorted(figures, key=lambda path: -figures[path]["p95"])
+    print(" ".join(f"{name:>9}" for name in COLUMNS))
     for path in order:
         one = figures[path]
         mark = "  above 200 ms" if one["p95"] > LIMIT_MS else ""
-        numbers = " ".join(f"{one[name]:9.1f}" for name in ("min", "p50", "p95", "max"))
+        numbers = " ".join(f"{one[name]:9.1f}" for name in COLUMNS)
         print(f"{numbers}  {path[:90]}{mark}")
     over = sum(one["p95"] > LIMIT_MS for one in figures.values())
     print(f"{len(figures)} addresses; p95 above {LIMIT_MS} ms: {over}", flush=True)
@@ -99,6 +135,33 @@ def report(figures: dict[str, dict[str, float]]) -> None:
 def keep(record: dict[str, object]) -> None:
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
     RESULTS.write_text(json.dumps([*known, record], indent=1) + "\n")
+
+
+@contextlib.asynccontextmanager
+async def filled(given: argparse.Namespace) -> AsyncIterator[tuple[str, Past]]:
+    """The address of a store with this past: an earlier one, or one of this run alone."""
+    if given.keep is None:
+        async with an_empty_store(given.store) as url:
+            yield url, await fill(url, given.ended, given.waiting)
+        return
+    if not given.keep.exists():
+        url = await a_kept_store(given.store, given.keep.absolute().parent)
+        past = await fill(url, given.ended, given.waiting)
+        given.keep.write_bytes(msgspec.json.encode({"url": url, "past": past}))
+    known = msgspec.json.decode(given.keep.read_bytes())
+    yield known["url"], msgspec.convert(known["past"], Past)
+
+
+async def a_kept_store(kind: str, folder: Path) -> str:
+    """The address of an empty store, which whoever measures deletes in the end."""
+    name = f"onbeat_view_{secrets.token_hex(4)}"
+    if kind == "sqlite":
+        return f"sqlite:///{folder / name}.db"
+    server = servers.url_of("PostgreSQL")
+    db = await asyncpg.connect(server)
+    await db.execute(f"CREATE DATABASE {name}")
+    await db.close()
+    return f"{server.rpartition('/')[0]}/{name}"
 
 
 async def run(given: argparse.Namespace) -> None:
@@ -115,13 +178,17 @@ async def run(given: argparse.Namespace) -> None:
         "ended": given.ended,
         "waiting": given.waiting,
     }
-    async with an_empty_store(given.store) as url:
-        past = await fill(url, given.ended, given.waiting)
+    if given.note:
+        record["note"] = given.note
+    async with filled(given) as (url, past):
         if given.viewers:
             record |= await view_drain.compare(url, given.viewers, given.jobs, given.rounds)
         else:
-            taken = await measure(url, past, given.rounds, given.load)
-            figures = {path: figures_of(values) for path, values in taken.items()}
+            taken, processor = await measure(url, past, given.rounds, given.load, given.only)
+            figures = {
+                path: {**figures_of(values), "processor": processor[path]}
+                for path, values in taken.items()
+            }
             report(figures)
             record |= {"jobs a second": given.load, "rounds": given.rounds, "ms": figures}
     keep(record)
@@ -136,6 +203,9 @@ def main() -> None:
     parser.add_argument("--load", type=int, default=1_000)
     parser.add_argument("--viewers", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=20_000)
+    parser.add_argument("--keep", type=Path, help="the file that remembers a filled store")
+    parser.add_argument("--only", type=re.compile, default=re.compile(""), metavar="REGEX")
+    parser.add_argument("--note", default="", help="kept with the figures")
     uvloop.run(run(parser.parse_args()))
 
 

@@ -22,7 +22,7 @@ PAUSE_SECONDS: Final = 1.0
 SETTLE_SECONDS: Final = 3.0
 PART: Final = "/?part=now"
 """The only section of the first page."""
-TOUCHED_BY: Final = ("workers",)
+TOUCHED_BY: Final = ("alerts",)
 
 
 async def compare(url: str, viewers: int, jobs: int, rounds: int) -> dict[str, object]:

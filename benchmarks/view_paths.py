@@ -34,6 +34,7 @@ async def known(running: Service, past: Past, pattern: str) -> list[str]:
         "/schedules": [past.schedules[0], past.schedules[-1]],
         "/jobs": [past.failed, past.succeeded, past.waiting, past.deep],
         "/failures": [str(past.faults[0])],
+        "/queues": ["queue.7", "default"],
         "/flows": [past.flow],
         "/events": await ids_in(running, "/api/events?limit=1", "events"),
         "/dead": await ids_in(running, "/api/dead?limit=1", "letters"),

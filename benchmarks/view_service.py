@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 
+import asyncpg
+
 from onbeat import AsyncTask, Onbeat
 from onbeat.telemetry.composite import NullTelemetry
 
@@ -117,3 +119,28 @@ async def answer_of(running: Service, path: str, etag: str = "") -> tuple[int, s
     lines = text.decode("latin-1").split("\r\n")
     tags = [line.partition(":")[2].strip() for line in lines if line.lower().startswith("etag:")]
     return int(lines[0].split()[1]), tags[0] if tags else "", body
+
+
+async def processor_seconds(url: str, running: Service) -> float:
+    """What the service's threads have used, and the connections of its database, as Linux tells."""
+    assert running.process is not None, "it was started here"
+    ids = [running.process.pid]
+    if not url.startswith("sqlite"):
+        db = await asyncpg.connect(url)
+        try:
+            sql = (
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> $1"
+            )
+            ids += [row["pid"] for row in await db.fetch(sql, db.get_server_pid())]
+        finally:
+            await db.close()
+    return sum(map(processor_of_process, ids))
+
+
+def processor_of_process(id: int) -> float:
+    """Seconds of all its threads; 0 for one that has ended."""
+    used = 0
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for thread in Path(f"/proc/{id}/task").iterdir():
+            used += int((thread / "schedstat").read_text().split()[0])
+    return used / 1_000_000_000

@@ -218,7 +218,8 @@ async def add_records(beat: Onbeat) -> None:
 
 async def add_days(beat: Onbeat, now: datetime) -> None:
     """As if the service had run since: it adds the days ahead of time."""
-    days = [(now - timedelta(days=number)).date() for number in range(2, PAST.days + 2)]
+    past = [(now - timedelta(days=number)).date() for number in range(2, PAST.days + 2)]
+    days = [("finished", day) for day in past]
     store = beat.backend.store
     await store._at(lambda connections: connections.transact(partitions.add_days, days))  # type: ignore[attr-defined]  # noqa: SLF001
 
