@@ -10,6 +10,7 @@ import pytest
 
 from app.programs import program
 from conditions import eventually_here
+from crash.frozen import freeze
 from crash.invariants import Invariants, lines
 from proof_counts import counting
 
@@ -103,7 +104,7 @@ def test_a_frozen_process_loses_its_jobs_and_may_write_nothing_when_it_wakes(pla
     with plant(place, "frozen", SHORT_LEASE, "work", "long") as frozen:
         frozen.wait_to_say("ready")
         eventually_here(lambda: holder_of_long(place) == "frozen", "the long job runs")
-        frozen.signal(signal.SIGSTOP)
+        freeze(frozen, place)
         with plant(place, "heir", SHORT_LEASE, "work") as heir:
             heir.wait_to_say("ready")
             eventually_here(lambda: holder_of_long(place) == "heir", "the heir has the job")

@@ -18,6 +18,7 @@ import pytest
 
 from app.programs import Program, program
 from conditions import eventually
+from crash.frozen import freeze
 from crash.invariants import lines
 from disks import filled, small_disk
 from onbeat.app.stores import open_store
@@ -417,7 +418,7 @@ async def test_a_worker_that_is_stopped_is_dead_after_its_lease_all_the_same(fle
     stopped = fleet.start("stopped", WORK)
     fleet.start("watcher", WATCH)
     await fleet.begin("stay")
-    stopped.signal(signal.SIGSTOP)
+    await asyncio.to_thread(freeze, stopped, fleet.place)
     fleet.start("heir", WORK)
     began = time.monotonic()
     await eventually(lambda: len(fleet.began) == 2, "the heir has the job")
@@ -438,7 +439,7 @@ async def test_a_job_whose_workers_stood_still_and_went_on_is_no_poison(fleet: A
         (job,) = await fleet.jobs()
         rows = {row.id: row.pid for row in await fleet.store.workers()}
         holder = fleet.running[members[rows[job.worker]]]
-        holder.signal(signal.SIGSTOP)
+        await asyncio.to_thread(freeze, holder, fleet.place)
         await eventually(lambda: len(fleet.began) == times + 1, "another has the job")  # noqa: B023
         holder.signal(signal.SIGCONT)
         await eventually(partial(fleet.is_known, job.worker), "it has returned")
