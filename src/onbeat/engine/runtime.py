@@ -203,7 +203,7 @@ class Runtime:
             lanes=tuple(sorted(self.dependencies.lanes())),
             lease_seconds=self.options.lease_seconds,
             session=self.dependencies.sessions.name,
-            running=len(self.worker.running),
+            running=self.worker.active,
             memory=self.dependencies.memory(),
         )
 

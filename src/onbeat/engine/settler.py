@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -24,23 +25,27 @@ BATCH_MAX: Final = 1_000
 FLIGHTS_MAX: Final = 2  # one batch is prepared while the store writes the other
 
 
-class EndedAttempt(msgspec.Struct, frozen=True, eq=False, gc=False):
+class EndedAttempt(msgspec.Struct, eq=False, gc=False):
     """An attempt that has ended, and the future of a caller that waits for it to be stored.
 
-    `record` is what the store writes. A success has no settlement of its own, since most
-    attempts succeed. The attempt took `seconds`.
+    It took `seconds`, until `ended_at` of the monotonic clock. `record` is what the store writes. A
+    success has none before its batch is written, and no settlement, since most attempts succeed.
     """
 
     job: Job
     outcome: Outcome
     seconds: float
-    record: SucceededAttempt | Settlement
+    ended_at: float
+    record: SucceededAttempt | Settlement | None
     running: RunningAttempt | None
     stored: "asyncio.Future[None] | None"
 
 
 class Settler:
-    """Calls `on_released` with attempts whose outcome was stored or could not be."""
+    """Calls `on_ended` as it begins to store the outcomes of attempts that have ended.
+
+    Calls `on_released` with those whose outcome was stored or could not be.
+    """
 
     def __init__(
         self,
@@ -48,6 +53,7 @@ class Settler:
         clock: Clock,
         randomness: Randomness,
         telemetry: Telemetry,
+        on_ended: Callable[[], None],
         on_released: Callable[[Sequence[RunningAttempt]], None],
         faults: FaultTally,
     ) -> None:
@@ -56,6 +62,7 @@ class Settler:
         self.randomness = randomness
         self.telemetry = telemetry
         self.is_out_of_time = False
+        self.on_ended = on_ended
         self.on_released = on_released
         self.faults = faults
         self.pending: list[EndedAttempt] = []
@@ -69,22 +76,24 @@ class Settler:
         seconds: float,
         running: RunningAttempt | None = None,
         done: "asyncio.Future[None] | None" = None,
+        ended_at: float | None = None,
     ) -> None:
-        """Store the outcome soon; the attempt keeps its slot until then."""
-        record = self.record_of(job, outcome, seconds)
-        self.pending.append(EndedAttempt(job, outcome, seconds, record, running, done))
+        """Store the outcome soon; the attempt keeps its slot until then.
+
+        It ended at `ended_at` of the monotonic clock, by default now.
+        """
+        if ended_at is None:
+            ended_at = self.clock.monotonic()
+        record = None if type(outcome) is Succeeded else self.settlement_of(job, outcome)
+        self.pending.append(EndedAttempt(job, outcome, seconds, ended_at, record, running, done))
         if self.is_flushing < FLIGHTS_MAX:
             self.is_flushing += 1
             flight = asyncio.create_task(self.flush())
             self.in_flight.add(flight)
             flight.add_done_callback(self.in_flight.discard)
 
-    def record_of(
-        self, job: Job, outcome: Outcome, seconds: float
-    ) -> SucceededAttempt | Settlement:
+    def settlement_of(self, job: Job, outcome: Outcome) -> Settlement:
         now = self.clock.now()
-        if type(outcome) is Succeeded:
-            return SucceededAttempt(job, now, outcome.result, seconds)
         return Settlement(
             job=settle(job, outcome, now, self.randomness.fraction()),
             attempt=attempt_of(job, outcome, now),
@@ -108,6 +117,8 @@ class Settler:
 
     async def write(self, batch: Sequence[EndedAttempt]) -> None:
         """Store a batch, its successes apart. What the store refuses is written one by one."""
+        self.on_ended()
+        self.add_records(batch)
         successes = [one for one in batch if type(one.record) is SucceededAttempt]
         if len(successes) == len(batch):
             await self.write_alike(self.store.succeed, batch)
@@ -121,6 +132,14 @@ class Settler:
             )
         else:
             await self.write_alike(self.store.settle, others)
+
+    def add_records(self, batch: Sequence[EndedAttempt]) -> None:
+        """Make the records of successes, once, with one reading of the clock for all."""
+        now, reading = self.clock.now(), self.clock.monotonic()
+        for one in batch:
+            if isinstance(one.outcome, Succeeded):
+                finished_at = now + timedelta(seconds=one.ended_at - reading)
+                one.record = SucceededAttempt(one.job, finished_at, one.outcome.result, one.seconds)
 
     async def write_alike(
         self,

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from onbeat.engine.attempt_tasks import AttemptTasks
 from onbeat.engine.handed_back import HandedBack
 from onbeat.engine.heartbeat import LeaseAnswer
 from onbeat.engine.job_log import JobLog
@@ -59,7 +60,11 @@ class HandledAttempt(RunningAttempt, eq=False, gc=False):
 
 
 class JobRunner:
-    """Runs at most `concurrency` attempts; further claimed jobs wait in `backlog`."""
+    """Runs at most `concurrency` attempts; further claimed jobs wait in `backlog`.
+
+    `running` also has those that have ended and are being settled. They hold no slot, so that the
+    next ones run meanwhile, but the worker claims as few more as if they ran.
+    """
 
     def __init__(
         self,
@@ -88,6 +93,7 @@ class JobRunner:
         self.concurrency = concurrency
         self.prefetch = prefetch
         self.running: dict[JobId, HandledAttempt] = {}
+        self.active = 0  # of `running`, those whose target runs
         self.backlog: deque[Job] = deque()
         self.quarantine = Quarantine(concurrency)
         self.mean_duration = PREFETCH_BELOW
@@ -99,9 +105,15 @@ class JobRunner:
         self.handing_back: set[asyncio.Task[None]] = set()
         self.handed_back = HandedBack()
         self.on_slot_free = on_slot_free
-        self.context = copy_context()
+        self.tasks = AttemptTasks(self.run_one)
         self.settler = Settler(
-            store, clock, randomness, telemetry, self.release, faults or FaultTally()
+            store,
+            clock,
+            randomness,
+            telemetry,
+            self.fill_slots,
+            self.release,
+            faults or FaultTally(),
         )
 
     def capacity(self) -> int:
@@ -129,7 +141,8 @@ class JobRunner:
             return
         # Attempts begin in the claimant's: the end of one begins another, which must not see its
         # variables.
-        self.context = copy_context()
+        self.tasks.context = copy_context()
+        self.tasks.context.run(ATTEMPT_LOG.set, None)
         self.backlog.extend(self.quarantine.keep_suspects(jobs))
         self.fill_slots()
         for job in self.quarantine.release_surplus():
@@ -148,11 +161,17 @@ class JobRunner:
             self.telemetry.loop_failed("worker", error)
 
     def fill_slots(self) -> None:
-        slots, now, reading = self.quarantine.slots, self.clock.now(), self.clock.monotonic()
-        while self.backlog and len(self.running) < slots:
+        """Begin waiting jobs. Beside a suspect, jobs that are being settled count as company too."""
+        is_calm = self.quarantine.is_empty
+        if is_calm and not self.backlog:
+            return
+        now, reading = self.clock.now(), self.clock.monotonic()
+        free = self.quarantine.slots - (self.active if is_calm else len(self.running))
+        for _ in range(min(free, len(self.backlog))):
             self.begin(self.backlog.popleft(), now, reading)
         while not self.backlog and (job := self.quarantine.next(len(self.running))) is not None:
             self.begin(job, now, reading)
+        self.tasks.start()
 
     def begin(self, job: Job, now: datetime, reading: float) -> None:
         """`reading` is the monotonic clock's at `now`."""
@@ -162,16 +181,15 @@ class JobRunner:
         due = reading - (now - job.due_at).total_seconds()
         running = HandledAttempt(job, deadline, self.guard, log=log, due=due)
         self.running[job.id] = running
+        self.active += 1
         self.idle.clear()
-        work = self.work_one(running)
-        # The loop holds the task until its first step, which keeps it.
-        asyncio.get_running_loop().create_task(work, context=self.context.copy())
+        self.tasks.ready.append(running)
 
-    async def work_one(self, running: HandledAttempt) -> None:
+    async def run_one(self, running: HandledAttempt, task: "asyncio.Task[None]") -> None:
         """Run one claimed job and submit its outcome."""
         try:
             # Not earlier: the cancellation of a task that has not begun would not come to here.
-            running.task = asyncio.current_task()
+            running.task = task
             began = self.clock.monotonic()
             if running.log is not None:
                 ATTEMPT_LOG.set(running)
@@ -186,22 +204,29 @@ class JobRunner:
                 if running.is_closed():
                     raise
                 outcome = Failed(f"GeneratorExit: {error}")
-            seconds = self.clock.monotonic() - began
+            ended_at = self.clock.monotonic()
+            seconds = ended_at - began
             self.mean_duration += (seconds - self.mean_duration) / 16
             running.is_settling, running.task = True, None
+            self.active -= 1
             # What follows is no more of this attempt: it settles others with it.
             ATTEMPT_LOG.set(None)
             if running.lines is not None:
                 running.end_log()
-            self.finish(running, outcome, seconds)
+            self.finish(running, outcome, seconds, ended_at)
         except BaseException as error:
+            if not running.is_settling:
+                running.is_settling = True
+                self.active -= 1
             self.release_one(running)
             if not isinstance(error, Exception):
                 raise
             # A later heartbeat finds outcomes that could not be recorded.
             self.telemetry.loop_failed("worker", error)
 
-    def finish(self, running: HandledAttempt, outcome: Outcome | None, seconds: float) -> None:
+    def finish(
+        self, running: HandledAttempt, outcome: Outcome | None, seconds: float, ended_at: float
+    ) -> None:
         if running.finished is not None:
             self.spawn(self.confirm(running, running.finished, outcome, seconds))
         elif running.reports_until is not None:
@@ -210,7 +235,7 @@ class JobRunner:
             self.telemetry.lease_lost(running.job)
             self.release_one(running)
         else:
-            self.settler.submit(running.job, outcome, seconds, running)
+            self.settler.submit(running.job, outcome, seconds, running, ended_at=ended_at)
 
     def release_one(self, running: RunningAttempt) -> None:
         self.release([running])
