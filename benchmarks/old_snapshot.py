@@ -38,7 +38,7 @@ BATCH = 500
 PARTS = 5
 OURS = """
     SELECT pid FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name = 'onbeat'
+    WHERE datname = current_database() AND application_name LIKE 'onbeat%'
 """
 
 

@@ -161,7 +161,7 @@ class JobRunner:
             self.telemetry.loop_failed("worker", error)
 
     def fill_slots(self) -> None:
-        """Begin waiting jobs. Beside a suspect, jobs that are being settled count as company too."""
+        """Begin waiting jobs. Beside a suspect, those being settled count as company too."""
         is_calm = self.quarantine.is_empty
         if is_calm and not self.backlog:
             return
@@ -207,22 +207,26 @@ class JobRunner:
             ended_at = self.clock.monotonic()
             seconds = ended_at - began
             self.mean_duration += (seconds - self.mean_duration) / 16
-            running.is_settling, running.task = True, None
-            self.active -= 1
+            self.end_target(running)
             # What follows is no more of this attempt: it settles others with it.
             ATTEMPT_LOG.set(None)
-            if running.lines is not None:
-                running.end_log()
             self.finish(running, outcome, seconds, ended_at)
         except BaseException as error:
-            if not running.is_settling:
-                running.is_settling = True
-                self.active -= 1
+            self.end_target(running)
             self.release_one(running)
             if not isinstance(error, Exception):
                 raise
             # A later heartbeat finds outcomes that could not be recorded.
             self.telemetry.loop_failed("worker", error)
+
+    def end_target(self, running: HandledAttempt) -> None:
+        """The target has ended, in whichever way: its slot is free, and nothing is logged more."""
+        if running.is_settling:
+            return
+        running.is_settling, running.task = True, None
+        self.active -= 1
+        if running.lines is not None:
+            running.end_log()
 
     def finish(
         self, running: HandledAttempt, outcome: Outcome | None, seconds: float, ended_at: float

@@ -103,8 +103,8 @@ Target = HandlerTarget | HttpTarget | MessageTarget | NotifyTarget | CommandTarg
 def lane_of(target: Target) -> str:
     """The lane: the task's name, or `@` and the kind of target."""
     match target:
-        case HandlerTarget(task=task):
-            return task
+        case HandlerTarget():
+            return target.task
         case HttpTarget():
             return "@http"
         case MessageTarget(to=to):

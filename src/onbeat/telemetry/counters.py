@@ -119,6 +119,7 @@ class Counters:
         self.leases_lost = 0
         self.rescued_jobs = 0
         self.pruned_jobs = 0
+        self.last_series: tuple[str, str, Series] | None = None
         self.dead_letters: dict[str, int] = {}
         self.sent_jobs: dict[str, int] = {}
         self.duplicates: dict[str, int] = {}
@@ -152,13 +153,9 @@ class Counters:
             series.duration_traced[bucket] = self.traced(job.traceparent, seconds)
 
     def succeeded(self, ended: Sequence[SucceededAttempt]) -> None:
-        """Jobs of one series mostly come together, so it is looked up where it changes."""
-        key, series = None, None
         for success in ended:
             job, seconds = success.job, success.seconds
-            own = (job.queue, lane_of(job.target))
-            if series is None or own != key:
-                key, series = own, self.series_of(job)
+            series = self.series_of(job)
             series.outcomes[SUCCEEDED_PLACE] += 1
             bucket = bisect_left(DURATION_BOUNDS, seconds)
             series.duration[bucket] += 1
@@ -235,8 +232,14 @@ class Counters:
         return {loop: now - at for loop, at in self.loop_beats.copy().items()}
 
     def series_of(self, job: Job) -> Series:
-        key = (job.queue, lane_of(job.target))
-        return self.series.get(key) or self.new_series(*key)
+        """Its series. Jobs of one series mostly come together, so the last one is kept at hand."""
+        queue, lane = job.queue, lane_of(job.target)
+        last = self.last_series
+        if last is not None and last[0] == queue and last[1] == lane:
+            return last[2]
+        series = self.series.get((queue, lane)) or self.new_series(queue, lane)
+        self.last_series = (queue, lane, series)
+        return series
 
     def new_series(self, queue: str, task: str) -> Series:
         """A new series while there is room, otherwise the shared series for the rest."""
