@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Protocol
 
 import msgspec
 
@@ -9,7 +10,9 @@ from onbeat.model.attempt import Attempt
 from onbeat.model.held_key import HeldKey
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job, JobState, Progress
-from onbeat.ports.store import Hint, Settlement
+from onbeat.model.outcome import Succeeded
+from onbeat.ports.store import Hint, Settlement, SucceededAttempt
+from onbeat.rules.settlement import attempt_of
 from onbeat.stores.sql.values import micros, micros_or_none, text_or_none, to_json
 from onbeat.stores.sql.verbs.dependents import cancel_waiting, cascade
 from onbeat.stores.sql.verbs.event_waits import wake_ended
@@ -17,8 +20,18 @@ from onbeat.stores.sql.verbs.held_keys import held_by, hold_keys
 from onbeat.stores.sql.verbs.own_events import announce_ends
 from onbeat.stores.sql.verbs.payloads import drop_payloads
 from onbeat.stores.sqlite.transaction import Row, Transaction, finish, json_array
+from onbeat.stores.successes import settlement_of
 
 WANTED = "SELECT json_group_array(type) FROM onbeat_own_event_types"
+MORE = """
+    SELECT json_array(
+      EXISTS (SELECT 1 FROM onbeat_own_event_types),
+      EXISTS (SELECT 1 FROM onbeat_waits)
+      OR EXISTS (SELECT 1
+                 FROM onbeat_queues INDEXED BY onbeat_queues_limited
+                 WHERE limits IS NOT NULL))
+"""
+"""Whether events tell of ends, and whether an end may let other jobs begin."""
 
 
 class PreparedSettlement(msgspec.Struct, frozen=True, gc=False):
@@ -37,6 +50,38 @@ class PreparedSettlement(msgspec.Struct, frozen=True, gc=False):
     held: HeldKey | None
     job: Job
     awaits: str | None
+
+
+class PreparedSuccess(msgspec.Struct, frozen=True, gc=False):
+    """A success that holds no key and drops no payload; `row` is as that of a settlement."""
+
+    id: JobId
+    token: Token
+    row: Row
+    success: SucceededAttempt
+
+
+class Recorded(Protocol):
+    """What is looked for among what is stored."""
+
+    @property
+    def id(self) -> JobId: ...
+    @property
+    def token(self) -> Token: ...
+    @property
+    def row(self) -> Row: ...
+
+
+def is_lone(success: SucceededAttempt) -> bool:
+    """Whether its end has no effect beside the row of its job."""
+    return success.job.unique_for is None and not success.job.sensitive
+
+
+def prepare_success(success: SucceededAttempt) -> PreparedSuccess:
+    job, at, result = success.job, success.finished_at, success.result
+    attempt = attempt_of(job, Succeeded(result), at)
+    row = (job.id, job.token, job.worker, micros(at), text_or_none(result), to_json(attempt))
+    return PreparedSuccess(job.id, job.token, row, success)
 
 
 def prepare_settlement(settlement: Settlement) -> PreparedSettlement:
@@ -109,25 +154,49 @@ def settle(transaction: Transaction, settlements: Sequence[PreparedSettlement]) 
     return find_written(transaction, settlements)
 
 
+def succeed(transaction: Transaction, successes: Sequence[PreparedSuccess]) -> Sequence[bool]:
+    """End jobs that succeeded, as `settle` in fewer statements."""
+    is_announced, may_free = transaction.values(MORE)
+    if is_announced:
+        return settle(
+            transaction, [prepare_settlement(settlement_of(one.success)) for one in successes]
+        )
+    moved = move_plain(transaction, [one.row for one in successes])
+    if moved:
+        ids = [one.id for one in successes]
+        drop_live(transaction, ids)
+        if may_free:
+            at = micros(max(one.success.finished_at for one in successes))
+            free_and_cancel(transaction, ids, at)
+    if moved == len(successes):
+        return [True] * moved
+    return find_written(transaction, successes)
+
+
 def end(transaction: Transaction, settlements: Sequence[PreparedSettlement]) -> int:
     """Move the jobs whose lease is valid to `onbeat_finished`; returns how many."""
     plain = [settlement.row for settlement in settlements if settlement.is_plain]
     others = [settlement.row for settlement in settlements if not settlement.is_plain]
     moved = move_plain(transaction, plain) + move(transaction, others)
     if moved:
-        transaction.hints.add(Hint.ENDED)
         ids = [settlement.id for settlement in settlements]
-        transaction.run(
-            """
-            DELETE FROM onbeat_jobs
-            WHERE id IN (SELECT value FROM json_each(?))
-              AND EXISTS (SELECT 1 FROM onbeat_finished WHERE onbeat_finished.id = onbeat_jobs.id)
-            """,
-            (json_array(ids),),
-        )
+        drop_live(transaction, ids)
         finish_ends(transaction, settlements)
         free_and_cancel(transaction, ids, latest(settlements))
     return moved
+
+
+def drop_live(transaction: Transaction, ids: Sequence[JobId]) -> None:
+    """Delete the live rows of those that have ended."""
+    transaction.hints.add(Hint.ENDED)
+    transaction.run(
+        """
+        DELETE FROM onbeat_jobs
+        WHERE id IN (SELECT value FROM json_each(?))
+          AND EXISTS (SELECT 1 FROM onbeat_finished WHERE onbeat_finished.id = onbeat_jobs.id)
+        """,
+        (json_array(ids),),
+    )
 
 
 def move_plain(transaction: Transaction, rows: Sequence[Row]) -> int:
@@ -262,7 +331,7 @@ def latest(settlements: Sequence[PreparedSettlement]) -> int:
     return micros(max(settlement.at for settlement in settlements))
 
 
-def find_written(transaction: Transaction, settlements: Sequence[PreparedSettlement]) -> list[bool]:
+def find_written(transaction: Transaction, settlements: Sequence[Recorded]) -> list[bool]:
     """Which of the attempts are stored, by this call or by an earlier one that it repeats.
 
     A different outcome of the same attempt is no repetition: its lease was lost, perhaps to a

@@ -99,6 +99,7 @@ SPARED = frozenset[Callable[..., object]](
         edit_schedules.delete_schedule,
         settle.note_progress,
         settle.settle,
+        settle.succeed,
         workers.heartbeat,
         workers.forget_workers,
     }
@@ -227,7 +228,11 @@ class SqliteStore(SqlStore[Transaction]):
         )
 
     async def succeed(self, successes: Sequence[SucceededAttempt]) -> Sequence[bool]:
-        return await self.settle(list(map(settlement_of, successes)))
+        if not all(map(settle.is_lone, successes)):
+            return await self.settle(list(map(settlement_of, successes)))
+        return await self._writer.run_batched(
+            settle.succeed, list(map(settle.prepare_success, successes))
+        )
 
     async def note_progress(self, notes: Sequence[tuple[JobId, Token, Progress]]) -> Sequence[bool]:
         return await self._writer.run_batched(settle.note_progress, notes)

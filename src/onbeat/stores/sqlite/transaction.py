@@ -22,8 +22,10 @@ Bindings = Sequence[Value] | Mapping[str, Value]
 Row = tuple[Value, ...]
 
 # Statements with many rows have these sizes, padded with rows of NULLs, so that each is prepared
-# once. Beyond 256 rows the text would be too long for the driver's statement cache.
-ROW_COUNTS = (1, 4, 16, 64, 256)
+# once. Few statements with many rows are best: after each one the writer waits for the interpreter,
+# beside a busy event loop for milliseconds.
+ROW_COUNTS = (1, 4, 16, 64, 256, 512, 1024)
+TEXT_MAX = 16_000  # characters of a statement: the driver keeps no longer ones prepared
 
 
 class Transaction:
@@ -140,14 +142,24 @@ def json_array(values: Iterable[Any]) -> str:
 
 
 def with_bound_rows(sql: str, rows: Sequence[Row]) -> Iterator[tuple[str, list[Value]]]:
-    largest = ROW_COUNTS[-1]
+    if not rows:
+        return
+    width = len(rows[0])
+    counts = row_counts(sql, width)
+    largest = counts[-1]
     for start in range(0, len(rows), largest):
         part = rows[start : start + largest]
-        width = len(part[0])
-        count = next(size for size in ROW_COUNTS if size >= len(part))
+        count = next(size for size in counts if size >= len(part))
         values = list(chain.from_iterable(part))
         values += [None] * (width * (count - len(part)))
         yield with_rows(sql, width, count), values
+
+
+@cache
+def row_counts(sql: str, width: int) -> tuple[int, ...]:
+    """The sizes in which the statement can be kept prepared."""
+    fits = [count for count in ROW_COUNTS if len(with_rows(sql, width, count)) <= TEXT_MAX]
+    return tuple(fits or ROW_COUNTS[:1])
 
 
 @cache
