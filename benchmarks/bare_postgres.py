@@ -77,9 +77,13 @@ class BareDriver:
             await listening.add_listener("bare", lambda *came: told.put_nowait(int(came[-1])))
             for row in await db.fetch("SELECT id FROM bare WHERE state = 'waiting'"):
                 told.put_nowait(row["id"])
+            started: set[int] = set()  # a job may be announced and found among those that wait
             while True:
-                await db.execute(START, await told.get())
-                ran()
+                id = await told.get()
+                if id not in started:
+                    started.add(id)
+                    await db.execute(START, id)
+                    ran()
 
 
 class BareAnnounced(BareDriver):

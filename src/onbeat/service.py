@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import socket
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from functools import cached_property
 from typing import Final
@@ -68,6 +69,11 @@ REQUESTS_GRACE: Final = 5  # seconds for open requests after the drain
 # fifths of the CPU time of a callback.
 GARBAGE_THRESHOLDS: Final = (50_000, 20, 100)
 
+# A thread that waits for the interpreter gets it after this time at the latest. SQLite's writer
+# waits after each statement while jobs run, and the loop while functions in threads compute.
+SWITCH_SECONDS: Final = 0.0005
+SWITCH_SECONDS_OF_PYTHON: Final = 0.005
+
 
 async def serve(
     settings: Settings,
@@ -91,6 +97,8 @@ async def serve(
     warn_of_short_keys(settings)
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
+    if sys.getswitchinterval() == SWITCH_SECONDS_OF_PYTHON:  # a program may have set its own
+        sys.setswitchinterval(SWITCH_SECONDS)
     with handle_signals(service):
         return 0 if await service.run() else 1
 

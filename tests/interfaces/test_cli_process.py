@@ -242,6 +242,45 @@ def double(n: int) -> int:
     return 2 * n
 """
 
+TUNED = """
+import sys
+from onbeat import Onbeat
+
+if {own}:
+    sys.setswitchinterval({own})
+beat = Onbeat()
+
+
+@beat.task("switches")
+def switches() -> float:
+    return sys.getswitchinterval()
+"""
+
+
+@pytest.mark.parametrize(("own", "found"), [(None, 0.0005), (0.02, 0.02)])
+def test_a_service_hands_the_interpreter_over_often_unless_its_program_says_how(
+    onbeat: Callable[..., Any], tmp_path: Path, own: float | None, found: float
+) -> None:
+    (tmp_path / "app.py").write_text(TUNED.format(own=own))
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("ONBEAT_")}
+    environment = kept | {"ONBEAT_API__KEYS": "secret-canary"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "onbeat", "up", "app.py", "--port", "0", "--log-level", "debug"],
+        cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        try:
+            asking = {
+                "ONBEAT_SERVER": address_in(process.stdout),
+                "ONBEAT_API_KEY": "secret-canary",
+            }
+            added = onbeat("job", "add", "--task", "switches", environment=asking)
+            until(process.stdout, "job.succeeded")
+            shown = onbeat("job", "show", added.stdout.strip(), "--json", environment=asking)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
+    assert json.loads(shown.stdout)["result"] == found
+
 
 def test_a_service_runs_an_app_and_drains_at_the_signal(
     onbeat: Callable[..., Any], tmp_path: Path
