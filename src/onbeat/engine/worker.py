@@ -171,6 +171,8 @@ class JobRunner:
             self.begin(self.backlog.popleft(), now, reading)
         while not self.backlog and (job := self.quarantine.next(len(self.running))) is not None:
             self.begin(job, now, reading)
+        if self.running:
+            self.idle.clear()
         self.tasks.start()
 
     def begin(self, job: Job, now: datetime, reading: float) -> None:
@@ -182,7 +184,6 @@ class JobRunner:
         running = HandledAttempt(job, deadline, self.guard, log=log, due=due)
         self.running[job.id] = running
         self.active += 1
-        self.idle.clear()
         self.tasks.ready.append(running)
 
     async def run_one(self, running: HandledAttempt, task: "asyncio.Task[None]") -> None:

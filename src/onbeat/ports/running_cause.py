@@ -24,11 +24,9 @@ class caused_by:  # noqa: N801  a `with` reads as a sentence
 
     def __enter__(self) -> None:
         self.before = CAUSE.get()
-        if self.cause is not self.before:
-            CAUSE.set(self.cause)
+        CAUSE.set(self.cause)
 
     def __exit__(self, *_: object) -> None:
         # Not by a token, which only the context that it came from takes: a coroutine may be closed
         # from outside.
-        if self.cause is not self.before:
-            CAUSE.set(self.before)
+        CAUSE.set(self.before)

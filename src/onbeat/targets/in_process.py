@@ -12,7 +12,7 @@ from onbeat.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
 from onbeat.model.signals import Cancel, Fail, Snooze
 from onbeat.model.target import HandlerTarget
 from onbeat.ports.clock import Clock
-from onbeat.ports.running_cause import caused_by
+from onbeat.ports.running_cause import caused_by, running_cause
 from onbeat.ports.target import Run
 from onbeat.rules.event_delivery import inherited_cause
 from onbeat.rules.shortage import Shortage
@@ -62,8 +62,11 @@ class InProcessRunner:
         except Invalid as error:
             return Failed(str(error), retryable=False)
         try:
-            with caused_by(inherited_cause(run.job.cause)):
+            if run.job.cause is None and running_cause() is None:  # as for most attempts
                 value = await self.start_call(handler, run, args, kwargs, earlier)
+            else:
+                with caused_by(inherited_cause(run.job.cause)):
+                    value = await self.start_call(handler, run, args, kwargs, earlier)
         except (Shortage, asyncio.CancelledError):
             raise  # ours: the handler was not called, or is being stopped
         except BaseException as error:

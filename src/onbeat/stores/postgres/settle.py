@@ -1,6 +1,6 @@
 """Settlements of ended attempts, and progress of running ones; both are fenced by the token."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -132,7 +132,7 @@ END = MOVE.format(arrays=ARRAYS, unless="") + MOVED + TYPES
 SUCCEED = f"""
     WITH gone AS (
       DELETE FROM jobs
-      USING unnest($1::text::uuid[], $2::integer[], $3::bigint[], $4::text[])
+      USING unnest($1::text::uuid[], $2::text::integer[], $3::text::bigint[], $4::text[])
             AS ended (id, token, finished_at, result)
       WHERE jobs.id = ended.id
         AND jobs.token = ended.token
@@ -220,9 +220,9 @@ async def succeed(
     """
     ((count, has_limits, ended),) = await transaction.rows(
         SUCCEED,
-        "{" + ",".join(ids) + "}",
-        tokens,
-        ends,
+        array_text(ids),
+        array_text(map(str, tokens)),
+        array_text(map(str, ends)),
         None if results.count(None) == len(results) else results,
         worker,
         len(ids),
@@ -230,6 +230,11 @@ async def succeed(
     if count and has_limits:
         transaction.hints.add(Hint.JOBS)
     return ids if count == len(ids) else [JobId(str(id)) for id in ended or ()]
+
+
+def array_text(words: Iterable[str]) -> str:
+    """An array as one text: the driver asks much of each element of a list."""
+    return "{" + ",".join(words) + "}"
 
 
 async def run_move(transaction: Transaction, sql: str, *values: object) -> Sequence[Any]:
