@@ -1,6 +1,7 @@
 """Attempts that share a task do not see each other."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, copy_context
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 import pytest
 
 from conditions import eventually
-from onbeat.engine.attempt_tasks import SHARE_MAX, WIDTH_MAX, AttemptTasks, is_same
+from onbeat.engine import attempt_tasks
+from onbeat.engine.attempt_tasks import SHARE_MAX, SHARE_SECONDS, WIDTH_MAX, AttemptTasks, is_same
 
 Work = Callable[[], Awaitable[Any]]
 
@@ -48,7 +50,9 @@ async def nothing() -> None: ...
 
 
 @pytest.fixture
-async def attempts() -> Attempts:
+async def attempts(monkeypatch: pytest.MonkeyPatch) -> Attempts:
+    """A machine that stands still must not look like attempts that compute."""
+    monkeypatch.setattr(attempt_tasks, "SHARE_SECONDS", 60.0)
     return Attempts()
 
 
@@ -66,6 +70,22 @@ async def test_the_loop_has_its_turn_between_many_attempts(attempts: Attempts) -
     asyncio.get_running_loop().call_soon(lambda: seen.append(len(attempts.began)))
     await attempts.all_began(3 * SHARE_MAX)
     assert seen == [0, SHARE_MAX]
+
+
+async def test_the_loop_has_its_turn_between_attempts_that_compute() -> None:
+    """A beat of the worker is late by a few of them, and not by all."""
+    attempts = Attempts()
+    seen: list[int] = []
+
+    async def computes() -> None:
+        until = time.monotonic() + SHARE_SECONDS
+        while time.monotonic() < until:
+            pass
+
+    attempts.add(*[computes] * 20)
+    asyncio.get_running_loop().call_later(0, lambda: seen.append(len(attempts.began)))
+    await attempts.all_began(20)
+    assert seen[0] <= 2
 
 
 @pytest.mark.parametrize("count", [2, 10, 3 * WIDTH_MAX])

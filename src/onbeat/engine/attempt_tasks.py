@@ -12,7 +12,10 @@ from typing import Any, Final, Generic, TypeVar
 
 Attempt = TypeVar("Attempt")
 
-SHARE_MAX: Final = 1_000  # attempts in one task before others of the loop have their turn
+# So much runs in one task before others of the loop have their turn. Fewer attempts would make
+# smaller batches of outcomes, which cost the store more for each.
+SHARE_MAX: Final = 1_000
+SHARE_SECONDS: Final = 0.02
 WIDTH_MAX: Final = 256  # tasks that are made at once for attempts that wait
 
 
@@ -67,8 +70,10 @@ class AttemptTasks(Generic[Attempt]):
         task = asyncio.current_task()
         assert task is not None
         turn, before, references = self.turn, copy_context(), sys.getrefcount(task)
+        now = asyncio.get_running_loop().time
+        until = now() + SHARE_SECONDS
         for _ in range(SHARE_MAX):
-            if not self.ready:
+            if not self.ready or now() > until:
                 break
             await self.run(self.ready.popleft(), task)
             if self.turn != turn:
