@@ -78,16 +78,15 @@ def is_lone(success: SucceededAttempt) -> bool:
 
 
 def prepare_success(success: SucceededAttempt) -> PreparedSuccess:
-    job, at, result = success.job, success.finished_at, success.result
-    attempt = attempt_of(job, Succeeded(result), at)
-    row = (job.id, job.token, job.worker, micros(at), text_or_none(result), to_json(attempt))
-    return PreparedSuccess(job.id, job.token, row, success)
+    job, result = success.job, success.result
+    attempt = attempt_of(job, Succeeded(result), success.finished_at)
+    return PreparedSuccess(job.id, job.token, plain_row(attempt, result), success)
 
 
 def prepare_settlement(settlement: Settlement) -> PreparedSettlement:
     job, attempt = settlement.job, settlement.attempt
     is_plain = is_unchanged(job, attempt)
-    row = plain_row(job, attempt) if is_plain else row_of(job, attempt)
+    row = plain_row(attempt, job.result) if is_plain else row_of(job, attempt)
     held = None if job.unique_for is None else held_by(settlement)
     at = attempt.finished_at
     return PreparedSettlement(
@@ -106,13 +105,13 @@ def is_unchanged(job: Job, attempt: Attempt) -> bool:
     )
 
 
-def plain_row(job: Job, attempt: Attempt) -> Row:
+def plain_row(attempt: Attempt, result: msgspec.Raw | None) -> Row:
     return (
         attempt.job_id,
         attempt.token,
         attempt.worker,
-        micros_or_none(job.finished_at),
-        text_or_none(job.result),
+        micros(attempt.finished_at),
+        text_or_none(result),
         to_json(attempt),
     )
 
