@@ -46,7 +46,7 @@ Measure = Callable[[str, int], Awaitable[dict[str, float]]]
 
 def a_program(url: str, *roles: Role) -> Onbeat:
     chosen = {"roles": frozenset(roles)} if roles else {}
-    runtime = RuntimeOptions(concurrency=CONCURRENCY, prefetch=CONCURRENCY, **chosen)
+    runtime = RuntimeOptions(concurrency=CONCURRENCY, **chosen)
     beat = Onbeat(url, options=Options(runtime=runtime))
     beat.backend.telemetry = NullTelemetry()
     return beat

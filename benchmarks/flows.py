@@ -85,7 +85,7 @@ def seconds_of(pid: int) -> float:
 
 
 def a_program(url: str) -> Onbeat:
-    runtime = RuntimeOptions(concurrency=CONCURRENCY, prefetch=CONCURRENCY)
+    runtime = RuntimeOptions(concurrency=CONCURRENCY)
     beat = Onbeat(url, options=Options(runtime=runtime))
     beat.backend.telemetry = NullTelemetry()
     return beat

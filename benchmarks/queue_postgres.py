@@ -68,7 +68,7 @@ class OnbeatPeer:
 
     def __init__(self, **runtime: object) -> None:
         self.options = Options(
-            runtime=RuntimeOptions(concurrency=CONCURRENCY, prefetch=CONCURRENCY, **runtime)  # type: ignore[arg-type]
+            runtime=RuntimeOptions(concurrency=CONCURRENCY, **runtime)  # type: ignore[arg-type]
         )
         self.told: Callable[[], None] = lambda: None
 

@@ -47,7 +47,7 @@ Measure = Callable[[Path, int], Awaitable[float]]
 
 
 def a_program(folder: Path, **options: object) -> Onbeat:
-    runtime = RuntimeOptions(concurrency=CONCURRENCY, prefetch=CONCURRENCY, **options)  # type: ignore[arg-type]
+    runtime = RuntimeOptions(concurrency=CONCURRENCY, **options)  # type: ignore[arg-type]
     return Onbeat(
         f"sqlite:///{folder / 'onbeat.db'}",
         options=Options(runtime=runtime, http=HttpOptions(private_allowed=True)),

@@ -30,7 +30,7 @@ LEFT = "SELECT count(*) FROM onbeat.jobs"
 
 
 def program(url: str) -> tuple[Onbeat, Task[[int], None, None]]:
-    runtime = RuntimeOptions(concurrency=CONCURRENCY, prefetch=CONCURRENCY)
+    runtime = RuntimeOptions(concurrency=CONCURRENCY)
     beat = Onbeat(url, options=Options(runtime=runtime))
 
     @beat.task("work")

@@ -50,7 +50,7 @@ async def nothing() -> float:
 
 
 async def drain(url: str, count: int, server: Callable[[], Awaitable[float]]) -> dict[str, float]:
-    runtime = RuntimeOptions(concurrency=CONCURRENCY, prefetch=CONCURRENCY)
+    runtime = RuntimeOptions(concurrency=CONCURRENCY)
     telemetry = CompositeTelemetry(journal=LogEvents())
     beat = Onbeat(url, options=Options(runtime=runtime), telemetry=telemetry)
     done = asyncio.Event()

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, copy_context
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,13 +19,17 @@ MARK: ContextVar[Any] = ContextVar("mark", default=None)
 
 
 class Attempts:
-    """Attempts that are functions; `tasks` has the task of each that has begun."""
+    """Attempts that are functions; `tasks` has the task of each that has begun.
+
+    `later` has those that get a slot once none is ready.
+    """
 
     def __init__(self) -> None:
         self.began: list[int] = []
         self.tasks: list[int] = []
         self.numbers = iter(range(1_000_000))
-        self.own = AttemptTasks(self.run)
+        self.later: list[list[Work]] = []
+        self.own = AttemptTasks(self.run, self.refill)
 
     async def run(self, attempt: tuple[int, Work], task: "asyncio.Task[Any]") -> None:
         number, work = attempt
@@ -40,6 +45,9 @@ class Attempts:
         for work in works:
             self.own.ready.append((next(self.numbers), work))
         self.own.start()
+
+    def refill(self) -> None:
+        self.add(*(self.later.pop(0) if self.later else ()))
 
     async def all_began(self, count: int) -> None:
         await eventually(lambda: len(self.began) == count, f"{count} attempts begin")
@@ -86,6 +94,30 @@ async def test_the_loop_has_its_turn_between_attempts_that_compute() -> None:
     asyncio.get_running_loop().call_later(0, lambda: seen.append(len(attempts.began)))
     await attempts.all_began(20)
     assert seen[0] <= 2
+
+
+async def test_what_gets_a_slot_when_another_ends_runs_in_its_task(attempts: Attempts) -> None:
+    """So a worker with few slots stores the outcomes of many attempts at once."""
+    attempts.later = [[nothing] * 2 for _ in range(20)]
+    attempts.add(nothing)
+    await attempts.all_began(41)
+    assert attempts.began == [*range(41)]
+    assert len(set(attempts.tasks)) == 1
+
+
+async def test_what_gets_a_slot_after_a_full_turn_begins_in_the_next(attempts: Attempts) -> None:
+    attempts.later = [[nothing] * 2]
+    attempts.add(*[nothing] * SHARE_MAX)
+    await attempts.all_began(SHARE_MAX + 2)
+
+
+async def test_what_gets_a_slot_when_one_that_waited_ends_begins_at_once(
+    attempts: Attempts,
+) -> None:
+    attempts.later = [[], [partial(asyncio.sleep, 0)], [], [nothing]]
+    attempts.add(partial(asyncio.sleep, 0))
+    await attempts.all_began(3)
+    assert attempts.later == []
 
 
 @pytest.mark.parametrize("count", [2, 10, 3 * WIDTH_MAX])

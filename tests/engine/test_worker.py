@@ -14,7 +14,7 @@ from engine.harness import EngineHarness, Scripted
 from onbeat import Cancel, Context, Fail, Snooze
 from onbeat.engine import settler as settler_module
 from onbeat.engine import worker as worker_module
-from onbeat.engine.worker import HandledAttempt
+from onbeat.engine.worker import NO_SLOT, HandledAttempt
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.job import Job, JobState
 from onbeat.model.outcome import Outcome, Succeeded
@@ -394,7 +394,7 @@ async def test_no_attempt_begins_under_a_lease_that_was_lost_while_the_worker_st
         await go.wait()
 
     async with EngineHarness(work=work, concurrency=1, prefetch=1) as bench:
-        bench.worker.mean_duration = 0.0  # so that it takes one ahead
+        bench.worker.ahead.mean_duration = 0.0  # so that it takes one ahead
         first, lost, kept = (a_job() for _ in range(3))
         await bench.begin(first, lost)
         await eventually(lambda: begun, "the first attempt has begun")
@@ -420,7 +420,7 @@ async def test_no_attempt_begins_whose_lease_the_store_does_not_know_any_more() 
         await go.wait()
 
     async with EngineHarness(work=work, concurrency=1, prefetch=2) as bench:
-        bench.worker.mean_duration = 0.0  # so that it takes two ahead
+        bench.worker.ahead.mean_duration = 0.0  # so that it takes two ahead
         first, lost, kept = (a_job() for _ in range(3))
         await bench.begin(first, lost, kept)
         await bench.rescuer.settle_abandoned([await bench.job(lost)], {})
@@ -614,7 +614,7 @@ async def test_no_more_attempts_run_than_there_are_slots() -> None:
         running -= 1
 
     async with EngineHarness(work=work, concurrency=3, prefetch=5) as bench:
-        bench.worker.mean_duration = 0.0
+        bench.worker.ahead.mean_duration = 0.0
         await bench.begin(*(a_job() for _ in range(20)))
         assert (len(bench.worker.running), len(bench.worker.backlog)) == (3, 5)
         assert bench.worker.capacity() == 0
@@ -628,8 +628,64 @@ async def test_long_work_takes_nothing_ahead_of_free_slots() -> None:
     async def work() -> None: ...
 
     async with EngineHarness(work=work, concurrency=3, prefetch=5) as bench:
-        bench.worker.mean_duration = 1.0
+        bench.worker.ahead.mean_duration = 1.0
         assert bench.worker.capacity() == 3
+
+
+async def test_what_waits_behind_long_work_goes_back_and_is_not_claimed_again() -> None:
+    """Other workers may have slots, and this one has none until its long work ends."""
+    go = asyncio.Event()
+
+    async def work() -> None:
+        await go.wait()
+
+    async with EngineHarness(work=work, concurrency=2, prefetch=5) as bench:
+        bench.worker.ahead.mean_duration = 0.0
+        jobs = [a_job(start_by=NOW + MINUTE) for _ in range(6)]
+        await bench.begin(*jobs)
+        await bench.dispatcher.step()
+        bench.clock.set(bench.clock.now() + SECOND)
+        assert len(bench.worker.backlog) == 4
+        await bench.dispatcher.step()
+        for job in jobs[2:]:
+            back = await bench.until(job, JobState.WAITING)
+            assert (back.attempt, back.released, back.due_at) == (0, 0, bench.clock.now())
+            assert (back.start_by, back.reason) == (job.start_by, NO_SLOT)
+        await bench.dispatcher.step()
+        assert [len(bench.worker.running), len(bench.worker.backlog)] == [2, 0]
+        go.set()
+        await bench.worker.idle.wait()
+
+
+async def test_a_worker_with_enough_jobs_ahead_claims_no_single_ones() -> None:
+    go = asyncio.Event()
+
+    async def work(first: bool) -> None:
+        if not first:
+            await go.wait()
+
+    async with EngineHarness(work=work, concurrency=2, prefetch=4) as bench:
+        bench.worker.ahead.mean_duration = 0.0
+        target = HandlerTarget("work", msgspec.Raw(b"[true]"))
+        other = HandlerTarget("work", msgspec.Raw(b"[false]"))
+        jobs = [a_job(target=target), *(a_job(target=other) for _ in range(5))]
+        await bench.begin(*jobs)
+        await bench.until(jobs[0], JobState.SUCCEEDED)
+        assert (len(bench.worker.running), len(bench.worker.backlog)) == (2, 3)
+        assert (bench.worker.capacity(), bench.worker.room_for_claim()) == (1, 0)
+        go.set()
+        await bench.worker.idle.wait()
+        assert bench.worker.room_for_claim() == 6
+
+
+async def test_one_slot_runs_all_that_waits_here_before_the_store_answers() -> None:
+    async def work() -> None: ...
+
+    async with EngineHarness(work=work, concurrency=1, prefetch=50) as bench:
+        bench.worker.ahead.mean_duration = 0.0
+        await bench.begin(*(a_job() for _ in range(40)))
+        await bench.worker.idle.wait()
+        assert bench.store.calls.count("succeed") == 1
 
 
 async def test_jobs_begin_in_the_order_in_which_they_were_claimed() -> None:
@@ -639,7 +695,7 @@ async def test_jobs_begin_in_the_order_in_which_they_were_claimed() -> None:
         ran.append(n)
 
     async with EngineHarness(work=work, concurrency=1, prefetch=9) as bench:
-        bench.worker.mean_duration = 0.0
+        bench.worker.ahead.mean_duration = 0.0
         jobs = [
             a_job(target=HandlerTarget("work", msgspec.Raw(b"[%d]" % n)), priority=-n)
             for n in range(5)
@@ -657,7 +713,7 @@ async def test_an_attempt_sees_no_context_variables_of_the_one_that_it_follows()
         TENANT.set("north")
 
     async with EngineHarness(work=work, concurrency=1, prefetch=10) as bench:
-        bench.worker.mean_duration = 0.0
+        bench.worker.ahead.mean_duration = 0.0
         await bench.begin(*[a_job() for _ in range(3)])
         await bench.worker.idle.wait()
     assert seen == ["nobody"] * 3
@@ -673,7 +729,7 @@ async def test_what_runs_may_finish_and_what_waits_here_goes_back() -> None:
         await go.wait()
 
     async with EngineHarness(work=work, concurrency=1, prefetch=5) as bench:
-        bench.worker.mean_duration = 0.0
+        bench.worker.ahead.mean_duration = 0.0
         jobs = [a_job() for _ in range(3)]
         await bench.begin(*jobs)
         draining = asyncio.create_task(bench.worker.drain(FOREVER))

@@ -13,13 +13,15 @@ from pathlib import Path
 import pytest
 
 from conditions import eventually_here
-from kills.cycles import IN_FLIGHT, Flights, kill_again_and_again
+from kills.cycles import IN_FLIGHT, Flights, empty_stores, kill_again_and_again
+from kills.drain import drain_under_kills
 from kills.restarts import STORES, restart_again_and_again
 from kills.zygote import Handle, Zygote
 from proof_counts import counting
 
 KILLS = int(os.environ.get("KILLS", "60"))
 RESTARTS = int(os.environ.get("RESTARTS", "8"))
+DRAINED = int(os.environ.get("DRAINED", "20000"))
 SEED = int(os.environ.get("CRASH_SEED", "1"))
 
 
@@ -31,6 +33,20 @@ def test_kills_break_no_promise(store, tmp_path):
             counts.add(kills=figures["kills"])
             assert figures["in_flight"] >= IN_FLIGHT * figures["cycles"]
             assert figures["lost_attempts"] > figures["kills"], "the kills met jobs that ran"
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("store", ["sqlite", "postgres", "mysql"])
+def test_workers_killed_while_they_hold_thousands_of_jobs_lose_none(store, tmp_path):
+    with (
+        empty_stores(store) as empty,
+        empty(tmp_path) as url,
+        counting("kill cycles", store) as counts,
+    ):
+        figures = drain_under_kills(url, tmp_path, DRAINED, kills=6, seed=SEED)
+        counts.add(kills=figures["kills"])
+    assert figures["lost_attempts"] > figures["kills"], "the kills met jobs that were held"
+    assert DRAINED < figures["attempts"] < 2 * DRAINED
 
 
 @pytest.mark.proof

@@ -52,7 +52,7 @@ def runtime_options(settings: Settings) -> RuntimeOptions:
     return RuntimeOptions(
         roles=frozenset(settings.roles),
         concurrency=settings.worker.concurrency,
-        prefetch=settings.worker.prefetch_count,
+        prefetch=settings.worker.prefetch,
         queues=settings.worker.queues,
         lease=settings.worker.lease,
         planner_interval=settings.planner.interval,

@@ -26,14 +26,21 @@ class AttemptTasks(Generic[Attempt]):
     has not waited for anything, changed no context variable, and left no reference to its task, by
     which the next one could be cancelled.
 
-    `run` gets the attempt and its task. What it raises ends the task, and no other attempt.
+    `run` gets the attempt and its task. What it raises ends the task, and no other attempt. When
+    attempts have ended, `refill` may append others to `ready`, and calls `start`.
     """
 
-    def __init__(self, run: Callable[[Attempt, "asyncio.Task[Any]"], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        run: Callable[[Attempt, "asyncio.Task[Any]"], Awaitable[None]],
+        refill: Callable[[], None],
+    ) -> None:
         self.run = run
+        self.refill = refill
         self.context = copy_context()
         self.ready: deque[Attempt] = deque()
         self.is_started = False
+        self.is_refilling = False
         self.turn = 0
         self.width = 1
         self.made = 0
@@ -60,10 +67,22 @@ class AttemptTasks(Generic[Attempt]):
             self.width = min(2 * self.width, WIDTH_MAX)
         elif self.ended == self.made:
             self.width = max(1, self.width // 2)
+        if not self.ready:
+            self.refill()
         if self.ready:
             self.make_tasks()
         else:
             self.is_started = False
+
+    def refill_soon(self) -> None:
+        """An attempt that has waited has ended; those that end in the same turn count together."""
+        if not self.is_refilling:
+            self.is_refilling = True
+            asyncio.get_running_loop().call_soon(self.refill_now, context=self.context)
+
+    def refill_now(self) -> None:
+        self.is_refilling = False
+        self.refill()
 
     async def run_ready(self) -> None:
         """Run attempts until one has left something behind, or had to wait."""
@@ -73,10 +92,13 @@ class AttemptTasks(Generic[Attempt]):
         now = asyncio.get_running_loop().time
         until = now() + SHARE_SECONDS
         for _ in range(SHARE_MAX):
+            if not self.ready:
+                self.refill()
             if not self.ready or now() > until:
                 break
             await self.run(self.ready.popleft(), task)
             if self.turn != turn:
+                self.refill_soon()
                 return
             if (
                 not is_same(copy_context(), before)

@@ -43,7 +43,7 @@ class Dispatcher:
         """Where there is room for more than one claim, the next one is sent before the jobs run."""
         count, next_due_at = 0, None
         for _ in range(ROUNDS_MAX):
-            room = min(self.worker.capacity(), CLAIM_MAX)
+            room = min(self.worker.room_for_claim(), CLAIM_MAX)
             if room == 0:
                 break
             claimed = await self.store.claim(
@@ -64,8 +64,9 @@ class Dispatcher:
 
     async def step(self) -> float:
         """One round; returns the seconds until a job may be due."""
+        self.worker.return_surplus()
         count, next_due_at = await self.dispatch_due()
-        if count > 0 and self.worker.capacity() > 0:
+        if count > 0 and self.worker.room_for_claim() > 0:
             return 0.0
         return seconds_until(next_due_at, self.clock)
 

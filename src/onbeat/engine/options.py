@@ -18,7 +18,7 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     roles: frozenset[Role] = frozenset(Role)
     concurrency: int = 100
-    prefetch: int = 100
+    prefetch: int | None = None
     queues: tuple[str, ...] | None = None
     lease: timedelta = timedelta(seconds=15)
     planner_interval: timedelta = timedelta(seconds=20)
@@ -38,6 +38,11 @@ class RuntimeOptions(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def keeping(self) -> Keeping:
         return Keeping(after=self.keep, failed_after=self.keep_failed, rules=tuple(self.keep_rules))
+
+    @property
+    def prefetch_count(self) -> int:
+        """Where the pace of the worker does not decide."""
+        return self.concurrency if self.prefetch is None else self.prefetch
 
     @property
     def lease_seconds(self) -> float:

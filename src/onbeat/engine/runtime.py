@@ -64,7 +64,9 @@ class Runtime:
         self.planner = self.build_planner()
         self.replanner = self.build_replanner()
         self.router = self.build_router()
-        self.worker = self.build_worker()
+        # What a broker delivers has been claimed by its carrier, at the pace of that.
+        is_local = broker_setup is None and options.prefetch is None
+        self.worker = self.build_worker(None if is_local else options.prefetch_count)
         self.dispatcher = Dispatcher(
             store,
             self.worker,
@@ -126,7 +128,7 @@ class Runtime:
             dependencies.compile,
         )
 
-    def build_worker(self) -> JobRunner:
+    def build_worker(self, prefetch: int | None) -> JobRunner:
         dependencies = self.dependencies
         return JobRunner(
             dependencies.store,
@@ -136,7 +138,7 @@ class Runtime:
             dependencies.telemetry,
             self.guard,
             concurrency=self.options.concurrency,
-            prefetch=self.options.prefetch,
+            prefetch=prefetch,
             on_slot_free=self.claim_again,
             expressions=dependencies.expressions,
             faults=dependencies.faults,

@@ -42,10 +42,7 @@ class EndedAttempt(msgspec.Struct, eq=False, gc=False):
 
 
 class Settler:
-    """Calls `on_ended` as it begins to store the outcomes of attempts that have ended.
-
-    Calls `on_released` with those whose outcome was stored or could not be.
-    """
+    """Calls `on_released` with the attempts whose outcome was stored or could not be."""
 
     def __init__(
         self,
@@ -53,7 +50,6 @@ class Settler:
         clock: Clock,
         randomness: Randomness,
         telemetry: Telemetry,
-        on_ended: Callable[[], None],
         on_released: Callable[[Sequence[RunningAttempt]], None],
         faults: FaultTally,
     ) -> None:
@@ -62,7 +58,6 @@ class Settler:
         self.randomness = randomness
         self.telemetry = telemetry
         self.is_out_of_time = False
-        self.on_ended = on_ended
         self.on_released = on_released
         self.faults = faults
         self.pending: list[EndedAttempt] = []
@@ -117,7 +112,6 @@ class Settler:
 
     async def write(self, batch: Sequence[EndedAttempt]) -> None:
         """Store a batch, its successes apart. What the store refuses is written one by one."""
-        self.on_ended()
         self.add_records(batch)
         successes = [one for one in batch if type(one.record) is SucceededAttempt]
         if len(successes) == len(batch):

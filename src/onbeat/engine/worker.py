@@ -27,18 +27,16 @@ from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import HeldLease, Settlement, WorkerStore
 from onbeat.ports.target import HandedOver, Runners, TargetRunner
 from onbeat.ports.telemetry import Telemetry
+from onbeat.rules.claims_ahead import ClaimsAhead
 from onbeat.rules.event_delivery import GONE, reads_events
 from onbeat.rules.fault_tally import FaultTally
 from onbeat.rules.shortage import describe_error, postpone, shortage_in
-
-# While attempts are shorter than this, more jobs than the free slots are claimed, since the round
-# trip to the store takes longer than the work. Longer work is left to other workers.
-PREFETCH_BELOW = 0.05
 
 # Seconds to wait for stopped attempts at the end of a drain. An attempt that ignores its stop is
 # abandoned and counts as lost.
 STOP_PATIENCE = 10.0
 
+NO_SLOT = "put back at once: its worker had no free slot"
 TAKEN_AWAY = "another worker holds this job now"
 
 NOT_COMMITTED = (
@@ -76,7 +74,7 @@ class JobRunner:
         guard: LeaseGuard,
         *,
         concurrency: int,
-        prefetch: int,
+        prefetch: int | None,
         on_slot_free: Callable[[], None],
         expressions: Expressions = NO_EXPRESSIONS,
         faults: FaultTally | None = None,
@@ -91,12 +89,11 @@ class JobRunner:
         self.randomness = randomness
         self.telemetry = telemetry
         self.concurrency = concurrency
-        self.prefetch = prefetch
+        self.ahead = ClaimsAhead(concurrency, prefetch)
         self.running: dict[JobId, HandledAttempt] = {}
         self.active = 0  # of `running`, those whose target runs
         self.backlog: deque[Job] = deque()
         self.quarantine = Quarantine(concurrency)
-        self.mean_duration = PREFETCH_BELOW
         self.is_draining = False
         self.starting = asyncio.Lock()  # of jobs that carriers hold
         self.idle = asyncio.Event()
@@ -105,13 +102,12 @@ class JobRunner:
         self.handing_back: set[asyncio.Task[None]] = set()
         self.handed_back = HandedBack()
         self.on_slot_free = on_slot_free
-        self.tasks = AttemptTasks(self.run_one)
+        self.tasks = AttemptTasks(self.run_one, self.fill_slots)
         self.settler = Settler(
             store,
             clock,
             randomness,
             telemetry,
-            self.fill_slots,
             self.release,
             faults or FaultTally(),
         )
@@ -120,10 +116,14 @@ class JobRunner:
         """How many more jobs this worker can take; 0 while the store refuses its heartbeats."""
         if self.is_draining or not self.guard.may_claim():
             return 0
-        ahead = self.prefetch if self.mean_duration < PREFETCH_BELOW else 0
         busy = len(self.running) + len(self.backlog)
-        room = self.concurrency + ahead - busy
+        room = self.concurrency + self.ahead.ahead - busy
         return max(0, room if self.quarantine.is_empty else self.quarantine.free_slots(room, busy))
+
+    def room_for_claim(self) -> int:
+        """As `capacity`, but 0 while so many jobs wait here that the claim can be a larger one."""
+        room = self.capacity()
+        return 0 if self.ahead.is_stocked(room, len(self.backlog)) else room
 
     def accept(self, jobs: Sequence[Job]) -> None:
         """Begin claimed jobs in order as slots become free. While draining, release them.
@@ -141,6 +141,8 @@ class JobRunner:
             return
         # Attempts begin in the claimant's: the end of one begins another, which must not see its
         # variables.
+        if not self.running:
+            self.ahead.note_work(self.clock.monotonic())
         self.tasks.context = copy_context()
         self.tasks.context.run(ATTEMPT_LOG.set, None)
         self.backlog.extend(self.quarantine.keep_suspects(jobs))
@@ -184,6 +186,7 @@ class JobRunner:
         running = HandledAttempt(job, deadline, self.guard, log=log, due=due)
         self.running[job.id] = running
         self.active += 1
+        self.ahead.begun += 1
         self.tasks.ready.append(running)
 
     async def run_one(self, running: HandledAttempt, task: "asyncio.Task[None]") -> None:
@@ -207,7 +210,7 @@ class JobRunner:
                 outcome = Failed(f"GeneratorExit: {error}")
             ended_at = self.clock.monotonic()
             seconds = ended_at - began
-            self.mean_duration += (seconds - self.mean_duration) / 16
+            self.ahead.note_duration(seconds)
             self.end_target(running)
             # What follows is no more of this attempt: it settles others with it.
             ATTEMPT_LOG.set(None)
@@ -247,6 +250,7 @@ class JobRunner:
 
     def release(self, ended: Sequence[RunningAttempt]) -> None:
         """Free the slots of ended attempts, and fill them with waiting jobs."""
+        self.ahead.note_ended(len(ended), self.clock.monotonic())
         for running in ended:
             if self.running.get(running.job.id) is running:
                 del self.running[running.job.id]
@@ -357,6 +361,12 @@ class JobRunner:
                 running.request_stop(StopReason.CANCEL, reason)
         elif (job := self.take_unbegun(id, token)) is not None:
             self.spawn(self.record(job, Cancelled(reason)))
+
+    def return_surplus(self) -> None:
+        """Hand back jobs that were claimed ahead and to which this worker does not come soon."""
+        back = Snoozed(timedelta(), NO_SLOT, unstarted=True)
+        for _ in range(self.ahead.surplus(len(self.backlog), self.clock.monotonic())):
+            self.spawn(self.record(self.backlog.pop(), back))
 
     def take_unbegun(self, id: JobId, token: Token | None) -> Job | None:
         """Take out the job if it is claimed (under this lease) and has not begun."""

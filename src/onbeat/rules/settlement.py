@@ -68,12 +68,18 @@ def retry_or_fail(job: Job, failed: Failed, error: str, now: datetime, chance: f
 
 
 def snooze(job: Job, snoozed: Snoozed, now: datetime) -> Job:
-    """Due again after the delay; costs no attempt. The reason is kept until the next run."""
+    """Due again after the delay; costs no attempt. The reason is kept until the next run.
+
+    A job whose target was not run must still start before it expires; and in time, if it is due at
+    once.
+    """
     bounded = min(max(snoozed.delay, timedelta()), SPAN_MAX)
     reason = None if snoozed.reason is None else storable_text(snoozed.reason)[:REASON_CHARS_MAX]
     again = waiting_again(job, now + bounded, attempt=job.attempt - 1, reason=reason)
     is_first = snoozed.unstarted and again.attempt == 0
-    return replace(again, start_by=job.expires_at) if is_first else again
+    return (
+        replace(again, start_by=job.expires_at if bounded else job.start_by) if is_first else again
+    )
 
 
 def release(job: Job, now: datetime) -> Job:

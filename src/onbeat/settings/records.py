@@ -172,7 +172,8 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     prefetch: Annotated[
         int | None,
         SettingInfo(
-            "jobs claimed ahead, those that run included; `auto`: as many as run at once",
+            "jobs claimed before a slot is free; `auto`: as many as run at once, or as many as end "
+            "in 0.1 s, up to 2,000",
             whole_or("auto", 1, 1_000_000),
             flag="--prefetch",
             unset="auto",
@@ -201,11 +202,6 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
             flag="--drain-timeout",
         ),
     ] = timedelta(seconds=30)
-
-    @property
-    def prefetch_count(self) -> int:
-        """Jobs that a worker may hold at once; `auto` is as many as it can run."""
-        return self.prefetch or self.concurrency
 
 
 class RetrySettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -80,6 +80,7 @@ class JobConsumer:
         if self.worker.is_draining:
             await self.close()
             return WAIT
+        self.worker.return_surplus()
         if not await self.has_room():
             return 0.0
         # Jobs that could not be started because the store was unavailable are retried first.
