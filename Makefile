@@ -99,8 +99,8 @@ proof: $(VENV)/.test ## every long proof on every store and broker, with what th
 kills: $(VENV)/.test ## kill a fleet with 50 jobs in flight: KILLS=1000 STORE=sqlite|postgres|mysql|all SEED=n
 	PYTHONPATH=tests $(BIN)/python -m kills --kills $(or $(KILLS),1000) --store $(or $(STORE),all) $(if $(SEED),--seed $(SEED))
 
-kill-drain: $(VENV)/.test ## kill two workers that drain JOBS=1000000: KILLS=60 STORE=sqlite|postgres|mysql|all SEED=n
-	PYTHONPATH=tests $(BIN)/python -m kills.drain --jobs $(or $(JOBS),1000000) --kills $(or $(KILLS),60) \
+kill-drain: $(VENV)/.test ## kill two workers that drain JOBS=1000000: KILLS=100 STORE=sqlite|postgres|mysql|all SEED=n
+	PYTHONPATH=tests $(BIN)/python -m kills.drain --jobs $(or $(JOBS),1000000) --kills $(or $(KILLS),100) \
 	  --store $(or $(STORE),all) $(if $(SEED),--seed $(SEED))
 
 soak: $(VENV)/.test ## chaos with a check every 10 minutes: HOURS=8 STORE=sqlite|postgres|mysql|all SEED=n RESUME=file

@@ -730,12 +730,13 @@ async def test_what_runs_may_finish_and_what_waits_here_goes_back() -> None:
 
     async with EngineHarness(work=work, concurrency=1, prefetch=5) as bench:
         bench.worker.ahead.mean_duration = 0.0
-        jobs = [a_job() for _ in range(3)]
+        jobs = [a_job(start_by=NOW + MINUTE) for _ in range(3)]
         await bench.begin(*jobs)
         draining = asyncio.create_task(bench.worker.drain(FOREVER))
         for job in jobs[1:]:
             back = await bench.until(job, JobState.WAITING)
             assert (back.attempt, back.released) == (0, 1)
+            assert back.start_by == job.start_by, "it never began, so it must still start in time"
         go.set()
         assert await draining == 0
         assert (await bench.job(jobs[0])).state is JobState.SUCCEEDED

@@ -1,6 +1,6 @@
 """Many short jobs, and workers that are killed while they run them by the thousand.
 
-    make kill-drain JOBS=1000000 KILLS=60 STORE=sqlite|postgres|mysql|all SEED=1
+    make kill-drain JOBS=1000000 KILLS=100 STORE=sqlite|postgres|mysql|all SEED=1
 
 Afterwards each job has succeeded, no lease was run twice, and the last attempt of each job is the
 one that ended it.
@@ -166,7 +166,7 @@ def began(attempt: tuple[int, int]) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="kill-drain", description=__doc__.split("\n")[0])
     parser.add_argument("--jobs", type=int, default=1_000_000)
-    parser.add_argument("--kills", type=int, default=60)
+    parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--store", choices=(*STORES, "all"), default="all")
     parser.add_argument("--seed", type=int, default=1)
     request = parser.parse_args()

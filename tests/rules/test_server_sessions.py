@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from onbeat.model.session_look import SessionLook
 from onbeat.rules.server_sessions import (
+    ALONE_PERIOD,
     KEPT_SECONDS,
     LOST_SECONDS,
     PERIOD,
@@ -85,5 +86,6 @@ def test_many_watchers_look_as_often_as_three_and_all_hurry_when_one_is_missing(
     assert pause() == PERIOD
     assert pause((0, replace(BOTH, watchers=3))) == PERIOD
     assert pause((0, replace(BOTH, watchers=30))) == pytest.approx(10 * PERIOD)
+    assert pause((0, BOTH), (1, replace(KILLED, names=BOTH.names))) == RETURN_PERIOD
     assert pause((0, BOTH), (1, KILLED)) == RETURN_PERIOD
-    assert pause((0, BOTH), (1, KILLED), (1 + LATER, KILLED)) == PERIOD
+    assert pause((0, BOTH), (1, KILLED), (1 + LATER, KILLED)) == ALONE_PERIOD

@@ -1,4 +1,4 @@
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -94,6 +94,26 @@ def test_a_job_that_no_worker_has_started_still_has_to_start_in_time() -> None:
     for worker in ("worker-1", remote_id("w")):
         began = running(worker=worker, start_by=NOW + MINUTE)
         assert settle(began, Released(), NOW, 0.5).start_by is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "start_by"),
+    [
+        (Released(), None),
+        (Released(unstarted=True), NOW + MINUTE),
+        (Snoozed(timedelta()), None),
+        (Snoozed(timedelta(), unstarted=True), NOW + MINUTE),
+        (Snoozed(SECOND, unstarted=True), NOW + 2 * MINUTE),
+    ],
+)
+def test_a_job_that_never_ran_still_has_to_start_in_time(
+    outcome: Any, start_by: datetime | None
+) -> None:
+    """One that is put off has to by its expiry, which is all that still bounds it."""
+    times = {"start_by": NOW + MINUTE, "expires_at": NOW + 2 * MINUTE}
+    assert settle(running(**times), outcome, NOW, 0.5).start_by == start_by
+    ran_before = running(attempt=2, **times)
+    assert settle(ran_before, outcome, NOW, 0.5).start_by is None
 
 
 ENDS = [

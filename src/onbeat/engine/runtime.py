@@ -64,9 +64,7 @@ class Runtime:
         self.planner = self.build_planner()
         self.replanner = self.build_replanner()
         self.router = self.build_router()
-        # What a broker delivers has been claimed by its carrier, at the pace of that.
-        is_local = broker_setup is None and options.prefetch is None
-        self.worker = self.build_worker(None if is_local else options.prefetch_count)
+        self.worker = self.build_worker(has_broker=broker_setup is not None)
         self.dispatcher = Dispatcher(
             store,
             self.worker,
@@ -128,8 +126,10 @@ class Runtime:
             dependencies.compile,
         )
 
-    def build_worker(self, prefetch: int | None) -> JobRunner:
-        dependencies = self.dependencies
+    def build_worker(self, *, has_broker: bool) -> JobRunner:
+        dependencies, options = self.dependencies, self.options
+        # What a broker delivers was claimed by its carrier, not at the pace of this worker.
+        prefetch = options.prefetch_count if has_broker else options.prefetch
         return JobRunner(
             dependencies.store,
             dependencies.runners,
@@ -137,7 +137,7 @@ class Runtime:
             dependencies.randomness,
             dependencies.telemetry,
             self.guard,
-            concurrency=self.options.concurrency,
+            concurrency=options.concurrency,
             prefetch=prefetch,
             on_slot_free=self.claim_again,
             expressions=dependencies.expressions,

@@ -137,7 +137,7 @@ class JobRunner:
             jobs = [job for job in jobs if job not in self.handed_back]
         if self.is_draining:
             for job in jobs:
-                self.spawn(self.record(job, Released()))
+                self.spawn(self.record(job, Released(unstarted=True)))
             return
         # Attempts begin in the claimant's: the end of one begins another, which must not see its
         # variables.
@@ -440,7 +440,7 @@ class JobRunner:
         # The answer to a slow claim may have arrived after all.
         if id not in self.known_jobs():
             self.handed_back.add((id, token))
-            await self.record(job, Released())
+            await self.record(job, Released(unstarted=True))
 
     async def drain(self, grace: timedelta) -> int:
         """Begin nothing more; after `grace`, stop the running attempts and release their jobs.

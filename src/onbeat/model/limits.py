@@ -154,7 +154,7 @@ ATTEMPTS_MAX: Final = 1_000  # attempts that a policy may allow
 MEMORY_BYTES_MIN: Final = 64 << 20  # an interpreter with a program loaded takes about this much
 LOST_MAX: Final = 3  # worker deaths during a job before it fails permanently as poison
 LOST_MAX_LARGEST: Final = 100  # the largest `lost_max` of a policy
-LOST_BESIDE_MAX: Final = 30  # the same beside other jobs; halving 2,000 jobs takes 11 deaths
+LOST_BESIDE_MAX: Final = 30  # the same beside other jobs; halving 3,000 jobs takes 11 deaths
 HELD_LEASES_MAX: Final = 20  # lease lengths before a worker with a held interpreter counts as dead
 RELEASED_MAX: Final = 20  # releases by a shutdown that cost no attempt
 SPAN_MAX: Final = timedelta(days=3_660)  # delays and timeouts

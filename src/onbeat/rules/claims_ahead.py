@@ -7,7 +7,7 @@ much less for each. Long work is left to other workers, and so is what a worker 
 from typing import Final
 
 AHEAD_SECONDS: Final = 0.1  # what a worker takes ahead ends within this time, at its pace
-AHEAD_MAX: Final = 2_000  # more is no faster: 1,000 are claimed while 1,000 run
+AHEAD_MAX: Final = 3_000  # more is no faster: 1,000 are claimed, 1,000 run, 1,000 are stored
 SHORT_SECONDS: Final = 0.05  # attempts that take longer leave nothing to gain
 LOOK_SECONDS: Final = 1.0
 SMOOTHING: Final = 16

@@ -20,9 +20,10 @@ from msgspec import Struct
 
 from onbeat.model.session_look import SessionLook
 
-PERIOD: Final = 0.1  # seconds between two looks of a lone watcher
+PERIOD: Final = 0.5  # seconds between two looks of a lone watcher
+ALONE_PERIOD: Final = 2.0  # the same while there is no other process
 WATCHERS: Final = 3  # more of them together look no more often than these
-RETURN_PERIOD: Final = 0.05  # seconds between two looks while a process is missing
+RETURN_PERIOD: Final = 0.05  # the same while a session is on its way out, or a process missing
 RETURN_SECONDS: Final = 2.0  # in which a living process connects anew, also a busy one
 LOST_SECONDS: Final = 0.5  # between the server's count of a lost session and that session's end
 KEPT_SECONDS: Final = 60.0  # for which an ended process is remembered
@@ -31,12 +32,14 @@ KEPT_SECONDS: Final = 60.0  # for which an ended process is remembered
 class SessionWatch(Struct, frozen=True):
     """What one watcher has seen, by its own monotonic clock, since its series of looks began.
 
-    `lost_at`: when the server last counted a lost session. `missing` and `ended` are the names of
+    `lost_at`: when the server last counted a lost session; it `is_losing` one if that was just now,
+    and its process may leave the list any moment. `missing` and `ended` are the names of
     processes without a session, and since when; those in `ended` do not return.
     """
 
     look: SessionLook | None = None
     lost_at: float = -inf
+    is_losing: bool = False
     missing: Mapping[str, float] = {}
     ended: Mapping[str, float] = {}
 
@@ -51,7 +54,8 @@ def after_look(watch: SessionWatch, look: SessionLook, monotonic: float) -> Sess
     if before is None or look.ended != before.ended:
         return SessionWatch(look)
     lost_at = watch.lost_at if look.lost == before.lost else monotonic
-    left = before.names if monotonic - lost_at <= LOST_SECONDS else frozenset[str]()
+    is_losing = monotonic - lost_at <= LOST_SECONDS
+    left = before.names if is_losing else frozenset[str]()
     missing = {**watch.missing, **dict.fromkeys(left, monotonic)}
     absent = {name: since for name, since in missing.items() if name not in look.names}
     ended = {
@@ -62,6 +66,7 @@ def after_look(watch: SessionWatch, look: SessionLook, monotonic: float) -> Sess
     return SessionWatch(
         look,
         lost_at,
+        is_losing,
         {name: since for name, since in absent.items() if name not in ended},
         ended,
     )
@@ -69,7 +74,10 @@ def after_look(watch: SessionWatch, look: SessionLook, monotonic: float) -> Sess
 
 def pause_after_look(watch: SessionWatch) -> float:
     """Seconds until the next look."""
-    if watch.missing:
+    if watch.missing or watch.is_losing:
         return RETURN_PERIOD
-    watchers = 1 if watch.look is None else watch.look.watchers
-    return PERIOD * max(1.0, watchers / WATCHERS)
+    if watch.look is None:
+        return PERIOD
+    if len(watch.look.names) <= 1:
+        return ALONE_PERIOD
+    return PERIOD * max(1.0, watch.look.watchers / WATCHERS)

@@ -173,7 +173,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
         int | None,
         SettingInfo(
             "jobs claimed before a slot is free; `auto`: as many as run at once, or as many as end "
-            "in 0.1 s, up to 2,000",
+            "in 0.1 s, up to 3,000",
             whole_or("auto", 1, 1_000_000),
             flag="--prefetch",
             unset="auto",
