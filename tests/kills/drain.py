@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -77,7 +78,7 @@ def drain_under_kills(url: str, place: Path, jobs: int, kills: int, seed: int) -
         while figures["kills"] < kills:
             # The first kills come before a worker has got going, the last ones near the end.
             goal = jobs * (figures["kills"] + chance.uniform(0.1, 0.9)) / (kills + 1)
-            eventually_here(lambda goal=goal: has_begun(workers, place, goal), "jobs run", WITHIN)
+            eventually_here(partial(has_begun, workers, place, goal), "jobs run", WITHIN)
             victims = chance.choice([["first"], ["second"], list(WORKERS)])
             workers.kill(victims)
             figures["kills"] += len(victims)

@@ -325,8 +325,8 @@ DESIGNED: Final[tuple[Bug, ...]] = (
         "a worker claims without a bound while it is busy",
         (
             "engine/worker.py",
-            "        room = self.concurrency + ahead - busy\n",
-            "        room = self.concurrency + ahead + busy\n",
+            "        room = self.concurrency + self.ahead.ahead - busy\n",
+            "        room = self.concurrency + self.ahead.ahead + busy\n",
         ),
         tests="engine/test_worker.py engine/test_dispatcher.py",
     ),
