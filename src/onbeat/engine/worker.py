@@ -139,10 +139,10 @@ class JobRunner:
             for job in jobs:
                 self.spawn(self.record(job, Released(unstarted=True)))
             return
-        # Attempts begin in the claimant's: the end of one begins another, which must not see its
-        # variables.
         if not self.running:
             self.ahead.note_work(self.clock.monotonic())
+        # Attempts begin in the claimant's: the end of one begins another, which must not see its
+        # variables.
         self.tasks.context = copy_context()
         self.tasks.context.run(ATTEMPT_LOG.set, None)
         self.backlog.extend(self.quarantine.keep_suspects(jobs))
@@ -440,7 +440,7 @@ class JobRunner:
         # The answer to a slow claim may have arrived after all.
         if id not in self.known_jobs():
             self.handed_back.add((id, token))
-            await self.record(job, Released(unstarted=True))
+            await self.record(job, Released())
 
     async def drain(self, grace: timedelta) -> int:
         """Begin nothing more; after `grace`, stop the running attempts and release their jobs.
