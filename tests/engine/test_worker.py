@@ -1,6 +1,7 @@
 import asyncio
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from datetime import timedelta
@@ -10,12 +11,14 @@ import msgspec
 import pytest
 
 from conditions import eventually
+from cost import assert_linear
 from engine.harness import EngineHarness, Scripted
 from onbeat import Cancel, Context, Fail, Snooze
 from onbeat.engine import settler as settler_module
 from onbeat.engine import worker as worker_module
 from onbeat.engine.worker import NO_SLOT, HandledAttempt
 from onbeat.model.attempt import OutcomeName
+from onbeat.model.ids import Token
 from onbeat.model.job import Job, JobState
 from onbeat.model.outcome import Outcome, Succeeded
 from onbeat.model.retry import RetryPolicy
@@ -230,7 +233,7 @@ async def test_an_attempt_whose_time_is_over_has_timed_out_whatever_stops_it_the
         job = a_job(timeout=timedelta(milliseconds=20), retry=ONCE)
         await bench.begin(job)
         await over.wait()
-        bench.worker.cancel(job.id, "no longer wanted")
+        bench.worker.cancel({(job.id, Token(1)): "no longer wanted"})
         go.set()
         ended = await bench.until(job, JobState.FAILED)
         assert ended.error == "timed out after 0.02 s"
@@ -300,11 +303,34 @@ async def test_a_cancel_before_the_first_step_ends_the_job_and_frees_its_slot() 
     async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.begin(job)
-        bench.worker.cancel(job.id, "no longer wanted")
+        bench.worker.cancel({(job.id, Token(1)): "no longer wanted"})
         await bench.worker.idle.wait()
         assert not begun
         assert not bench.worker.running
         assert (await bench.job(job)).state is JobState.CANCELLED
+
+
+@pytest.mark.parametrize("what", ["cancelled", "lost"])
+async def test_what_a_beat_says_of_many_waiting_jobs_costs_in_proportion(what: str) -> None:
+    """A worker holds thousands of jobs, and a bulk cancels them all in between the others."""
+    async with EngineHarness(concurrency=1) as bench:
+
+        def told(count: int) -> Callable[[], None]:
+            jobs = [msgspec.structs.replace(a_job(), token=Token(1)) for _ in range(count)]
+            reasons = {(job.id, job.token): "no longer wanted" for job in jobs[::2]}
+
+            def tell() -> None:
+                bench.worker.backlog = deque(jobs)
+                if what == "cancelled":
+                    assert len(bench.worker.take_unbegun(reasons.keys())) == count // 2
+                else:
+                    bench.worker.abandon_lost(jobs[::2])
+                assert list(bench.worker.backlog) == jobs[1::2]
+
+            return tell
+
+        assert_linear(told(4_000), told(8_000), f"what is {what}")
+        bench.worker.backlog.clear()
 
 
 async def test_a_running_thread_learns_of_its_cancel() -> None:
@@ -394,7 +420,7 @@ async def test_no_attempt_begins_under_a_lease_that_was_lost_while_the_worker_st
         await go.wait()
 
     async with EngineHarness(work=work, concurrency=1, prefetch=1) as bench:
-        bench.worker.ahead.mean_duration = 0.0  # so that it takes one ahead
+        bench.worker.claims_ahead.mean_duration = 0.0  # so that it takes one ahead
         first, lost, kept = (a_job() for _ in range(3))
         await bench.begin(first, lost)
         await eventually(lambda: begun, "the first attempt has begun")
@@ -420,7 +446,7 @@ async def test_no_attempt_begins_whose_lease_the_store_does_not_know_any_more() 
         await go.wait()
 
     async with EngineHarness(work=work, concurrency=1, prefetch=2) as bench:
-        bench.worker.ahead.mean_duration = 0.0  # so that it takes two ahead
+        bench.worker.claims_ahead.mean_duration = 0.0  # so that it takes two ahead
         first, lost, kept = (a_job() for _ in range(3))
         await bench.begin(first, lost, kept)
         await bench.rescuer.settle_abandoned([await bench.job(lost)], {})
@@ -614,7 +640,7 @@ async def test_no_more_attempts_run_than_there_are_slots() -> None:
         running -= 1
 
     async with EngineHarness(work=work, concurrency=3, prefetch=5) as bench:
-        bench.worker.ahead.mean_duration = 0.0
+        bench.worker.claims_ahead.mean_duration = 0.0
         await bench.begin(*(a_job() for _ in range(20)))
         assert (len(bench.worker.running), len(bench.worker.backlog)) == (3, 5)
         assert bench.worker.capacity() == 0
@@ -628,7 +654,7 @@ async def test_long_work_takes_nothing_ahead_of_free_slots() -> None:
     async def work() -> None: ...
 
     async with EngineHarness(work=work, concurrency=3, prefetch=5) as bench:
-        bench.worker.ahead.mean_duration = 1.0
+        bench.worker.claims_ahead.mean_duration = 1.0
         assert bench.worker.capacity() == 3
 
 
@@ -640,7 +666,7 @@ async def test_what_waits_behind_long_work_goes_back_and_is_not_claimed_again() 
         await go.wait()
 
     async with EngineHarness(work=work, concurrency=2, prefetch=5) as bench:
-        bench.worker.ahead.mean_duration = 0.0
+        bench.worker.claims_ahead.mean_duration = 0.0
         jobs = [a_job(start_by=NOW + MINUTE) for _ in range(6)]
         await bench.begin(*jobs)
         await bench.dispatcher.step()
@@ -665,7 +691,7 @@ async def test_a_worker_with_enough_jobs_ahead_claims_no_single_ones() -> None:
             await go.wait()
 
     async with EngineHarness(work=work, concurrency=2, prefetch=4) as bench:
-        bench.worker.ahead.mean_duration = 0.0
+        bench.worker.claims_ahead.mean_duration = 0.0
         target = HandlerTarget("work", msgspec.Raw(b"[true]"))
         other = HandlerTarget("work", msgspec.Raw(b"[false]"))
         jobs = [a_job(target=target), *(a_job(target=other) for _ in range(5))]
@@ -682,7 +708,7 @@ async def test_one_slot_runs_all_that_waits_here_before_the_store_answers() -> N
     async def work() -> None: ...
 
     async with EngineHarness(work=work, concurrency=1, prefetch=50) as bench:
-        bench.worker.ahead.mean_duration = 0.0
+        bench.worker.claims_ahead.mean_duration = 0.0
         await bench.begin(*(a_job() for _ in range(40)))
         await bench.worker.idle.wait()
         assert bench.store.calls.count("succeed") == 1
@@ -695,7 +721,7 @@ async def test_jobs_begin_in_the_order_in_which_they_were_claimed() -> None:
         ran.append(n)
 
     async with EngineHarness(work=work, concurrency=1, prefetch=9) as bench:
-        bench.worker.ahead.mean_duration = 0.0
+        bench.worker.claims_ahead.mean_duration = 0.0
         jobs = [
             a_job(target=HandlerTarget("work", msgspec.Raw(b"[%d]" % n)), priority=-n)
             for n in range(5)
@@ -713,7 +739,7 @@ async def test_an_attempt_sees_no_context_variables_of_the_one_that_it_follows()
         TENANT.set("north")
 
     async with EngineHarness(work=work, concurrency=1, prefetch=10) as bench:
-        bench.worker.ahead.mean_duration = 0.0
+        bench.worker.claims_ahead.mean_duration = 0.0
         await bench.begin(*[a_job() for _ in range(3)])
         await bench.worker.idle.wait()
     assert seen == ["nobody"] * 3
@@ -729,7 +755,7 @@ async def test_what_runs_may_finish_and_what_waits_here_goes_back() -> None:
         await go.wait()
 
     async with EngineHarness(work=work, concurrency=1, prefetch=5) as bench:
-        bench.worker.ahead.mean_duration = 0.0
+        bench.worker.claims_ahead.mean_duration = 0.0
         jobs = [a_job(start_by=NOW + MINUTE) for _ in range(3)]
         await bench.begin(*jobs)
         draining = asyncio.create_task(bench.worker.drain(FOREVER))

@@ -52,12 +52,11 @@ class Workers:
         for name in names:
             self.running[name].wait()
 
-    def stop(self) -> bool:
+    def stop(self) -> None:
         for one in self.running.values():
             one.signal(signal.SIGTERM)
         for one in self.running.values():
             one.wait()
-        return True
 
     def check(self) -> None:
         for one in self.running.values():
@@ -84,15 +83,21 @@ def drain_under_kills(url: str, place: Path, jobs: int, kills: int, seed: int) -
             figures["kills"] += len(victims)
             for name in victims:
                 workers.start(name)
-        # Two readings, between which a job may be rescued; so once more when nothing moves.
-        eventually_here(lambda: asyncio.run(is_empty(url)), "all jobs have ended", WITHIN)
-        while workers.stop() and not asyncio.run(is_empty(url)):
-            for name in WORKERS:
-                workers.start(name)
-            eventually_here(lambda: asyncio.run(is_empty(url)), "all jobs have ended", WITHIN)
+        finish(workers, url)
     figures["seconds"] = round(time.monotonic() - began)
     asyncio.run(check(url, place, ids, figures))
     return figures
+
+
+def finish(workers: Workers, url: str) -> None:
+    """A job may be rescued between the two readings of a look, so look again when nothing moves."""
+    while True:
+        eventually_here(lambda: asyncio.run(is_empty(url)), "all jobs have ended", WITHIN)
+        workers.stop()
+        if asyncio.run(is_empty(url)):
+            return
+        for name in WORKERS:
+            workers.start(name)
 
 
 @contextlib.asynccontextmanager

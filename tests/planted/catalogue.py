@@ -325,8 +325,8 @@ DESIGNED: Final[tuple[Bug, ...]] = (
         "a worker claims without a bound while it is busy",
         (
             "engine/worker.py",
-            "        room = self.concurrency + self.ahead.ahead - busy\n",
-            "        room = self.concurrency + self.ahead.ahead + busy\n",
+            "        room = self.concurrency + self.claims_ahead.most - busy\n",
+            "        room = self.concurrency + self.claims_ahead.most + busy\n",
         ),
         tests="engine/test_worker.py engine/test_dispatcher.py",
     ),

@@ -22,13 +22,13 @@ def busy(concurrency: int = 10, fixed: int | None = None, *, pace: float = 0.0) 
 @pytest.mark.parametrize("fixed", [None, 7])
 def test_nothing_is_taken_ahead_before_attempts_are_known_to_be_short(fixed: int | None) -> None:
     claims = ClaimsAhead(10, fixed)
-    assert claims.ahead == 0
+    assert claims.most == 0
     claims.note_duration(SHORT_SECONDS)
-    assert claims.ahead == 0
+    assert claims.most == 0
     claims.note_duration(0.001)
-    assert claims.ahead == (fixed or 10)
+    assert claims.most == (fixed or 10)
     claims.note_duration(60.0)
-    assert claims.ahead == 0
+    assert claims.most == 0
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,9 @@ def test_nothing_is_taken_ahead_before_attempts_are_known_to_be_short(fixed: int
     ],
 )
 def test_a_worker_takes_ahead_what_it_ends_soon(pace: float, ahead: int) -> None:
-    assert busy(pace=pace).ahead == ahead
-    assert busy(fixed=3, pace=pace).ahead == 3
-    assert busy(concurrency=2 * AHEAD_MAX, pace=pace).ahead == 2 * AHEAD_MAX
+    assert busy(pace=pace).most == ahead
+    assert busy(fixed=3, pace=pace).most == 3
+    assert busy(concurrency=2 * AHEAD_MAX, pace=pace).most == 2 * AHEAD_MAX
 
 
 def test_the_pace_is_that_of_the_time_with_work() -> None:
@@ -72,7 +72,7 @@ def test_jobs_that_wait_go_back_when_no_attempt_has_begun_for_a_second() -> None
     assert claims.surplus(60, 5.0) == 0
     assert claims.surplus(60, 5.0 + LOOK_SECONDS - 0.01) == 0
     assert claims.surplus(60, 5.0 + LOOK_SECONDS) == 60
-    assert claims.ahead == 0  # else it would claim them again
+    assert claims.most == 0  # else it would claim them again
 
 
 def test_jobs_that_come_to_wait_have_a_second() -> None:

@@ -71,10 +71,10 @@ class Quarantine:
     def end(self, id: JobId) -> None:
         self.running.pop(id, None)
 
-    def take(self, id: JobId, token: Token | None = None) -> Job | None:
-        """Take out the job if it waits here (under this lease)."""
+    def take(self, id: JobId, token: Token) -> Job | None:
+        """Take out the job if it waits here under this lease."""
         for job in self.waiting:
-            if job.id == id and token in {None, job.token}:
+            if (job.id, job.token) == (id, token):
                 self.waiting.remove(job)
                 return job
         return None

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextvars import copy_context
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 from onbeat.engine.attempt_tasks import AttemptTasks
-from onbeat.engine.handed_back import HandedBack
+from onbeat.engine.handed_back import HandedBack, Lease
 from onbeat.engine.heartbeat import LeaseAnswer
 from onbeat.engine.job_log import JobLog
 from onbeat.engine.lease_guard import LeaseGuard
@@ -89,7 +89,7 @@ class JobRunner:
         self.randomness = randomness
         self.telemetry = telemetry
         self.concurrency = concurrency
-        self.ahead = ClaimsAhead(concurrency, prefetch)
+        self.claims_ahead = ClaimsAhead(concurrency, prefetch)
         self.running: dict[JobId, HandledAttempt] = {}
         self.active = 0  # of `running`, those whose target runs
         self.backlog: deque[Job] = deque()
@@ -98,7 +98,7 @@ class JobRunner:
         self.starting = asyncio.Lock()  # of jobs that carriers hold
         self.idle = asyncio.Event()
         self.idle.set()
-        self.orphaned_leases: frozenset[tuple[JobId, Token]] = frozenset()
+        self.orphaned_leases: frozenset[Lease] = frozenset()
         self.handing_back: set[asyncio.Task[None]] = set()
         self.handed_back = HandedBack()
         self.on_slot_free = on_slot_free
@@ -117,13 +117,13 @@ class JobRunner:
         if self.is_draining or not self.guard.may_claim():
             return 0
         busy = len(self.running) + len(self.backlog)
-        room = self.concurrency + self.ahead.ahead - busy
+        room = self.concurrency + self.claims_ahead.most - busy
         return max(0, room if self.quarantine.is_empty else self.quarantine.free_slots(room, busy))
 
     def room_for_claim(self) -> int:
         """As `capacity`, but 0 while so many jobs wait here that the claim can be a larger one."""
         room = self.capacity()
-        return 0 if self.ahead.is_stocked(room, len(self.backlog)) else room
+        return 0 if self.claims_ahead.is_stocked(room, len(self.backlog)) else room
 
     def accept(self, jobs: Sequence[Job]) -> None:
         """Begin claimed jobs in order as slots become free. While draining, release them.
@@ -140,7 +140,7 @@ class JobRunner:
                 self.spawn(self.record(job, Released(unstarted=True)))
             return
         if not self.running:
-            self.ahead.note_work(self.clock.monotonic())
+            self.claims_ahead.note_work(self.clock.monotonic())
         # Attempts begin in the claimant's: the end of one begins another, which must not see its
         # variables.
         self.tasks.context = copy_context()
@@ -186,7 +186,7 @@ class JobRunner:
         running = HandledAttempt(job, deadline, self.guard, log=log, due=due)
         self.running[job.id] = running
         self.active += 1
-        self.ahead.begun += 1
+        self.claims_ahead.begun += 1
         self.tasks.ready.append(running)
 
     async def run_one(self, running: HandledAttempt, task: "asyncio.Task[None]") -> None:
@@ -210,7 +210,7 @@ class JobRunner:
                 outcome = Failed(f"GeneratorExit: {error}")
             ended_at = self.clock.monotonic()
             seconds = ended_at - began
-            self.ahead.note_duration(seconds)
+            self.claims_ahead.note_duration(seconds)
             self.end_target(running)
             # What follows is no more of this attempt: it settles others with it.
             ATTEMPT_LOG.set(None)
@@ -250,7 +250,7 @@ class JobRunner:
 
     def release(self, ended: Sequence[RunningAttempt]) -> None:
         """Free the slots of ended attempts, and fill them with waiting jobs."""
-        self.ahead.note_ended(len(ended), self.clock.monotonic())
+        self.claims_ahead.note_ended(len(ended), self.clock.monotonic())
         for running in ended:
             if self.running.get(running.job.id) is running:
                 del self.running[running.job.id]
@@ -353,28 +353,30 @@ class JobRunner:
         """Store the outcome of an attempt that holds no slot here."""
         await self.settler.record(job, outcome)
 
-    def cancel(self, id: JobId, reason: str, token: Token | None = None) -> None:
-        """Stop the attempt (under this lease), or do not begin it: the job may still wait here."""
-        running = self.running.get(id)
-        if running is not None:
-            if token in {None, running.job.token}:
+    def cancel(self, reasons: Mapping[Lease, str]) -> None:
+        """Stop the attempts under these leases; jobs that still wait here do not begin."""
+        for (id, token), reason in reasons.items():
+            running = self.running.get(id)
+            if running is not None and running.job.token == token:
                 running.request_stop(StopReason.CANCEL, reason)
-        elif (job := self.take_unbegun(id, token)) is not None:
-            self.spawn(self.record(job, Cancelled(reason)))
+        for job in self.take_unbegun(reasons.keys()):
+            self.spawn(self.record(job, Cancelled(reasons[job.id, job.token])))
 
     def return_surplus(self) -> None:
-        """Hand back jobs that were claimed ahead and to which this worker does not come soon."""
+        """Hand back the last of the jobs that were claimed ahead, if they would wait too long."""
         back = Snoozed(timedelta(), NO_SLOT, unstarted=True)
-        for _ in range(self.ahead.surplus(len(self.backlog), self.clock.monotonic())):
+        for _ in range(self.claims_ahead.surplus(len(self.backlog), self.clock.monotonic())):
             self.spawn(self.record(self.backlog.pop(), back))
 
-    def take_unbegun(self, id: JobId, token: Token | None) -> Job | None:
-        """Take out the job if it is claimed (under this lease) and has not begun."""
-        for job in self.backlog:
-            if job.id == id and token in {None, job.token}:
-                self.backlog.remove(job)
-                return job
-        return self.quarantine.take(id, token)
+    def take_unbegun(self, leases: Collection[Lease]) -> Sequence[Job]:
+        """Take out the jobs that are claimed under these leases and have not begun."""
+        taken = [job for job in self.unbegun if (job.id, job.token) in leases]
+        if taken:
+            left = [job for job in self.backlog if (job.id, job.token) not in leases]
+            self.backlog = deque(left)
+            for job in taken:
+                self.quarantine.take(job.id, job.token)
+        return taken
 
     def reconcile_leases(self, answer: LeaseAnswer) -> None:
         """Apply the store's answer to the attempts that were known before the heartbeat was sent.
@@ -391,20 +393,19 @@ class JobRunner:
                 running.request_stop(StopReason.LEASE_LOST, TAKEN_AWAY)
         kept = {(lease.job_id, lease.token) for lease in answer.held}
         self.abandon_lost([job for job in answer.unbegun if (job.id, job.token) not in kept])
-        for lease in answer.held:
-            if lease.cancel_reason is not None:
-                self.cancel(lease.job_id, lease.cancel_reason, lease.token)
+        self.cancel(
+            {
+                (lease.job_id, lease.token): lease.cancel_reason
+                for lease in answer.held
+                if lease.cancel_reason is not None
+            }
+        )
         self.return_orphaned_leases(answer.held)
 
     def abandon_lost(self, lost: Sequence[Job]) -> None:
         """Drop waiting jobs whose lease is lost, and stop those that have just begun."""
-        tokens = {(job.id, job.token) for job in lost}
-        for job in [job for job in self.backlog if (job.id, job.token) in tokens]:
-            self.backlog.remove(job)
+        for job in self.take_unbegun({(job.id, job.token) for job in lost}):
             self.telemetry.lease_lost(job)
-        for job in lost:
-            if self.quarantine.take(job.id, job.token) is not None:
-                self.telemetry.lease_lost(job)
         for job in lost:
             running = self.running.get(job.id)
             if running is not None and running.job.token == job.token:

@@ -43,7 +43,7 @@ class ClaimsAhead:
         self.looked_at: float | None = None
 
     @property
-    def ahead(self) -> int:
+    def most(self) -> int:
         """How many jobs may wait in the worker for a slot."""
         if self.mean_duration >= SHORT_SECONDS:
             return 0
@@ -56,7 +56,7 @@ class ClaimsAhead:
 
         Without this a worker would claim a job whenever one ends.
         """
-        return waiting > 0 and 2 * room < self.ahead
+        return waiting > 0 and 2 * room < self.most
 
     def note_work(self, now: float) -> None:
         """The worker has work again."""
@@ -81,15 +81,16 @@ class ClaimsAhead:
         if not waiting:
             self.looked_at = None
             return 0
-        if self.looked_at is None or now - self.looked_at < LOOK_SECONDS:
-            if self.looked_at is None:
-                self.looked_at, self.begun_before = now, self.begun
+        if self.looked_at is not None and now - self.looked_at < LOOK_SECONDS:
             return 0
+        is_first = self.looked_at is None
         is_stuck = self.begun == self.begun_before
         self.looked_at, self.begun_before = now, self.begun
+        if is_first:
+            return 0
         if is_stuck:
             self.mean_duration = max(self.mean_duration, SHORT_SECONDS)
             return waiting
         if self.fixed is not None or waiting <= max(self.concurrency, self.pace):
             return 0
-        return waiting - self.ahead
+        return waiting - self.most
