@@ -1,11 +1,14 @@
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from engine.harness import EngineHarness
 from onbeat.engine.dispatcher import LOOK_AGAIN_MAX
 from onbeat.model.errors import Unavailable
-from onbeat.model.job import JobState
+from onbeat.model.job import Job, JobState
+from onbeat.model.limits import CLAIM_MAX
+from onbeat.ports.store import Claimed, ClaimRequest
 from onbeat.testing.build import HOUR, NOW, SECOND, TICK, a_job
 
 
@@ -90,10 +93,71 @@ async def test_only_its_own_queues_and_tasks_are_claimed() -> None:
 
 
 async def test_a_claim_that_is_under_way_is_waited_for_by_the_next() -> None:
-    async with EngineHarness(work=work) as bench:
+    go = asyncio.Event()
+
+    async def waits() -> None:
+        await go.wait()
+
+    async with EngineHarness(work=waits) as bench:
         await bench.store.enqueue([a_job() for _ in range(20)])
         counts = await asyncio.gather(*(bench.dispatcher.dispatch_due() for _ in range(3)))
         assert sum(count for count, _ in counts) == bench.worker.concurrency
+        go.set()
+        await bench.worker.idle.wait()
+
+
+async def test_the_next_claim_is_sent_before_the_jobs_of_a_filled_one_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with EngineHarness(work=work, concurrency=2 * CLAIM_MAX + 3) as bench:
+        accept = bench.worker.accept
+
+        def note(jobs: Sequence[Job]) -> None:
+            bench.store.calls.append(f"accept {len(jobs)}")
+            accept(jobs)
+
+        monkeypatch.setattr(bench.worker, "accept", note)
+        await bench.store.enqueue([a_job() for _ in range(2 * CLAIM_MAX + 5)])
+        bench.store.calls.clear()
+        assert (await bench.dispatcher.dispatch_due())[0] == 2 * CLAIM_MAX + 3
+        assert bench.store.calls[:5] == [
+            "claim",
+            "claim",
+            f"accept {CLAIM_MAX}",
+            "claim",
+            f"accept {CLAIM_MAX}",
+        ]
+        assert bench.store.calls[5] == "accept 3"
+        await bench.worker.idle.wait()
+
+
+async def test_a_claim_that_was_not_filled_is_followed_by_no_other() -> None:
+    async with EngineHarness(work=work, concurrency=2 * CLAIM_MAX) as bench:
+        await bench.store.enqueue([a_job() for _ in range(CLAIM_MAX - 1)])
+        bench.store.calls.clear()
+        assert (await bench.dispatcher.dispatch_due())[0] == CLAIM_MAX - 1
+        assert bench.store.calls.count("claim") == 1
+        await bench.worker.idle.wait()
+
+
+async def test_jobs_that_were_claimed_before_a_claim_failed_begin() -> None:
+    async with EngineHarness(work=work, concurrency=2 * CLAIM_MAX) as bench:
+        jobs = [a_job(due_at=NOW + n * TICK) for n in range(2 * CLAIM_MAX)]
+        await bench.store.enqueue(jobs)
+        bench.clock.set(jobs[-1].due_at)
+        claim, answers = bench.store.inner.claim, iter([None, Unavailable("it went away")])
+
+        async def fail_second(request: ClaimRequest) -> Claimed:
+            if (error := next(answers)) is not None:
+                raise error
+            claimed: Claimed = await claim(request)
+            return claimed
+
+        bench.store.inner.claim = fail_second
+        with pytest.raises(Unavailable):
+            await bench.dispatcher.dispatch_due()
+        await bench.until(jobs[CLAIM_MAX - 1], JobState.SUCCEEDED)
+        assert (await bench.job(jobs[CLAIM_MAX])).state is JobState.WAITING
 
 
 async def test_a_claim_whose_answer_was_lost_runs_each_job_once() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from onbeat.model.limits import CLAIM_MAX
 from onbeat.rules.claims_ahead import (
     AHEAD_MAX,
     AHEAD_SECONDS,
@@ -65,6 +66,12 @@ def test_a_worker_that_has_half_of_what_it_may_take_ahead_claims_nothing() -> No
     assert not claims.is_stocked(room=5, waiting=5)
     assert not claims.is_stocked(room=1, waiting=0)  # slots are free: one job is welcome
     assert not busy(fixed=0).is_stocked(room=1, waiting=1)
+
+
+def test_a_worker_with_room_for_a_full_claim_claims() -> None:
+    claims = busy(pace=1e9)
+    assert claims.is_stocked(room=CLAIM_MAX - 1, waiting=1_500)
+    assert not claims.is_stocked(room=CLAIM_MAX, waiting=1_500)
 
 
 def test_jobs_that_wait_go_back_when_no_attempt_has_begun_for_a_second() -> None:

@@ -2,18 +2,24 @@
 
 import asyncio
 from datetime import datetime
+from typing import NamedTuple
 
 from onbeat.engine.worker import JobRunner
 from onbeat.model.ids import WorkerId
 from onbeat.model.limits import CLAIM_MAX
 from onbeat.ports.clock import Clock
-from onbeat.ports.store import ClaimRequest, DispatcherStore
+from onbeat.ports.store import Claimed, ClaimRequest, DispatcherStore
 from onbeat.ports.target import Lanes
 
 # A long sleep is split, so that a clock step or a suspended machine is noticed within one piece.
 LOOK_AGAIN_MAX = 1.0
 
 ROUNDS_MAX = 16  # claims in a row, while each brings as many jobs as one may
+
+
+class SentClaim(NamedTuple):
+    limit: int
+    answer: "asyncio.Future[Claimed]"
 
 
 class Dispatcher:
@@ -40,27 +46,42 @@ class Dispatcher:
             return await self.claim_and_start()
 
     async def claim_and_start(self) -> tuple[int, datetime | None]:
-        """Where there is room for more than one claim, the next one is sent before the jobs run."""
+        """Where there is room for more than one claim, the next one is sent before the jobs of the
+        last one are read and run, so that the store works meanwhile.
+        """
         count, next_due_at = 0, None
-        for _ in range(ROUNDS_MAX):
-            room = min(self.worker.room_for_claim(), CLAIM_MAX)
-            if room == 0:
-                break
-            claimed = await self.store.claim(
-                ClaimRequest(
-                    worker=self.id,
-                    now=self.clock.now(),
-                    limit=room,
-                    lanes=self.lanes(),
-                    queues=self.queues,
-                )
-            )
-            if claimed.jobs:
-                self.worker.accept(claimed.jobs)
-            count, next_due_at = count + len(claimed.jobs), claimed.next_due_at
-            if len(claimed.jobs) < room:
-                break
+        claim = self.send_claim()
+        try:
+            for round in range(1, ROUNDS_MAX + 1):
+                if claim is None:
+                    break
+                claimed = await claim.answer
+                taken = len(claimed.jobs)
+                is_last = taken < claim.limit or round == ROUNDS_MAX
+                claim = None if is_last else self.send_claim(coming=taken)
+                if claim is not None:
+                    await asyncio.sleep(0)  # its task begins in this turn of the loop
+                if taken:
+                    self.worker.accept(claimed.jobs)
+                count, next_due_at = count + taken, claimed.next_due_at
+        finally:
+            if claim is not None:
+                claim.answer.cancel()
         return count, next_due_at
+
+    def send_claim(self, coming: int = 0) -> SentClaim | None:
+        """Claim what there is room for beside the `coming` jobs; None where there is none."""
+        limit = min(self.worker.room_for_claim(coming), CLAIM_MAX)
+        if limit == 0:
+            return None
+        request = ClaimRequest(
+            worker=self.id,
+            now=self.clock.now(),
+            limit=limit,
+            lanes=self.lanes(),
+            queues=self.queues,
+        )
+        return SentClaim(limit, asyncio.ensure_future(self.store.claim(request)))
 
     async def step(self) -> float:
         """One round; returns the seconds until a job may be due."""

@@ -120,10 +120,13 @@ class JobRunner:
         room = self.concurrency + self.claims_ahead.most - busy
         return max(0, room if self.quarantine.is_empty else self.quarantine.free_slots(room, busy))
 
-    def room_for_claim(self) -> int:
-        """As `capacity`, but 0 while so many jobs wait here that the claim can be a larger one."""
-        room = self.capacity()
-        return 0 if self.claims_ahead.is_stocked(room, len(self.backlog)) else room
+    def room_for_claim(self, coming: int = 0) -> int:
+        """As `capacity`, but 0 while so many jobs wait here that the claim can be a larger one.
+
+        `coming` jobs are claimed already, and about to be accepted.
+        """
+        room = max(0, self.capacity() - coming)
+        return 0 if self.claims_ahead.is_stocked(room, len(self.backlog) + coming) else room
 
     def accept(self, jobs: Sequence[Job]) -> None:
         """Begin claimed jobs in order as slots become free. While draining, release them.

@@ -89,11 +89,12 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
 class Claimed(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that now run under the claimant's lease, and when the next job could be due.
 
+    How many `jobs` there are is known at once; a store may read them when they are first looked at.
     `next_due_at` is the earliest due time after `now` among jobs that this claimant could take;
     when `jobs` filled the limit it may be None although more is due.
     """
 
-    jobs: tuple[Job, ...]
+    jobs: Sequence[Job]
     next_due_at: datetime | None
 
 

@@ -6,6 +6,8 @@ much less for each. Long work is left to other workers, and so is what a worker 
 
 from typing import Final
 
+from onbeat.model.limits import CLAIM_MAX
+
 AHEAD_SECONDS: Final = 0.1  # what a worker takes ahead ends within this time, at its pace
 AHEAD_MAX: Final = 3_000  # more is no faster: 1,000 are claimed, 1,000 run, 1,000 are stored
 SHORT_SECONDS: Final = 0.05  # attempts that take longer leave nothing to gain
@@ -56,7 +58,7 @@ class ClaimsAhead:
 
         Without this a worker would claim a job whenever one ends.
         """
-        return waiting > 0 and 2 * room < self.most
+        return waiting > 0 and room < CLAIM_MAX and 2 * room < self.most
 
     def note_work(self, now: float) -> None:
         """The worker has work again."""

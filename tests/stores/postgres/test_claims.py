@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 import asyncpg
@@ -11,8 +12,9 @@ import pytest
 from conditions import eventually
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
-from onbeat.stores.postgres import claim
+from onbeat.stores.postgres import claim, start
 from onbeat.stores.postgres.connection import connect, parse_dsn
+from onbeat.stores.postgres.rows import read_claimed
 from onbeat.stores.postgres.start import ClaimBatch
 from onbeat.stores.postgres.store import PostgresStore
 from onbeat.stores.postgres.transaction import Transaction
@@ -70,6 +72,25 @@ async def test_one_that_reckons_with_others_does_not_keep_them_from_being_alone(
     assert len(bite.jobs) == 1
     assert not bite.contended
     assert await stranger.fetchval(LOCKS, stranger.get_server_pid()) == 0
+
+
+async def test_claimed_jobs_are_counted_before_they_are_read(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [a_job(priority=number % 3) for number in range(9)]
+    await store.enqueue(jobs)
+    read: list[str] = []
+
+    def note(row: Sequence[Any], *of_claim: Any) -> Job:
+        read.append(row[0])
+        return read_claimed(row, *of_claim)
+
+    monkeypatch.setattr(start, "read_claimed", note)
+    claimed = (await store.claim(a_request(limit=7))).jobs
+    assert (len(claimed), read) == (7, [])
+    assert ids_of(claimed) == ids_of(sorted(jobs, key=attrgetter("priority"))[:7])
+    assert [claimed[0], *claimed[1:]] == list(claimed)
+    assert len(read) == 7
 
 
 async def test_a_job_that_somebody_holds_is_left_out(store: PostgresStore, stranger: Any) -> None:

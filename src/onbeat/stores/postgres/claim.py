@@ -14,7 +14,6 @@ Where the server has to keep what was claimed for an old snapshot, claims begin 
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from datetime import datetime, timedelta
-from operator import attrgetter
 from typing import Any
 
 import asyncpg
@@ -34,8 +33,9 @@ from onbeat.stores.postgres.start import (
     LOCKED,
     START,
     ClaimBatch,
+    UnreadJobs,
+    in_order,
     lease_end,
-    read_started,
     refresh_flags,
     start_admitted,
 )
@@ -185,17 +185,18 @@ Marks = Mapping[ListKey, Position | None]
 async def claim(connections: LoopConnections, request: ClaimRequest) -> Claimed:
     """Most claims take one round; more follow if overlap rules or other claimants left room."""
     marks, scope = connections.marks_of(request.worker), (request.lanes, request.queues)
-    jobs: list[Job] = []
+    jobs: Sequence[Job] = ()
     spare, batch = SPARE_MIN, ClaimBatch()
     lists = marks.lists(scope, time.monotonic())
     for _ in range(ROUNDS_MAX):
         left = request.limit - len(jobs)
         batch = await take_some(connections, request, left, left + spare, lists)
-        jobs += batch.jobs
+        jobs = in_order(jobs, batch.jobs)
         filled = len(batch.jobs) + len(batch.with_overlap) >= left
         note(marks, scope, batch, from_start=lists is None, filled=filled)
         if batch.with_overlap:
-            jobs += await connections.transact(start_admitted, request, batch.with_overlap)
+            admitted = await connections.transact(start_admitted, request, batch.with_overlap)
+            jobs = in_order(jobs, admitted)
         returned = (
             await connections.run(refresh_flags, micros(request.now))
             if batch.has_stale_flags
@@ -211,9 +212,8 @@ async def claim(connections: LoopConnections, request: ClaimRequest) -> Claimed:
                 break
             lists = None
         spare *= 4
-    jobs.sort(key=attrgetter("priority", "due_at", "id"))
     next_due_at = next_due(batch, request, marks if lists is not None else None)
-    return Claimed(jobs=tuple(jobs), next_due_at=next_due_at)
+    return Claimed(jobs=jobs, next_due_at=next_due_at)
 
 
 def note(
@@ -316,7 +316,7 @@ async def take_once(
     is_apart, is_alone, picked, next_due_at, is_misfiled, candidates, ruled, passed, *found = rows[
         0
     ][:COUNTS]
-    jobs = read_started(rows, request)
+    jobs = UnreadJobs(rows, request)
     # Others had taken some of the jobs picked without locks.
     is_robbed = len(jobs) < picked
     return ClaimBatch(

@@ -40,9 +40,10 @@ from onbeat.stores.postgres.start import (
     ANY_MISFILED,
     STARTED,
     ClaimBatch,
+    UnreadJobs,
+    in_order,
     lease_end,
     lock_free_schedules,
-    read_started,
     start_in_turn,
 )
 from onbeat.stores.postgres.transaction import Transaction
@@ -101,7 +102,7 @@ async def take(
     if gates.contended or len(ruled) < len(picked.with_overlap):
         times.append(request.now + LOOK_AGAIN)
     return ClaimBatch(
-        jobs=[*picked.jobs, *admitted],
+        jobs=in_order(picked.jobs, admitted),
         next_due_at=micros_or_none(min(times, default=None)),
         is_cut=picked.is_cut or len(admitted) < len(ruled),
         has_stale_flags=gates.has_stale_flags,
@@ -498,7 +499,7 @@ async def pick(
     held: Sequence[int] = rows[0][2]
     later: Sequence[int | None] = rows[0][3]
     return PickedJobs(
-        jobs=read_started(rows, request),
+        jobs=UnreadJobs(rows, request),
         with_overlap=[JobId(str(id)) for id in ruled],
         held=[offer.lines[dsn - 1] for dsn in held],
         later=[

@@ -1,7 +1,10 @@
 """Starts claimed jobs."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+from operator import attrgetter, itemgetter
+from typing import Any, overload
 
 import msgspec
 
@@ -71,15 +74,19 @@ STARTED = f"""
 """
 """Pick the first unlocked `candidates`; start those without an overlap rule."""
 
+PLACE = itemgetter(2, 3, 0)
+"""The place of a row of `STARTED_COLUMNS` in its claim: by priority, due time and id."""
+
 
 class ClaimBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of one round. `with_overlap`: due jobs with an overlap rule to apply.
+    """The result of one round: `jobs`, in their order.
 
-    `is_cut`: there may be more due jobs than were read. `has_stale_flags`: some jobs have lapsed
-    and are not flagged, or are flagged and have not lapsed. `needs_limits`: some jobs or queues
-    need more than a claim in one statement, which then changes nothing. `contended`: another
-    claimant, or another transaction with locks on jobs, was met. `lists`: the ready lists that
-    were read, past so many entries that were no candidates (`passed`).
+    `with_overlap`: due jobs with an overlap rule to apply. `is_cut`: there may be more due jobs
+    than were read. `has_stale_flags`: some jobs have lapsed and are not flagged, or are flagged and
+    have not lapsed. `needs_limits`: some jobs or queues need more than a claim in one statement,
+    which then changes nothing. `contended`: another claimant, or another transaction with locks on
+    jobs, was met. `lists`: the ready lists that were read, past so many entries that were no
+    candidates (`passed`).
     """
 
     jobs: Sequence[Job] = ()
@@ -93,14 +100,44 @@ class ClaimBatch(msgspec.Struct, frozen=True, kw_only=True):
     passed: int = 0
 
 
-def read_started(rows: Sequence[Any], request: ClaimRequest) -> list[Job]:
-    """Read jobs from rows that end in the columns of `STARTED`, or in NULLs for none."""
-    worker, now, lease_until = request.worker, request.now, request.lease_until
-    return [
-        read_claimed(row[-CLAIMED_COUNT:], worker, now, lease_until)
-        for row in rows
-        if row[-CLAIMED_COUNT] is not None
-    ]
+class UnreadJobs(Sequence[Job]):
+    """The jobs in rows that end in the columns of `START`, or in NULLs for none, in their order.
+
+    They are read when they are first looked at. That takes a third of the time of the statement,
+    so the next claim is sent before.
+    """
+
+    def __init__(self, rows: Sequence[Any], request: ClaimRequest) -> None:
+        started = [row[-CLAIMED_COUNT:] for row in rows if row[-CLAIMED_COUNT] is not None]
+        self._rows = sorted(started, key=PLACE)
+        self._request = request
+
+    @cached_property
+    def _jobs(self) -> list[Job]:
+        request = self._request
+        worker, now, lease_until = request.worker, request.now, request.lease_until
+        return [read_claimed(row, worker, now, lease_until) for row in self._rows]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._jobs)
+
+    @overload
+    def __getitem__(self, at: int) -> Job: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Job]: ...
+    def __getitem__(self, at: int | slice) -> Job | list[Job]:
+        return self._jobs[at]
+
+
+def in_order(*parts: Sequence[Job]) -> Sequence[Job]:
+    """All these jobs in the order of a claim."""
+    filled = [part for part in parts if part]
+    if len(filled) == 1 and isinstance(filled[0], UnreadJobs):
+        return filled[0]  # unread
+    return sorted(chain.from_iterable(filled), key=attrgetter("priority", "due_at", "id"))
 
 
 def lease_end(request: ClaimRequest) -> int | None:

@@ -38,7 +38,7 @@ class ClaimContract:
         job = a_job()
         await store.enqueue([job])
         answer = await store.claim(a_request())
-        assert answer.jobs == (
+        assert tuple(answer.jobs) == (
             replace(job, state=JobState.RUNNING, worker=WORKER, token=1, attempt=1, started_at=NOW),
         )
 

@@ -46,7 +46,7 @@ class TimedLeaseContract:
         job = a_job()
         await store.enqueue([job])
         answer = await store.claim(a_request(worker=REMOTE, lease=LEASE))
-        assert answer.jobs == (
+        assert tuple(answer.jobs) == (
             replace(
                 job,
                 state=JobState.RUNNING,

@@ -36,7 +36,7 @@ def a_request(**fields: Any) -> ClaimRequest:
 
 
 async def claim_jobs(store: Store, **fields: Any) -> tuple[Job, ...]:
-    return (await store.claim(a_request(**fields))).jobs
+    return tuple((await store.claim(a_request(**fields))).jobs)
 
 
 async def stored_job(store: Store, job: Job) -> Job:

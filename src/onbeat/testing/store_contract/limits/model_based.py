@@ -132,7 +132,7 @@ class Twins:
     async def given_out(self, store: Store, request: ClaimRequest) -> tuple[Job, ...]:
         answer = await store.claim(request)
         assert answer.next_due_at is None or answer.next_due_at > self.now
-        return answer.jobs
+        return tuple(answer.jobs)
 
     async def end(self, step: EndStep) -> None:
         if not self.running:

@@ -51,7 +51,7 @@ class ConcurrencyContract:
         (job,) = slow_jobs(1)
         await store.enqueue([job])
         answer = await store.claim(a_request(lease=MINUTE))
-        assert answer.jobs == (
+        assert tuple(answer.jobs) == (
             replace(
                 job,
                 state=JobState.RUNNING,
