@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from engine.harness import EngineHarness
+from onbeat.engine import dispatcher
 from onbeat.engine.dispatcher import LOOK_AGAIN_MAX
 from onbeat.model.errors import Unavailable
 from onbeat.model.job import Job, JobState
@@ -67,13 +68,43 @@ async def test_a_wait_is_cut_so_that_a_clock_that_was_set_is_noticed() -> None:
         await bench.store.enqueue([a_job(due_at=NOW + HOUR)])
         assert await bench.dispatcher.step() == LOOK_AGAIN_MAX
         bench.clock.set(NOW + HOUR)
-        assert await bench.dispatcher.step() == 0.0
+        assert (await bench.dispatcher.dispatch_due())[0] == 1
 
 
-async def test_while_there_is_room_and_work_the_next_round_comes_at_once() -> None:
+async def test_after_a_claim_that_was_filled_the_next_round_comes_when_a_slot_is_free() -> None:
     async with EngineHarness(work=work, concurrency=5) as bench:
+        await bench.store.enqueue([a_job() for _ in range(7)])
+        assert await bench.dispatcher.step() == LOOK_AGAIN_MAX
+        assert bench.dispatcher.may_find_more
+        await bench.worker.idle.wait()
+        assert await bench.dispatcher.step() == LOOK_AGAIN_MAX
+        assert not bench.dispatcher.may_find_more, "it got two of five"
+
+
+async def test_without_room_there_may_be_more_as_soon_as_a_slot_is_free() -> None:
+    async with EngineHarness(work=work, concurrency=0) as bench:
+        await bench.dispatcher.step()
+        assert bench.dispatcher.may_find_more
+
+
+async def test_a_claim_after_full_rounds_comes_at_once_where_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(dispatcher, "ROUNDS_MAX", 1)
+    async with EngineHarness(work=work, concurrency=2 * CLAIM_MAX) as bench:
+        await bench.store.enqueue([a_job() for _ in range(CLAIM_MAX + 1)])
+        assert await bench.dispatcher.step() == 0.0
+        assert await bench.dispatcher.step() == LOOK_AGAIN_MAX
+        await bench.worker.idle.wait()
+
+
+async def test_where_hints_are_slow_a_busy_worker_looks_without_one() -> None:
+    async with EngineHarness(work=work, concurrency=5) as bench:
+        bench.store.inner.hints_at_once = False
         await bench.store.enqueue([a_job()])
         assert await bench.dispatcher.step() == 0.0
+        assert await bench.dispatcher.step() == LOOK_AGAIN_MAX
+        assert bench.dispatcher.may_find_more, "when a slot is free"
 
 
 async def test_only_its_own_queues_and_tasks_are_claimed() -> None:

@@ -106,7 +106,8 @@ class TrialStore:
             return await self.inner.claim(request)
         claimed = await self.inner.claim(replace(request, limit=1))
         jobs = [job for job in claimed.jobs if not self.dies_early(job)]
-        return replace(claimed, jobs=tuple(jobs))
+        again_at = request.now if claimed.jobs else claimed.next_due_at
+        return Claimed(jobs=jobs, next_due_at=again_at)
 
     def dies_early(self, job: Job) -> bool:
         mishap = self.mishap_of(job)

@@ -39,6 +39,8 @@ class Dispatcher:
         self.lanes = lanes
         self.queues = queues
         self.claiming = asyncio.Lock()
+        self.has_left = True
+        """Whether due jobs may be left: the last claim was filled, or there was no room for one."""
 
     async def dispatch_due(self) -> tuple[int, datetime | None]:
         """Claim and start. Returns how many, and when the next job could be due."""
@@ -49,7 +51,7 @@ class Dispatcher:
         """Where there is room for more than one claim, the next one is sent before the jobs of the
         last one are read and run, so that the store works meanwhile.
         """
-        count, next_due_at = 0, None
+        count, next_due_at, self.has_left = 0, None, True
         claim = self.send_claim()
         try:
             for round in range(1, ROUNDS_MAX + 1):
@@ -57,7 +59,8 @@ class Dispatcher:
                     break
                 claimed = await claim.answer
                 taken = len(claimed.jobs)
-                is_last = taken < claim.limit or round == ROUNDS_MAX
+                self.has_left = taken >= claim.limit
+                is_last = not self.has_left or round == ROUNDS_MAX
                 claim = None if is_last else self.send_claim(coming=taken)
                 if claim is not None:
                     await asyncio.sleep(0)  # its task begins in this turn of the loop
@@ -87,9 +90,14 @@ class Dispatcher:
         """One round; returns the seconds until a job may be due."""
         self.worker.return_surplus()
         count, next_due_at = await self.dispatch_due()
-        if count > 0 and self.worker.room_for_claim() > 0:
+        if count > 0 and self.may_find_more and self.worker.room_for_claim() > 0:
             return 0.0
         return seconds_until(next_due_at, self.clock)
+
+    @property
+    def may_find_more(self) -> bool:
+        """Whether another claim is useful before a hint comes, or the next job is due."""
+        return self.has_left or not self.store.hints_at_once
 
 
 def seconds_until(due_at: datetime | None, clock: Clock, most: float = LOOK_AGAIN_MAX) -> float:

@@ -139,7 +139,7 @@ class Runtime:
             self.guard,
             concurrency=options.concurrency,
             prefetch=prefetch,
-            on_slot_free=self.claim_again,
+            on_slot_free=self.on_slot_free,
             expressions=dependencies.expressions,
             faults=dependencies.faults,
             log=dependencies.log,
@@ -280,11 +280,16 @@ class Runtime:
         self.heartbeat_thread.start()
 
     def claim_again(self) -> None:
-        """Claim due jobs: a slot is free, or the store accepts heartbeats again."""
+        """Claim due jobs: the store accepts heartbeats again."""
         if self.broker_runtime is None:
             self.claim_wakeup.wake()
         else:
             self.broker_runtime.on_slot_free()
+
+    def on_slot_free(self) -> None:
+        """Claim due jobs if some may be left."""
+        if self.broker_runtime is not None or self.dispatcher.may_find_more:
+            self.claim_again()
 
     def start_work(self) -> None:
         self.claiming = self.start_loop("dispatcher", self.dispatcher.step, self.claim_wakeup)

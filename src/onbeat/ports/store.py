@@ -236,6 +236,14 @@ class PlannerStore(Protocol):
 
 
 class DispatcherStore(Protocol):
+    @property
+    def hints_at_once(self) -> bool:
+        """Whether hints from other processes come within a few milliseconds at present.
+
+        Where they do not, a busy worker looks for jobs without one.
+        """
+        ...
+
     async def claim(self, request: ClaimRequest) -> Claimed:
         """Claim due jobs by priority, then due time, then id, each with a raised token.
 

@@ -52,7 +52,7 @@ def always_marked(monkeypatch: pytest.MonkeyPatch) -> None:
 def marks_of(store: PostgresStore) -> ClaimMarks:
     connections = store._home_connections
     assert connections is not None
-    return connections.marks_of(WORKER)
+    return connections.claimant(WORKER).marks
 
 
 def index_scans(plan: Any) -> Iterator[tuple[str, int]]:

@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 
 from conditions import eventually
+from onbeat.model.ids import JobId
 from onbeat.ports.store import Hint
 from onbeat.stores.postgres.connection import parse_dsn
 from onbeat.stores.postgres.hints import NOTICE_SECONDS_MAX, Hints
@@ -64,6 +65,15 @@ async def test_many_changes_are_few_notifications(
     ear.stop()
 
 
+async def test_hints_come_at_once_while_somebody_listens(
+    store: PostgresStore, database: str
+) -> None:
+    assert not store.hints_at_once
+    ear = await subscribed(store, database)
+    await eventually(lambda: store.hints_at_once, "it listens")
+    ear.stop()
+
+
 async def test_our_own_changes_are_heard_once(store: PostgresStore, database: str) -> None:
     ear = await subscribed(store, database)
     await store.enqueue([a_job()])
@@ -85,7 +95,7 @@ async def test_after_a_lost_connection_everything_is_told_once(
     await db.close()
     for hint in Hint:
         await ear.hears(hint)
-    await eventually(lambda: listening(database), "it listens again")
+    await eventually(lambda: store.hints_at_once, "it listens again")
     ear.heard.clear()
     await other.enqueue([a_job()])
     await ear.hears(Hint.JOBS)
@@ -103,6 +113,9 @@ async def test_one_job_after_a_quiet_moment_is_told_of_by_its_own_commit(
     ear.stop()
 
 
+ONE = JobId("one")
+
+
 async def quiet(store: PostgresStore) -> bool:
     return time.monotonic() >= store._hints._next_notice_at
 
@@ -113,16 +126,16 @@ def test_no_process_holds_the_lock_of_notifications_for_more_than_a_tenth_of_the
     at = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: at)
     hints = Hints(parse_dsn("postgresql://nobody@nowhere/nothing"))
-    notice = hints.notice(Hint.JOBS)
+    notice = hints.notice(ONE)
     assert notice is not None
     assert notice[0] == "onbeat_hints"
-    assert hints.notice(Hint.JOBS) is None, "while it is not told of"
+    assert hints.notice(ONE) is None, "while it is not told of"
     at += 0.002
-    hints.notify({Hint.JOBS}, {Hint.JOBS})
+    hints.notify({Hint.JOBS}, {Hint.JOBS}, ONE)
     at += 0.017
-    assert hints.notice(Hint.JOBS) is None
+    assert hints.notice(ONE) is None
     at += 0.002
-    assert hints.notice(Hint.JOBS) is not None
+    assert hints.notice(ONE) is not None
 
 
 def test_a_notice_that_failed_holds_up_the_next_for_a_second(
@@ -131,8 +144,8 @@ def test_a_notice_that_failed_holds_up_the_next_for_a_second(
     at = 1000.0
     monkeypatch.setattr("time.monotonic", lambda: at)
     hints = Hints(parse_dsn("postgresql://nobody@nowhere/nothing"))
-    hints.notice(Hint.JOBS)
+    hints.notice(ONE)
     at += NOTICE_SECONDS_MAX - 0.1
-    assert hints.notice(Hint.JOBS) is None
+    assert hints.notice(ONE) is None
     at += 0.2
-    assert hints.notice(Hint.JOBS) is not None
+    assert hints.notice(ONE) is not None

@@ -138,6 +138,7 @@ class MemoryStore:
     """
 
     has_slots = False
+    hints_at_once = True
 
     def __init__(self) -> None:
         self._tables = Tables()

@@ -23,7 +23,8 @@ from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import Claimed, ClaimRequest
 from onbeat.rules.claim_marks import ClaimMarks, ListKey, Position
-from onbeat.stores.postgres import limited_claim
+from onbeat.rules.lone_jobs import LastLook
+from onbeat.stores.postgres import limited_claim, lone_claim
 from onbeat.stores.postgres.limited_claim import ANY_APART, GROUPED_ANYWHERE, GROUPED_IN
 from onbeat.stores.postgres.loop_connections import LoopConnections
 from onbeat.stores.postgres.ready_lists import IN_TIME, LOOSE, MINE, in_ready_list, list_heads
@@ -183,8 +184,25 @@ Marks = Mapping[ListKey, Position | None]
 
 
 async def claim(connections: LoopConnections, request: ClaimRequest) -> Claimed:
+    """Where a single job was announced shortly after a look has left none, that job is taken."""
+    claimant, scope = connections.claimant(request.worker), (request.lanes, request.queues)
+    began, look, job = time.monotonic(), claimant.last_look, connections.announced_job()
+    if request.limit and job and look and look.is_good(scope, began, request.now):
+        jobs, must_look = await connections.run(lone_claim.take, request, job)
+        if not must_look:
+            return Claimed(jobs=jobs, next_due_at=look.next_due_at)
+    claimant.last_look = None
+    claimed = await look_and_claim(connections, request, claimant.marks)
+    if len(claimed.jobs) < request.limit:
+        claimant.last_look = LastLook(scope, began, claimed.next_due_at)
+    return claimed
+
+
+async def look_and_claim(
+    connections: LoopConnections, request: ClaimRequest, marks: ClaimMarks
+) -> Claimed:
     """Most claims take one round; more follow if overlap rules or other claimants left room."""
-    marks, scope = connections.marks_of(request.worker), (request.lanes, request.queues)
+    scope = (request.lanes, request.queues)
     jobs: Sequence[Job] = ()
     spare, batch = SPARE_MIN, ClaimBatch()
     lists = marks.lists(scope, time.monotonic())

@@ -79,6 +79,7 @@ async def enqueue_new(
     inserted = await transaction.run(sql, *values)
     if inserted:
         transaction.hints.add(Hint.JOBS)
+        transaction.lone_job = jobs[0].id if len(jobs) == 1 else None
     return inserted
 
 

@@ -13,10 +13,12 @@ import logging
 import random
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from onbeat.model.errors import Unavailable
+from onbeat.model.ids import JobId
 from onbeat.ports.store import Hint
+from onbeat.rules.lone_jobs import Announcements
 from onbeat.stores.postgres.connection import Database, Dsn, connect
 from onbeat.stores.sql.hints import Heard, Listeners
 
@@ -47,6 +49,9 @@ HINTS = {letter: hint for hint, letter in LETTERS.items()}
 class Hints:
     def __init__(self, dsn: Dsn) -> None:
         self.listeners = Listeners()
+        self.announced = Announcements()
+        self.is_listening = False
+        """Whether notifications come. Poolers accept a LISTEN, and then withhold them."""
         self._place = dsn
         # We receive our own NOTIFY too, after our listeners have been notified.
         self._tag = secrets.token_hex(4)
@@ -81,21 +86,25 @@ class Hints:
         self._in_loop(self._listeners_wanted.set)
         return stop
 
-    def notice(self, hint: Hint) -> Notice | None:
-        """The NOTIFY that a transaction may carry now, if any; call `notify` after its commit."""
+    def notice(self, job: JobId) -> Notice | None:
+        """The NOTIFY that the transaction of a single new job may carry now, if any.
+
+        Call `notify` after its commit.
+        """
         now = time.monotonic()
         if self._pending or now < self._next_notice_at:
             return None
         self._noticed_at, self._next_notice_at = now, now + NOTICE_SECONDS_MAX
-        return self._notice({hint})
+        channel, payload = self._notice({Hint.JOBS})
+        return channel, f"{payload}:{job}"
 
-    def notify(self, hints: set[Hint], noticed: set[Hint]) -> None:
+    def notify(self, hints: set[Hint], noticed: set[Hint], lone_job: JobId | None) -> None:
         """Report a commit; its own NOTIFY has announced the hints in `noticed`."""
         if noticed:
             now = time.monotonic()
             self._next_notice_at = now + QUIET_TIMES * (now - self._noticed_at)
         if hints:
-            self.listeners.notify(hints)
+            self._tell(hints, lone_job)
         if left := hints - noticed:
             self._in_loop(lambda: self._gather(left))
 
@@ -142,13 +151,16 @@ class Hints:
                 db = await connect(self._place)
                 lost = asyncio.Event()
                 db.add_termination_listener(setter_of(lost))
+                pid = await db.fetchval("SELECT pg_backend_pid()")
                 await db.add_listener(self._place.channel, self._on_notification)
-                self.listeners.notify(Hint)
+                self.is_listening = pid == db.get_server_pid()
+                self._tell(list(Hint), None)
                 failures = 0
                 await self._until_lost(db, lost)
             except Exception as error:  # noqa: BLE001  any error is retried
                 log.debug("store.listen_failed: %s", error)
             finally:
+                self.is_listening = False
                 if db is not None:
                     db.terminate()
             failures += 1
@@ -168,9 +180,16 @@ class Hints:
                 await db.fetchval("SELECT 1")
 
     def _on_notification(self, _db: object, _pid: int, _channel: str, payload: str) -> None:
-        letters, _, tag = payload.partition(":")
+        letters, _, origin = payload.partition(":")
+        tag, _, job = origin.partition(":")
         if tag != self._tag:
-            self.listeners.notify(HINTS[letter] for letter in letters if letter in HINTS)
+            hints = [HINTS[letter] for letter in letters if letter in HINTS]
+            self._tell(hints, JobId(job) if job else None)
+
+    def _tell(self, hints: Collection[Hint], lone_job: JobId | None) -> None:
+        if Hint.JOBS in hints:
+            self.announced.note(lone_job)
+        self.listeners.notify(hints)
 
 
 def setter_of(event: asyncio.Event) -> Callable[..., None]:

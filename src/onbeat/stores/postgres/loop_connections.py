@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from onbeat.model.errors import Conflict, Unavailable
 from onbeat.model.ids import JobId, WorkerId
 from onbeat.model.job import Job
-from onbeat.ports.store import Enqueued, Hint, SucceededAttempt
+from onbeat.ports.store import Enqueued, SucceededAttempt
 from onbeat.rules.claim_marks import ClaimMarks
+from onbeat.rules.lone_jobs import LastLook
 from onbeat.stores.postgres import bulk, enqueue, leases, settle
 from onbeat.stores.postgres.connection import LOCK_SECONDS, Database, Dsn, PostgresDriver
 from onbeat.stores.postgres.enqueue import KEYS
@@ -21,8 +22,16 @@ from onbeat.stores.sql.verbs.enqueue import NewJob, until_stored
 from onbeat.stores.sql.verbs.events import publish
 from onbeat.stores.successes import settlement_of
 
-CLAIMANTS_MAX = 64  # whose marks are kept
+CLAIMANTS_MAX = 64  # of which something is known
 SENDERS_MAX = 50  # in one transaction: each may send thousands of jobs
+
+
+class Claimant:
+    """What the claims of one worker leave for its next ones."""
+
+    def __init__(self) -> None:
+        self.marks = ClaimMarks()
+        self.last_look: LastLook | None = None
 
 
 class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
@@ -38,7 +47,7 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
         self._hints = hints
         self.needs_limits = False  # whether the last claim met jobs that need `limited_claim`
         self.contended_claims = 0  # how many more claims take locks against other claimants
-        self._marks: dict[WorkerId, ClaimMarks] = {}
+        self._claimants: dict[WorkerId, Claimant] = {}
         self.enqueue = self._batch(self._enqueue)
         self.start = self._batch_verb(self.run, leases.start)
         self.settle = self._batch(self._settle)
@@ -50,20 +59,24 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
         self.note_progress = self._batch_verb(self.run, settle.note_progress)
         self.publish = self._batch_verb(self.run, publish)
 
-    def marks_of(self, worker: WorkerId) -> ClaimMarks:
-        """The marks of this claimant; those of the one that came first go where there are many."""
-        marks = self._marks.get(worker)
-        if marks is None:
-            if len(self._marks) >= CLAIMANTS_MAX:
-                del self._marks[next(iter(self._marks))]
-            marks = self._marks[worker] = ClaimMarks()
-        return marks
+    def claimant(self, worker: WorkerId) -> "Claimant":
+        """What is known of it; where there are many, the one that came first is forgotten."""
+        claimant = self._claimants.get(worker)
+        if claimant is None:
+            if len(self._claimants) >= CLAIMANTS_MAX:
+                del self._claimants[next(iter(self._claimants))]
+            claimant = self._claimants[worker] = Claimant()
+        return claimant
+
+    def announced_job(self) -> JobId | None:
+        """The job of which alone this process has heard since the last claim, if it is alone."""
+        return self._hints.announced.take()
 
     def _transaction(self, connection: Database) -> Transaction:
         return Transaction(connection)
 
     def _announce(self, transaction: Transaction) -> None:
-        self._hints.notify(transaction.hints, transaction.noticed)
+        self._hints.notify(transaction.hints, transaction.noticed, transaction.lone_job)
 
     async def notify(self, channel: str, payload: str) -> None:
         """Send a NOTIFY without waiting for the disk."""
@@ -80,7 +93,7 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
         if any(job.needs_locks for job in new):
             return await self.transact(enqueue.enqueue, new)
         if all(job.unique is None for job in new):
-            notice = self._hints.notice(Hint.JOBS) if len(new) == 1 else None
+            notice = self._hints.notice(new[0].id) if len(new) == 1 else None
             adding = self.run(enqueue.enqueue_new, new, notice)
             if await all_are_new(adding, len(jobs)):
                 return [Enqueued(job.id, created=True) for job in jobs]

@@ -79,6 +79,10 @@ class PostgresStore(ServerStore[LoopConnections, Transaction]):
     def url(self) -> str:
         return self._dsn.url
 
+    @property
+    def hints_at_once(self) -> bool:
+        return self._hints.is_listening
+
     async def open(self) -> None:
         try:
             db = await connect(self._dsn)

@@ -15,7 +15,8 @@ from onbeat.stores.sql.forms import Forms
 class Transaction:
     """`hints` collects the hints for listeners after the commit.
 
-    The commit itself announces the hints in `noticed` to other processes.
+    The commit itself announces the hints in `noticed` to other processes. `lone_job` is the job
+    that is all there is to the hint of jobs.
 
     A verb of one statement may also run outside a transaction: it is then its own transaction.
     """
@@ -27,6 +28,7 @@ class Transaction:
         self.db = db
         self.hints: set[Hint] = set()
         self.noticed: set[Hint] = set()
+        self.lone_job: JobId | None = None
 
     async def run(self, sql: str, *values: object) -> int:
         """Returns the number of rows changed."""

@@ -108,6 +108,11 @@ class SqlStore(ABC, Generic[T]):
     def __init__(self, keys: KeyVerbs[T, Any]) -> None:
         self._keys = keys
 
+    @property
+    def hints_at_once(self) -> bool:
+        """Other processes' changes are polled for."""
+        return False
+
     @abstractmethod
     async def _read(self, verb: Verb[T, P, Answer], *args: P.args, **options: P.kwargs) -> Answer:
         """Run a read-only verb. Each of its statements may see a different state."""
