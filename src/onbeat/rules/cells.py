@@ -1,8 +1,9 @@
 """Cells: which slot a record belongs to, and how its id shows that.
 
 A hash slot, here a slot, is a number of 10 bits: the first ones of the BLAKE2b digest of a key, or
-those in an id. A UUIDv7 has them as the last 10 of its 12 bits `rand_a`, before the bits that count: so ids that one
-process makes in one millisecond have one slot, and stay in order where a slot replaces theirs.
+those in an id. A UUIDv7 has them as the last 10 of its 12 bits `rand_a`, before the bits that
+count: so ids that one process makes in one millisecond have one slot, and stay in order where a
+slot replaces theirs.
 """
 
 from collections.abc import Iterable, Sequence

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from conditions import eventually
+from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.model.limits import CLAIM_MAX
 from onbeat.model.queue import Limits
@@ -14,7 +15,7 @@ from onbeat.ports.store import ClaimRequest
 from onbeat.stores.postgres import claim
 from onbeat.stores.postgres.connection import connect, parse_dsn
 from onbeat.stores.postgres.store import PostgresStore
-from onbeat.testing.build import MINUTE, NOW, SECOND, TICK, a_job
+from onbeat.testing.build import MINUTE, NOW, SECOND, TICK, a_job, an_id
 from onbeat.testing.store_contract.steps import a_request, claim_jobs, ids_of, stored_job
 
 
@@ -212,3 +213,26 @@ async def test_two_claimants_of_one_job_take_it_once(
         sender._hints.announced.note(job.id)
         taken = [*await claim_jobs(idle), *await claim_jobs(sender)]
         assert ids_of(taken) == [job.id]
+
+
+@pytest.mark.parametrize(
+    "payload", ["J:other:no-id", "J:other:" + "0" * 5_000, "J", "", "::", "J:x:"]
+)
+async def test_a_forged_announcement_costs_a_look(
+    idle: PostgresStore, looks: list[ClaimRequest], payload: str
+) -> None:
+    job = a_job()
+    await idle.enqueue([job])
+    idle._hints._on_notification(None, 0, "", payload)
+    assert ids_of(await claim_jobs(idle)) == [job.id]
+    assert await claim_jobs(idle) == ()
+
+
+async def test_an_announcement_of_a_job_that_is_none_takes_nothing(idle: PostgresStore) -> None:
+    ended = a_job()
+    await idle.enqueue([ended])
+    await idle.cancel([ended.id], "by hand", NOW)
+    await claim_jobs(idle)
+    for id in (ended.id, JobId(an_id())):
+        idle._hints._on_notification(None, 0, "", f"J:other:{id}")
+        assert await claim_jobs(idle) == ()

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Collection
@@ -31,6 +32,9 @@ NOTICE_SECONDS_MAX = 1.0  # until such a commit without a report counts as faile
 LOOK_SECONDS = 10.0  # how often a silent connection is probed
 PAUSE_SECONDS = 0.05
 PAUSE_SECONDS_MAX = 2.0
+
+ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""A job in a notification, which every user of the database may send."""
 
 Notice = tuple[str, str]
 """The channel and payload of a NOTIFY."""
@@ -184,7 +188,7 @@ class Hints:
         tag, _, job = origin.partition(":")
         if tag != self._tag:
             hints = [HINTS[letter] for letter in letters if letter in HINTS]
-            self._tell(hints, JobId(job) if job else None)
+            self._tell(hints, JobId(job) if ID.fullmatch(job) else None)
 
     def _tell(self, hints: Collection[Hint], lone_job: JobId | None) -> None:
         if Hint.JOBS in hints:
