@@ -16,7 +16,7 @@ from engine.harness import EngineHarness, Scripted
 from onbeat import Cancel, Context, Fail, Snooze
 from onbeat.engine import settler as settler_module
 from onbeat.engine import worker as worker_module
-from onbeat.engine.worker import NO_SLOT, HandledAttempt
+from onbeat.engine.worker import NO_SLOT, SHUT_DOWN, HandledAttempt
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.ids import Token
 from onbeat.model.job import Job, JobState
@@ -761,7 +761,8 @@ async def test_what_runs_may_finish_and_what_waits_here_goes_back() -> None:
         draining = asyncio.create_task(bench.worker.drain(FOREVER))
         for job in jobs[1:]:
             back = await bench.until(job, JobState.WAITING)
-            assert (back.attempt, back.released) == (0, 1)
+            assert (back.attempt, back.released) == (0, 0)
+            assert back.reason == SHUT_DOWN
             assert back.start_by == job.start_by, "it never began, so it must still start in time"
         go.set()
         assert await draining == 0
@@ -809,7 +810,8 @@ async def test_jobs_that_arrive_during_a_drain_go_back_at_once() -> None:
         bench.worker.is_draining = True
         bench.worker.accept(claimed)
         await bench.worker.drain(FOREVER)
-        assert (await bench.job(job)).released == 1
+        back = await bench.job(job)
+        assert (back.released, back.reason) == (0, SHUT_DOWN)
 
 
 async def test_a_drain_ends_although_a_handler_does_not_heed_its_stop(

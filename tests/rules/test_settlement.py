@@ -100,7 +100,6 @@ def test_a_job_that_no_worker_has_started_still_has_to_start_in_time() -> None:
     ("outcome", "start_by"),
     [
         (Released(), None),
-        (Released(unstarted=True), NOW + MINUTE),
         (Snoozed(timedelta()), None),
         (Snoozed(timedelta(), unstarted=True), NOW + MINUTE),
         (Snoozed(SECOND, unstarted=True), NOW + 2 * MINUTE),

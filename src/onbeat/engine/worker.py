@@ -37,6 +37,7 @@ from onbeat.rules.shortage import describe_error, postpone, shortage_in
 STOP_PATIENCE = 10.0
 
 NO_SLOT = "put back at once: its worker had no free slot"
+SHUT_DOWN = "put back at once: its worker shut down before it began"
 TAKEN_AWAY = "another worker holds this job now"
 
 NOT_COMMITTED = (
@@ -129,7 +130,7 @@ class JobRunner:
         return 0 if self.claims_ahead.is_stocked(room, len(self.backlog) + coming) else room
 
     def accept(self, jobs: Sequence[Job]) -> None:
-        """Begin claimed jobs in order as slots become free. While draining, release them.
+        """Begin claimed jobs in order as slots become free. While draining, put them back.
 
         Jobs whose lease was handed back meanwhile, as their answer was slow, do not begin.
         """
@@ -140,7 +141,7 @@ class JobRunner:
             jobs = [job for job in jobs if job not in self.handed_back]
         if self.is_draining:
             for job in jobs:
-                self.spawn(self.record(job, Released(unstarted=True)))
+                self.spawn(self.record(job, put_back(SHUT_DOWN)))
             return
         if not self.running:
             self.claims_ahead.note_work(self.clock.monotonic())
@@ -367,7 +368,7 @@ class JobRunner:
 
     def return_surplus(self) -> None:
         """Hand back the last of the jobs that were claimed ahead, if they would wait too long."""
-        back = Snoozed(timedelta(), NO_SLOT, unstarted=True)
+        back = put_back(NO_SLOT)
         for _ in range(self.claims_ahead.surplus(len(self.backlog), self.clock.monotonic())):
             self.spawn(self.record(self.backlog.pop(), back))
 
@@ -449,7 +450,7 @@ class JobRunner:
     async def drain(self, grace: timedelta) -> int:
         """Begin nothing more; after `grace`, stop the running attempts and release their jobs.
 
-        Returns how many attempts were stopped. Jobs in the backlog are released at once.
+        Returns how many attempts were stopped. Jobs in the backlog are put back at once.
         """
         self.is_draining = True
         waiting = self.unbegun
@@ -473,6 +474,11 @@ class JobRunner:
                     await asyncio.wait(self.handing_back)
         except TimeoutError:
             return
+
+
+def put_back(reason: str) -> Snoozed:
+    """The outcome of a job that has not begun here; it has no part in that, so it may recur."""
+    return Snoozed(timedelta(), reason, unstarted=True)
 
 
 def has_finished(running: RunningAttempt) -> bool:

@@ -72,12 +72,7 @@ class Lost(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class Released(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """The worker shut down and returned the job; this costs no attempt.
-
-    `unstarted`: its target was not run, so that it must still start in time.
-    """
-
-    unstarted: bool = False
+    """The worker shut down and returned the job; this costs no attempt."""
 
 
 Outcome = Succeeded | Failed | Snoozed | Cancelled | Lost | Released

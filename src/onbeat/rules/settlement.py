@@ -46,7 +46,7 @@ def settle(job: Job, outcome: Outcome, now: datetime, chance: float) -> Job:
             reason = storable_text(reason)[:REASON_CHARS_MAX]
             return finish(job, JobState.CANCELLED, now, reason=reason)
         case Released():
-            return release(job, outcome, now)
+            return release(job, now)
         case Lost():
             return rescue(job, outcome, now, chance)
 
@@ -81,23 +81,21 @@ def snooze(job: Job, snoozed: Snoozed, now: datetime) -> Job:
     return again
 
 
-def release(job: Job, released: Released, now: datetime) -> Job:
+def release(job: Job, now: datetime) -> Job:
     """A shutdown is not a failure: the job is due at once, and no attempt is spent.
 
     Releases have a limit of their own, so that a job cannot be released forever. A job that was
-    only on its way, or could not be sent, is not counted; if on its way, or if its target never
-    ran, its `start_by` still applies.
+    only on its way, or could not be sent, is not counted; if on its way, its `start_by` still
+    applies.
     """
+    again = waiting_again(job, now, attempt=job.attempt - 1)
     if is_carried(job.worker):
-        return replace(waiting_again(job, now, attempt=job.attempt - 1), start_by=job.start_by)
+        return replace(again, start_by=job.start_by)
     if is_remote(job.worker):
-        return waiting_again(job, now, attempt=job.attempt - 1)
+        return again
     if job.released + 1 > RELEASED_MAX:
         return finish(job, JobState.FAILED, now, reason=f"handed back {RELEASED_MAX} times")
-    again = waiting_again(job, now, attempt=job.attempt - 1, released=job.released + 1)
-    if released.unstarted and again.attempt == 0:
-        return replace(again, start_by=job.start_by)
-    return again
+    return replace(again, released=job.released + 1)
 
 
 def rescue(job: Job, last: Lost, now: datetime, chance: float) -> Job:
