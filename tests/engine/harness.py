@@ -14,6 +14,7 @@ from onbeat.engine.planner import Planner
 from onbeat.engine.rescuer import Rescuer
 from onbeat.engine.session_watcher import SessionWatcher
 from onbeat.engine.worker import JobRunner
+from onbeat.engine.worker_leases import WorkerLeases
 from onbeat.model.errors import Unavailable
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
@@ -209,8 +210,9 @@ class EngineHarness:
         self.planner = Planner(
             self.store, self.clock, self.chance, self.told, 10 * MINUTE, compile_spec
         )
+        self.leases = WorkerLeases(self.worker)
         self.renewer = Heartbeat(
-            self.store, self.store, self.clock, lambda: self.row, self.worker, self.guard
+            self.store, self.store, self.clock, lambda: self.row, self.leases, self.guard
         )
         self.rescuer = Rescuer(
             self.store,
@@ -268,7 +270,7 @@ class EngineHarness:
     async def beat(self) -> None:
         """What the renewer does at every beat, and what its thread then has the worker do."""
         answer = await self.renewer.renew_leases()
-        self.worker.reconcile_leases(answer)
+        self.leases.reconcile_leases(answer)
         self.guard.on_applied(answer.sent_at)
 
     async def job(self, job: Job) -> Job:

@@ -189,7 +189,7 @@ async def test_of_several_words_told_to_a_blocked_loop_only_the_latest_counts() 
         thread = HeartbeatThread(bench.renewer, PERIOD, bench.told)
         taken: list[Any] = []
         words: list[Any] = [("first",), ("second",)]
-        bench.worker.reconcile_leases = lambda answer: taken.append(answer.held)
+        bench.leases.reconcile_leases = lambda answer: taken.append(answer.held)
         for number, held in enumerate(words):
             thread.answers.append(LeaseAnswer((), (), held, float(number)))
             thread.call_in_worker_loop(thread.apply_answer)

@@ -233,7 +233,7 @@ async def test_an_attempt_whose_time_is_over_has_timed_out_whatever_stops_it_the
         job = a_job(timeout=timedelta(milliseconds=20), retry=ONCE)
         await bench.begin(job)
         await over.wait()
-        bench.worker.cancel({(job.id, Token(1)): "no longer wanted"})
+        bench.leases.cancel({(job.id, Token(1)): "no longer wanted"})
         go.set()
         ended = await bench.until(job, JobState.FAILED)
         assert ended.error == "timed out after 0.02 s"
@@ -303,7 +303,7 @@ async def test_a_cancel_before_the_first_step_ends_the_job_and_frees_its_slot() 
     async with EngineHarness(work=work) as bench:
         job = a_job()
         await bench.begin(job)
-        bench.worker.cancel({(job.id, Token(1)): "no longer wanted"})
+        bench.leases.cancel({(job.id, Token(1)): "no longer wanted"})
         await bench.worker.idle.wait()
         assert not begun
         assert not bench.worker.running
@@ -324,7 +324,7 @@ async def test_what_a_beat_says_of_many_waiting_jobs_costs_in_proportion(what: s
                 if what == "cancelled":
                     assert len(bench.worker.take_unbegun(reasons.keys())) == count // 2
                 else:
-                    bench.worker.abandon_lost(jobs[::2])
+                    bench.leases.abandon_lost(jobs[::2])
                 assert list(bench.worker.backlog) == jobs[1::2]
 
             return tell

@@ -30,6 +30,7 @@ from onbeat.engine.rescuer import Rescuer
 from onbeat.engine.router import Router
 from onbeat.engine.session_watcher import SessionWatcher
 from onbeat.engine.worker import JobRunner
+from onbeat.engine.worker_leases import WorkerLeases
 from onbeat.model.errors import OnbeatError, Unavailable
 from onbeat.model.fault import process_of
 from onbeat.model.role import Role
@@ -85,13 +86,18 @@ class Runtime:
         self.bulks = BulkRunner(store, clock, dependencies.live)
         self.job_log = JobLogWriter(store, dependencies.log, dependencies.live)
         self.live = LiveExchange(store, clock, dependencies.live, dependencies.identity.id)
-        self.heartbeat = Heartbeat(store, store, clock, self.row, self.worker, self.guard)
+        self.heartbeat = self.build_heartbeat()
         self.clocks = ClockKeeper(clock, store, dependencies.telemetry)
         self.heartbeat_thread: HeartbeatThread | None = None
         self.tasks: list[asyncio.Task[None]] = []
         self.claiming: asyncio.Task[None] | None = None
         self.unlisten: Callable[[], None] | None = None
         self.broker_runtime = self.build_broker_runtime(broker_setup)
+
+    def build_heartbeat(self) -> Heartbeat:
+        store, clock = self.dependencies.store, self.dependencies.clock
+        leases = WorkerLeases(self.worker)
+        return Heartbeat(store, store, clock, self.row, leases, self.guard)
 
     def build_planner(self) -> Planner:
         dependencies = self.dependencies

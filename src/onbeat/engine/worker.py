@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextvars import copy_context
 from datetime import datetime, timedelta
 from functools import partial
@@ -10,21 +10,20 @@ from typing import Any
 
 from onbeat.engine.attempt_tasks import AttemptTasks
 from onbeat.engine.handed_back import HandedBack, Lease
-from onbeat.engine.heartbeat import LeaseAnswer
 from onbeat.engine.job_log import JobLog
 from onbeat.engine.lease_guard import LeaseGuard
 from onbeat.engine.quarantine import APART, Quarantine
 from onbeat.engine.running_attempt import RunningAttempt, StopReason
 from onbeat.engine.settler import Settler
 from onbeat.engine.start_check import StartCheck
-from onbeat.model.ids import JobId, Token
+from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.model.outcome import Cancelled, Failed, Outcome, Released, Snoozed, Succeeded
 from onbeat.ports.clock import Clock
 from onbeat.ports.expressions import NO_EXPRESSIONS, Expressions
 from onbeat.ports.job_log import ATTEMPT_LOG
 from onbeat.ports.randomness import Randomness
-from onbeat.ports.store import HeldLease, Settlement, WorkerStore
+from onbeat.ports.store import Settlement, WorkerStore
 from onbeat.ports.target import HandedOver, Runners, TargetRunner
 from onbeat.ports.telemetry import Telemetry
 from onbeat.rules.claims_ahead import ClaimsAhead
@@ -38,7 +37,6 @@ STOP_PATIENCE = 10.0
 
 NO_SLOT = "put back at once: its worker had no free slot"
 SHUT_DOWN = "put back at once: its worker shut down before it began"
-TAKEN_AWAY = "another worker holds this job now"
 
 NOT_COMMITTED = (
     "its handler called finish_in_transaction and returned, but the transaction was not committed; "
@@ -99,7 +97,6 @@ class JobRunner:
         self.starting = asyncio.Lock()  # of jobs that carriers hold
         self.idle = asyncio.Event()
         self.idle.set()
-        self.orphaned_leases: frozenset[Lease] = frozenset()
         self.handing_back: set[asyncio.Task[None]] = set()
         self.handed_back = HandedBack()
         self.on_slot_free = on_slot_free
@@ -357,15 +354,6 @@ class JobRunner:
         """Store the outcome of an attempt that holds no slot here."""
         await self.settler.record(job, outcome)
 
-    def cancel(self, reasons: Mapping[Lease, str]) -> None:
-        """Stop the attempts under these leases; jobs that still wait here do not begin."""
-        for (id, token), reason in reasons.items():
-            running = self.running.get(id)
-            if running is not None and running.job.token == token:
-                running.request_stop(StopReason.CANCEL, reason)
-        for job in self.take_unbegun(reasons.keys()):
-            self.spawn(self.record(job, Cancelled(reasons[job.id, job.token])))
-
     def return_surplus(self) -> None:
         """Hand back the last of the jobs that were claimed ahead, if they would wait too long."""
         back = put_back(NO_SLOT)
@@ -382,53 +370,6 @@ class JobRunner:
                 self.quarantine.take(job.id, job.token)
         return taken
 
-    def reconcile_leases(self, answer: LeaseAnswer) -> None:
-        """Apply the store's answer to the attempts that were known before the heartbeat was sent.
-
-        A lease that the store no longer has is lost: the attempt is stopped, or never begins, and
-        writes nothing. If its handler has settled the job itself, that ended the lease.
-        """
-        by_id = {lease.job_id: lease for lease in answer.held}
-        for running in answer.known:
-            lease = by_id.get(running.job.id)
-            if lease is None and has_finished(running):
-                continue
-            if lease is None or lease.token != running.job.token:
-                running.request_stop(StopReason.LEASE_LOST, TAKEN_AWAY)
-        kept = {(lease.job_id, lease.token) for lease in answer.held}
-        self.abandon_lost([job for job in answer.unbegun if (job.id, job.token) not in kept])
-        self.cancel(
-            {
-                (lease.job_id, lease.token): lease.cancel_reason
-                for lease in answer.held
-                if lease.cancel_reason is not None
-            }
-        )
-        self.return_orphaned_leases(answer.held)
-
-    def abandon_lost(self, lost: Sequence[Job]) -> None:
-        """Drop waiting jobs whose lease is lost, and stop those that have just begun."""
-        for job in self.take_unbegun({(job.id, job.token) for job in lost}):
-            self.telemetry.lease_lost(job)
-        for job in lost:
-            running = self.running.get(job.id)
-            if running is not None and running.job.token == job.token:
-                running.request_stop(StopReason.LEASE_LOST, TAKEN_AWAY)
-
-    def return_orphaned_leases(self, held: Sequence[HeldLease]) -> None:
-        """Hand back leases that the store attributes to this worker but that it does not know.
-
-        They come from a claim whose answer was lost. A lease counts as orphaned when two answers in
-        a row name it, since a single answer may cross a claim that is just arriving.
-        """
-        mine = self.known_jobs()
-        strays = frozenset(
-            (lease.job_id, lease.token) for lease in held if lease.job_id not in mine
-        )
-        for id, token in sorted(strays & self.orphaned_leases):
-            self.spawn(self.hand_back(id, token))
-        self.orphaned_leases = strays
-
     def known_jobs(self) -> set[JobId]:
         """The ids of jobs that this worker holds."""
         return {*self.running, *(job.id for job in self.unbegun)}
@@ -437,15 +378,6 @@ class JobRunner:
     def unbegun(self) -> Sequence[Job]:
         """Claimed jobs that have not begun."""
         return (*self.backlog, *self.quarantine.waiting)
-
-    async def hand_back(self, id: JobId, token: Token) -> None:
-        job = await self.store.job(id)
-        if job is None or job.token != token or job.state is not JobState.RUNNING:
-            return
-        # The answer to a slow claim may have arrived after all.
-        if id not in self.known_jobs():
-            self.handed_back.add((id, token))
-            await self.record(job, Released())
 
     async def drain(self, grace: timedelta) -> int:
         """Begin nothing more; after `grace`, stop the running attempts and release their jobs.
@@ -479,10 +411,6 @@ class JobRunner:
 def put_back(reason: str) -> Snoozed:
     """The outcome of a job that has not begun here; it has no part in that, so it may recur."""
     return Snoozed(timedelta(), reason, unstarted=True)
-
-
-def has_finished(running: RunningAttempt) -> bool:
-    return isinstance(running, HandledAttempt) and running.finished is not None
 
 
 def timer_of(running: RunningAttempt) -> asyncio.TimerHandle | None:
