@@ -48,8 +48,10 @@ class Dispatcher:
             return await self.claim_and_start()
 
     async def claim_and_start(self) -> tuple[int, datetime | None]:
-        """Where there is room for more than one claim, the next one is sent before the jobs of the
-        last one are read and run, so that the store works meanwhile.
+        """Claim until a claim is not filled, or there is no room for another.
+
+        The next claim is sent before the jobs of the last one are read and run, so that the store
+        works meanwhile.
         """
         count, next_due_at, self.has_left = 0, None, True
         claim = self.send_claim()

@@ -1,7 +1,7 @@
 """When a claimant takes one job by its id, in place of a look through all ready lists.
 
-The look takes a server several times as long as the change of one row. An idle claimant that hears
-of a single new job needs no look: it has seen shortly before that nothing else was due.
+The look takes a server about as long again as the change of the row. An idle claimant that hears of
+a single new job needs none: it has seen shortly before that nothing else was due.
 """
 
 from collections.abc import Hashable

@@ -7,12 +7,16 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
+import pytest
+
+from conditions import eventually
 from onbeat.model.ids import JobId
 from onbeat.model.job import JobState
 from onbeat.model.page import JobFilter
 from onbeat.ports.store import Hint
+from onbeat.stores.sqlite import writer
 from onbeat.stores.sqlite.store import SqliteStore
-from onbeat.testing.build import NOW
+from onbeat.testing.build import NOW, a_job
 
 SCRIPT = Path(__file__).with_name("enqueue_for_ever.py")
 KILLS = 6
@@ -68,6 +72,20 @@ async def test_another_process_is_heard(store: SqliteStore, path: str) -> None:
     await acknowledged(process, 1)
     stop()
     assert (await store.jobs(JobFilter(limit=1))).items
+
+
+async def test_hints_come_at_once_until_another_process_writes(
+    store: SqliteStore, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = store.listen(lambda _hint: None)
+    await store.enqueue([a_job()])
+    assert store.hints_at_once
+    process = await started(path, "0")
+    await eventually(lambda: not store.hints_at_once, "it has noticed the other")
+    await acknowledged(process, 1)
+    monkeypatch.setattr(writer, "ALONE_SECONDS", 0.0)
+    assert store.hints_at_once, "a while after the last change by the other"
+    stop()
 
 
 async def test_many_processes_may_create_one_file(path: str) -> None:

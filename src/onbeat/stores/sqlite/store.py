@@ -185,6 +185,11 @@ class SqliteStore(SqlStore[Transaction]):
         """Free space of the disk, including free pages in the file."""
         return await self._reader.run(in_thread(free_percent), self._path)
 
+    @property
+    def hints_at_once(self) -> bool:
+        """Other processes' changes are polled for, but mostly there are none."""
+        return self._writer.is_alone
+
     def listen(self, on_hint: Callable[[Hint], None]) -> Callable[[], None]:
         return self._writer.listen(on_hint)
 

@@ -5,6 +5,7 @@ a batch fails, the batch is rolled back and run again with a savepoint around ea
 """
 
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -33,6 +34,7 @@ from onbeat.stores.sqlite.transaction import Transaction
 BATCH_MAX = 1_000
 FILE_LOOK_SECONDS = 1.0  # how often to compute the maximum size of the file
 LOOK_SECONDS = 0.05  # how often to poll for other processes' changes while there are listeners
+ALONE_SECONDS = 10.0  # without a change by another process
 LOG_BYTES_STEP = 262_144  # how much the WAL grows between two checks of the space for it
 LOG_BYTES_FORCED = 256 << 20  # beyond this readers have to wait, so that the WAL restarts
 PAGES_MAX = 4_294_967_294  # SQLite's maximum
@@ -69,6 +71,7 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._db: apsw.Connection | None = None
         self._looked_at = 0.0
+        self._others_wrote_at = -math.inf
         self._written_at = 0
         self._data_version: int | None = None
         self._page_size = 0
@@ -107,6 +110,11 @@ class Writer:
         self._requests.begin()
         self._thread = threading.Thread(target=self._work, name="onbeat-sqlite-writer", daemon=True)
         self._thread.start()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other process has written for a while, as far as listeners would know."""
+        return time.monotonic() - self._others_wrote_at > ALONE_SECONDS
 
     @property
     def is_running(self) -> bool:
@@ -330,6 +338,7 @@ class Writer:
         except apsw.Error:
             return  # the next request gets the error
         if self._data_version not in (None, version):
+            self._others_wrote_at = now
             self._listeners.notify(Hint)
         self._data_version = version
 

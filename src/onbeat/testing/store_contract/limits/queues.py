@@ -184,7 +184,7 @@ class ConcurrencyContract:
         await store.enqueue(slow_jobs(3))
         await store.pause_queue("slow", paused=True)
         answer = await store.claim(a_request())
-        assert (answer.jobs, answer.next_due_at) == ((), None)
+        assert (tuple(answer.jobs), answer.next_due_at) == ((), None)
         await store.pause_queue("slow", paused=False)
         assert len(await claim_jobs(store)) == 2
 
