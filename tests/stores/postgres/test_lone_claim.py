@@ -12,6 +12,7 @@ from onbeat.model.job import Job
 from onbeat.model.limits import CLAIM_MAX
 from onbeat.model.queue import Limits
 from onbeat.ports.store import ClaimRequest
+from onbeat.rules import lone_jobs
 from onbeat.stores.postgres import claim
 from onbeat.stores.postgres.connection import connect, parse_dsn
 from onbeat.stores.postgres.store import PostgresStore
@@ -21,7 +22,8 @@ from onbeat.testing.store_contract.steps import a_request, claim_jobs, ids_of, s
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[ClaimRequest]:
-    """The claims that looked through the ready lists."""
+    """The claims that looked through the ready lists. A look is good for an hour."""
+    monkeypatch.setattr(lone_jobs, "LOOK_SECONDS", 3_600.0)
     found: list[ClaimRequest] = []
     look = claim.look_and_claim
 
