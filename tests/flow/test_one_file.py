@@ -16,6 +16,7 @@ from onbeat.wire.jobs import ProgressAnswer
 
 WORKER = """
 import asyncio, sys, threading
+from pathlib import Path
 from onbeat import Context, Onbeat
 
 name = sys.argv[1]
@@ -24,6 +25,13 @@ beat = Onbeat("sqlite:///onbeat.db")
 @beat.task("who")
 async def who(n: int) -> str:
     await asyncio.sleep(0.002)
+    return name
+
+@beat.task("meet")
+async def meet(n: int) -> str:
+    Path(name).touch()
+    while not (Path("first").exists() and Path("second").exists()):
+        await asyncio.sleep(0.01)
     return name
 
 @beat.task("stay")
@@ -59,6 +67,10 @@ class Client:
         async def who(n: int) -> str:
             raise AssertionError("the client does no work")
 
+        @self.beat.task("meet")
+        async def meet(n: int) -> str:
+            raise AssertionError("the client does no work")
+
         @self.beat.task("stay")
         async def stay() -> None: ...
 
@@ -69,7 +81,7 @@ class Client:
         async def only() -> str:
             raise AssertionError("the client does no work")
 
-        self.who, self.stay, self.sync_stay, self.only = who, stay, sync_stay, only
+        self.who, self.meet, self.stay, self.sync_stay, self.only = who, meet, stay, sync_stay, only
 
 
 @pytest.fixture
@@ -97,7 +109,10 @@ def alive(client: Client, count: int) -> None:
 def test_workers_share_the_work_and_run_nothing_twice(tmp_path: Path, client: Client) -> None:
     with worker(tmp_path, "first"), worker(tmp_path, "second"):
         alive(client, 2)
-        jobs = client.beat.send([client.who.call(n) for n in range(1500)])
+        # Of jobs this short, one worker may do all. These end as soon as both have begun one, and
+        # are more than one has slots.
+        jobs = client.beat.send([client.meet.call(n) for n in range(150)])
+        jobs += client.beat.send([client.who.call(n) for n in range(1500)])
         shares = Counter(job.result(30) for job in jobs)
         assert set(shares) == {"first", "second"}
         records = client.beat.jobs.list(limit=1000)
