@@ -56,13 +56,13 @@ class Dispatcher:
         count, next_due_at, self.has_left = 0, None, True
         claim = self.send_claim()
         try:
-            for round in range(1, ROUNDS_MAX + 1):
+            for number in range(1, ROUNDS_MAX + 1):
                 if claim is None:
                     break
                 claimed = await claim.answer
                 taken = len(claimed.jobs)
                 self.has_left = taken >= claim.limit
-                is_last = not self.has_left or round == ROUNDS_MAX
+                is_last = not self.has_left or number == ROUNDS_MAX
                 claim = None if is_last else self.send_claim(coming=taken)
                 if claim is not None:
                     await asyncio.sleep(0)  # its task begins in this turn of the loop

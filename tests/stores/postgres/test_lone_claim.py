@@ -1,6 +1,6 @@
 """A single new job is taken by its id, wherever nothing else has a say in that."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -77,7 +77,7 @@ async def test_the_next_due_time_is_that_of_the_last_look(store: PostgresStore) 
 
 
 @pytest.mark.parametrize(
-    "other",
+    "jobs",
     [
         [a_job(), a_job()],
         [a_job(group="a")],
@@ -86,10 +86,10 @@ async def test_the_next_due_time_is_that_of_the_last_look(store: PostgresStore) 
     ids=["two", "group", "unique"],
 )
 async def test_jobs_that_are_not_plain_and_alone_are_looked_for(
-    idle: PostgresStore, looks: list[ClaimRequest], other: Sequence[Job]
+    idle: PostgresStore, looks: list[ClaimRequest], jobs: Sequence[Job]
 ) -> None:
-    await idle.enqueue(other)
-    assert sorted(ids_of(await claim_jobs(idle))) == sorted(ids_of(other))
+    await idle.enqueue(jobs)
+    assert sorted(ids_of(await claim_jobs(idle))) == sorted(ids_of(jobs))
     assert len(looks) == 1
 
 
@@ -180,17 +180,8 @@ async def test_without_room_nothing_is_taken(idle: PostgresStore) -> None:
     assert await claim_jobs(idle, limit=0) == ()
 
 
-@pytest.fixture
-async def sender(database: str) -> AsyncIterator[PostgresStore]:
-    """The store of another process."""
-    store = PostgresStore(database)
-    await store.open()
-    yield store
-    await store.close()
-
-
 async def test_a_job_of_another_process_is_taken_without_a_look(
-    idle: PostgresStore, looks: list[ClaimRequest], sender: PostgresStore
+    idle: PostgresStore, looks: list[ClaimRequest], other: PostgresStore
 ) -> None:
     stop = idle.listen(lambda _hint: None)
     announced = idle._hints.announced
@@ -198,7 +189,7 @@ async def test_a_job_of_another_process_is_taken_without_a_look(
     await claim_jobs(idle)
     looks.clear()
     job = a_job()
-    await sender.enqueue([job])
+    await other.enqueue([job])
     await eventually(lambda: announced.job == job.id, "the notice has come")
     assert ids_of(await claim_jobs(idle)) == [job.id]
     assert looks == []
@@ -206,14 +197,14 @@ async def test_a_job_of_another_process_is_taken_without_a_look(
 
 
 async def test_two_claimants_of_one_job_take_it_once(
-    idle: PostgresStore, sender: PostgresStore
+    idle: PostgresStore, other: PostgresStore
 ) -> None:
-    await claim_jobs(sender)
+    await claim_jobs(other)
     for _ in range(20):
         job = a_job()
         await idle.enqueue([job])
-        sender._hints.announced.note(job.id)
-        taken = [*await claim_jobs(idle), *await claim_jobs(sender)]
+        other._hints.announced.note(job.id)
+        taken = [*await claim_jobs(idle), *await claim_jobs(other)]
         assert ids_of(taken) == [job.id]
 
 

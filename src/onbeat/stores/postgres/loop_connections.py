@@ -22,7 +22,7 @@ from onbeat.stores.sql.verbs.enqueue import NewJob, until_stored
 from onbeat.stores.sql.verbs.events import publish
 from onbeat.stores.successes import settlement_of
 
-CLAIMANTS_MAX = 64  # of which something is known
+CLAIMANTS_MAX = 64  # the store remembers so many, and forgets the oldest
 SENDERS_MAX = 50  # in one transaction: each may send thousands of jobs
 
 
@@ -60,7 +60,7 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
         self.publish = self._batch_verb(self.run, publish)
 
     def claimant(self, worker: WorkerId) -> "Claimant":
-        """What is known of it; where there are many, the one that came first is forgotten."""
+        """What earlier claims of this worker have left for its next one."""
         claimant = self._claimants.get(worker)
         if claimant is None:
             if len(self._claimants) >= CLAIMANTS_MAX:
@@ -69,7 +69,7 @@ class LoopConnections(loop_connections.LoopConnections[Database, Transaction]):
         return claimant
 
     def announced_job(self) -> JobId | None:
-        """The job of which alone this process has heard since the last claim, if it is alone."""
+        """The new job that was announced since the last claim; None if other changes were, too."""
         return self._hints.announced.take()
 
     def _transaction(self, connection: Database) -> Transaction:

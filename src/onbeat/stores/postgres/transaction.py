@@ -15,8 +15,8 @@ from onbeat.stores.sql.forms import Forms
 class Transaction:
     """`hints` collects the hints for listeners after the commit.
 
-    The commit itself announces the hints in `noticed` to other processes. `lone_job` is the job
-    that is all there is to the hint of jobs.
+    The commit itself announces the hints in `noticed` to other processes. `lone_job` is the new
+    job, if the transaction has added a single one and done nothing else.
 
     A verb of one statement may also run outside a transaction: it is then its own transaction.
     """
