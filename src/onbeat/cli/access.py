@@ -7,8 +7,8 @@ import click
 from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
 from onbeat.cli.option_types import span
-from onbeat.cli.options import field
-from onbeat.cli.output import plain, show_json, show_message, show_table
+from onbeat.cli.options import cursor_option, field, limit_option
+from onbeat.cli.output import plain, show_json, show_message, show_table, tell_cursor
 from onbeat.cli.times import in_short, local_now
 from onbeat.model.principal import Scope
 
@@ -126,10 +126,8 @@ def revoke(connection: ConnectionOptions, *, name: str, as_json: bool) -> None:
 @field("--object", metavar="KIND/ID", help="Only of this object, such as queue/default.")
 @field("--since", metavar="INSTANT", help="Only from then on.")
 @field("--until", metavar="INSTANT", help="Only before then.")
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
-)
-@field("--cursor", metavar="CURSOR", help="Go on where the page before ended.")
+@limit_option()
+@cursor_option
 @json_option
 @with_client
 def audit(connection: ConnectionOptions, *, as_json: bool, **values: Any) -> None:
@@ -150,5 +148,4 @@ def audit(connection: ConnectionOptions, *, as_json: bool, **values: Any) -> Non
         for one in answer["records"]
     ]
     show_table(("TIME", "ACTOR", "ACTION", "OBJECT", "OUTCOME"), rows, empty="no changes")
-    if answer["cursor"]:
-        show_message(f"see more with --cursor {answer['cursor']}")
+    tell_cursor(answer)

@@ -7,7 +7,7 @@ import click
 from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
 from onbeat.cli.option_types import span
-from onbeat.cli.options import field
+from onbeat.cli.options import field, limit_option
 from onbeat.cli.output import plain, show_json, show_message, show_table
 from onbeat.cli.times import in_short, local_now, read_instant, utc_text
 
@@ -19,9 +19,7 @@ def alert() -> None:
 
 @alert.command("list", epilog=examples("onbeat alert list", "onbeat alert list --ended"))
 @click.option("--ended", "is_ended", is_flag=True, help="Those that ended, of the last 30 days.")
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="How many."
-)
+@limit_option(100)
 @json_option
 @with_client
 def list_alerts(

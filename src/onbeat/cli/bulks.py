@@ -11,7 +11,7 @@ from onbeat.cli.client import Client, ConnectionOptions, json_option, with_clien
 from onbeat.cli.examples import examples
 from onbeat.cli.job_filters import filters_of, job_filter_options
 from onbeat.cli.option_types import span
-from onbeat.cli.options import field, given_options, instants
+from onbeat.cli.options import cursor_option, field, given_options, instants, limit_option
 from onbeat.cli.output import (
     json_text,
     plain,
@@ -21,6 +21,7 @@ from onbeat.cli.output import (
     show_record,
     show_table,
     styled_state,
+    tell_cursor,
 )
 from onbeat.cli.times import in_full, in_short, local_now
 
@@ -135,10 +136,8 @@ def bulk() -> None:
 
 
 @bulk.command("list")
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
-)
-@field("--cursor", metavar="CURSOR", help="Go on where the page before ended.")
+@limit_option()
+@cursor_option
 @json_option
 @with_client
 def list_bulks(connection: ConnectionOptions, *, as_json: bool, **values: Any) -> None:
@@ -160,8 +159,7 @@ def list_bulks(connection: ConnectionOptions, *, as_json: bool, **values: Any) -
         for one in answer["bulks"]
     ]
     show_table(("ID", "DO", "STATE", "DONE", "MADE", "BY"), rows, empty="no bulks")
-    if answer["cursor"]:
-        show_message(f"see more with --cursor {answer['cursor']}")
+    tell_cursor(answer)
 
 
 @bulk.command("show")

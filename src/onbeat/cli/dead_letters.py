@@ -8,8 +8,8 @@ import click
 from onbeat.cli.client import Client, ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
 from onbeat.cli.exit_codes import FAILED, OK
-from onbeat.cli.failures import dry_run_option, limit_option, more_option, show_replayed
-from onbeat.cli.options import field
+from onbeat.cli.failures import dry_run_option, more_option, replay_limit_option, show_replayed
+from onbeat.cli.options import cursor_option, field, limit_option
 from onbeat.cli.output import (
     heading,
     json_text,
@@ -19,6 +19,7 @@ from onbeat.cli.output import (
     show_message,
     show_record,
     show_table,
+    tell_cursor,
 )
 from onbeat.cli.times import in_full, in_short, local_now
 from onbeat.model.errors import Conflict, NotFound
@@ -44,10 +45,8 @@ def dead_letter() -> None:
     ),
 )
 @source_option
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
-)
-@field("--cursor", metavar="CURSOR", help="Go on where the page before ended.")
+@limit_option()
+@cursor_option
 @json_option
 @with_client
 def list_dead_letters(connection: ConnectionOptions, *, as_json: bool, **values: Any) -> None:
@@ -67,8 +66,7 @@ def list_dead_letters(connection: ConnectionOptions, *, as_json: bool, **values:
     ]
     reasons = [letter["reason"][:REASON_CHARS_SHOWN] for letter in answer["letters"]]
     show_table(("ID", "TIME", "SOURCE"), rows, empty="no dead letters", below=reasons)
-    if answer["cursor"]:
-        show_message(f"see more with --cursor {answer['cursor']}")
+    tell_cursor(answer)
 
 
 @dead_letter.command("show")
@@ -187,9 +185,7 @@ def delete(connection: ConnectionOptions, *, id: str, as_json: bool) -> None:
 
 
 @dead_letter.command("groups", epilog=examples("onbeat dead-letter groups"))
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
-)
+@limit_option()
 @json_option
 @with_client
 def groups(connection: ConnectionOptions, *, limit: int, as_json: bool) -> None:
@@ -220,7 +216,7 @@ def groups(connection: ConnectionOptions, *, limit: int, as_json: bool) -> None:
 )
 @click.argument("group")
 @dry_run_option
-@limit_option
+@replay_limit_option
 @more_option
 @json_option
 @with_client
@@ -237,7 +233,7 @@ def replay_group(
 )
 @click.argument("group")
 @dry_run_option
-@limit_option
+@replay_limit_option
 @more_option
 @json_option
 @with_client

@@ -7,7 +7,15 @@ import click
 
 from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
-from onbeat.cli.options import field, given_options, instants, json_of, text_or_file
+from onbeat.cli.options import (
+    cursor_option,
+    field,
+    given_options,
+    instants,
+    json_of,
+    limit_option,
+    text_or_file,
+)
 from onbeat.cli.output import (
     heading,
     json_text,
@@ -16,6 +24,7 @@ from onbeat.cli.output import (
     show_message,
     show_record,
     show_table,
+    tell_cursor,
 )
 from onbeat.cli.times import in_full, in_short, local_now
 
@@ -62,10 +71,8 @@ def send(connection: ConnectionOptions, *, as_json: bool, **values: Any) -> None
 @event.command("list", epilog=examples("onbeat event list --type 'order.*' --source /shop"))
 @field("--type", metavar="TYPE", help="Only of this type; a * at the end stands for any rest.")
 @field("--source", metavar="URI", help="Only of this source; likewise.")
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
-)
-@field("--cursor", metavar="CURSOR", help="Go on where the page before ended.")
+@limit_option()
+@cursor_option
 @json_option
 @with_client
 def list_events(connection: ConnectionOptions, *, as_json: bool, **values: Any) -> None:
@@ -86,8 +93,7 @@ def list_events(connection: ConnectionOptions, *, as_json: bool, **values: Any) 
     kinds = [f"{one['type']} from {one['source']}" for one in answer["events"]]
     columns = ("ID", "TIME", "JOBS")
     show_table(columns, rows, empty="no events", right=("JOBS",), below=kinds)
-    if answer["cursor"]:
-        show_message(f"see more with --cursor {answer['cursor']}")
+    tell_cursor(answer)
 
 
 @event.command("show")

@@ -9,7 +9,7 @@ import click
 from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
 from onbeat.cli.option_types import span
-from onbeat.cli.options import field
+from onbeat.cli.options import cursor_option, field, limit_option
 from onbeat.cli.output import (
     heading,
     plain,
@@ -25,13 +25,7 @@ from onbeat.model.limits import FAULT_JOBS_MAX, FAULT_LISTED_JOBS_MAX, REPLAY_MA
 COUNTS: Final = ("ATTEMPTS", "FAILED", "WAITING")
 TITLE_CHARS: Final = 60
 
-limit_option = click.option(
-    "--limit",
-    type=click.IntRange(1, REPLAY_MAX),
-    default=REPLAY_MAX,
-    show_default=True,
-    help="How many at most.",
-)
+replay_limit_option = limit_option(REPLAY_MAX, most=REPLAY_MAX)
 dry_run_option = click.option("--dry-run", is_flag=True, help="Count, and change nothing.")
 more_option = field("--cursor", metavar="CURSOR", help="Go on where the call before ended.")
 
@@ -56,10 +50,8 @@ def failure() -> None:
     show_default=True,
     help="Latest, most attempts, or newest fault first.",
 )
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
-)
-@field("--cursor", metavar="CURSOR", help="Go on where the page before ended.")
+@limit_option()
+@cursor_option
 @json_option
 @with_client
 def list_failures(connection: ConnectionOptions, *, as_json: bool, **values: Any) -> None:
@@ -216,7 +208,7 @@ def silence(
 )
 @click.argument("fault")
 @dry_run_option
-@limit_option
+@replay_limit_option
 @more_option
 @json_option
 @with_client

@@ -9,7 +9,7 @@ import click
 from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
 from onbeat.cli.jobs import target_words
-from onbeat.cli.options import field
+from onbeat.cli.options import cursor_option, field, limit_option
 from onbeat.cli.output import (
     console,
     plain,
@@ -17,6 +17,7 @@ from onbeat.cli.output import (
     show_message,
     show_table,
     styled_state,
+    tell_cursor,
 )
 from onbeat.model.limits import FLOWS_LISTED_DEFAULT, FLOWS_LISTED_MAX
 
@@ -34,14 +35,8 @@ def flow() -> None:
 
 
 @flow.command("list", epilog=examples("onbeat flow list", "onbeat flow list --limit 50 --json"))
-@click.option(
-    "--limit",
-    type=click.IntRange(1, FLOWS_LISTED_MAX),
-    default=FLOWS_LISTED_DEFAULT,
-    show_default=True,
-    help="How many.",
-)
-@field("--cursor", metavar="CURSOR", help="Go on where the page before ended.")
+@limit_option(FLOWS_LISTED_DEFAULT, most=FLOWS_LISTED_MAX)
+@cursor_option
 @json_option
 @with_client
 def list_flows(
@@ -61,8 +56,7 @@ def list_flows(
         empty="no flow has been sent",
         right=("DONE", "FAILED"),
     )
-    if answer["cursor"]:
-        show_message(f"see more with --cursor {answer['cursor']}")
+    tell_cursor(answer)
 
 
 def far(one: Mapping[str, Any]) -> tuple[str, str]:
@@ -79,10 +73,8 @@ def far(one: Mapping[str, Any]) -> tuple[str, str]:
     epilog=examples("onbeat flow show 01a20000-0000-7000-8000-000000000001"),
 )
 @click.argument("id")
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=200, show_default=True, help="How many."
-)
-@field("--cursor", metavar="CURSOR", help="Go on where the page before ended.")
+@limit_option(200)
+@cursor_option
 @json_option
 @with_client
 def show(
@@ -101,8 +93,7 @@ def show(
     target.print(head_of(answer))
     for line in tree(answer["id"], answer["jobs"], answer["edges"]):
         target.print(line, soft_wrap=True)
-    if answer["cursor"]:
-        show_message(f"see more with --cursor {answer['cursor']}")
+    tell_cursor(answer)
 
 
 def head_of(answer: Mapping[str, Any]) -> str:

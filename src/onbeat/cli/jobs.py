@@ -18,10 +18,12 @@ from onbeat.cli.exit_codes import OK
 from onbeat.cli.job_filters import filters_of, job_filter_options
 from onbeat.cli.option_types import span, span_or_always
 from onbeat.cli.options import (
+    cursor_option,
     field,
     given_options,
     instants,
     job_options,
+    limit_option,
     retry_options,
     spec_body,
     target_body,
@@ -38,6 +40,7 @@ from onbeat.cli.output import (
     show_table,
     show_with_last,
     styled_state,
+    tell_cursor,
     warn_of_unknown_tasks,
 )
 from onbeat.cli.times import in_full, in_short, local_now
@@ -237,10 +240,8 @@ def open_file(file: str) -> Generator[TextIO]:
     ),
 )
 @job_filter_options
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
-)
-@field("--cursor", metavar="CURSOR", help="Go on where the page before ended.")
+@limit_option()
+@cursor_option
 @click.option("--counts", is_flag=True, help="Also count those of each state that match.")
 @json_option
 @with_client
@@ -269,8 +270,7 @@ def list_jobs(connection: ConnectionOptions, *, as_json: bool, **values: Any) ->
     if answer.get("searched_to"):
         since = in_full(answer["searched_to"], now)
         show_message(f"looked at {answer['searched']:,} jobs, made since {since}")
-    if answer["cursor"]:
-        show_message(f"see more with --cursor {answer['cursor']}")
+    tell_cursor(answer)
 
 
 def counts_line(counts: Mapping[str, Mapping[str, Any]]) -> str:

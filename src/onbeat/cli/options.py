@@ -14,6 +14,7 @@ from onbeat.cli.option_types import BACKOFF, DST_FOLD, DST_GAP, KEEP, method, sp
 from onbeat.cli.times import read_instant, utc_text, zone_of
 from onbeat.model.errors import BadRecurrence, TooCostly
 from onbeat.model.job import JobSpec
+from onbeat.model.limits import PAGE_LIMIT_MAX
 from onbeat.model.schedule import ScheduleSpec
 from onbeat.wire.conditions import window_fields
 
@@ -37,6 +38,21 @@ def field(*names: str, **settings: Any) -> Callable[..., Any]:
     """An option that is omitted from the body when it is not given."""
     return click.option(*names, default=None, **settings)
 
+
+def limit_option(default: int = 50, *, most: int = PAGE_LIMIT_MAX) -> Callable[..., Any]:
+    return click.option(
+        "--limit",
+        type=click.IntRange(1, most),
+        default=default,
+        show_default=True,
+        help="How many at most.",
+    )
+
+
+page_option = click.option(
+    "--page", type=click.IntRange(1), default=1, show_default=True, help="From 1."
+)
+cursor_option = field("--cursor", metavar="CURSOR", help="Go on where the page before ended.")
 
 rule_options = options(
     field("--rrule", metavar="RULE", help="RFC 5545 rule, or @FILE with an iCalendar block."),

@@ -176,6 +176,20 @@ def show_message(message: str) -> None:
     click.echo(escape_controls(message))
 
 
+def tell_page(answer: Mapping[str, Any], shown: int, total: int) -> None:
+    """Say how to see the next page, if `shown` of this one are not the last of `total`."""
+    page = answer["page"]
+    until = (page - 1) * answer["limit"] + shown
+    if shown and until < total:
+        show_message(f"{until} of {total}; see more with --page {page + 1}")
+
+
+def tell_cursor(answer: Mapping[str, Any]) -> None:
+    """Say how to see the next page, if there is one."""
+    if answer["cursor"]:
+        show_message(f"see more with --cursor {answer['cursor']}")
+
+
 def warn_of_unknown_tasks(*answers: Mapping[str, Any]) -> None:
     """On standard error, so that what a program reads stays as it is."""
     tasks = sorted({task for answer in answers for task in answer.get("unknown_tasks", ())})

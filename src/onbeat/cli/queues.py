@@ -9,8 +9,16 @@ import click
 from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
 from onbeat.cli.option_types import span
-from onbeat.cli.options import field, given_options, options
-from onbeat.cli.output import plain, show_json, show_message, show_record, show_table, styled_state
+from onbeat.cli.options import field, given_options, limit_option, options, page_option
+from onbeat.cli.output import (
+    plain,
+    show_json,
+    show_message,
+    show_record,
+    show_table,
+    styled_state,
+    tell_page,
+)
 from onbeat.cli.times import in_short, local_now
 
 GROUP_COLUMNS: Final = ("GROUP", "WAITING", "RUNNING", "SHARE", "STARTS SINCE")
@@ -31,15 +39,13 @@ def queue() -> None:
 
 
 @queue.command("list")
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
-)
-@click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="From 1.")
+@limit_option()
+@page_option
 @json_option
 @with_client
-def list_queues(connection: ConnectionOptions, *, limit: int, page: int, as_json: bool) -> None:
+def list_queues(connection: ConnectionOptions, *, as_json: bool, **values: Any) -> None:
     """List queues that have live jobs, are paused or are limited."""
-    answer = connection.call("queue.list", {"limit": limit, "page": page})
+    answer = connection.call("queue.list", values)
     if as_json:
         show_json(answer)
         return
@@ -59,9 +65,7 @@ def list_queues(connection: ConnectionOptions, *, limit: int, page: int, as_json
     for result in answer["queues"]:
         if "pause" in result:
             show_message(f"{result['name']} is paused {pause_words(result['pause'], now)}")
-    shown = (page - 1) * limit + len(rows)
-    if rows and shown < answer["total"]:
-        show_message(f"{shown} of {answer['total']}; see more with --page {page + 1}")
+    tell_page(answer, len(rows), answer["total"])
 
 
 @queue.command("show", epilog=examples("onbeat queue show tenants"))

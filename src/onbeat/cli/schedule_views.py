@@ -7,8 +7,8 @@ import click
 
 from onbeat.cli.client import ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
-from onbeat.cli.options import field
-from onbeat.cli.output import plain, show_json, show_message, show_table
+from onbeat.cli.options import field, limit_option
+from onbeat.cli.output import plain, show_json, show_message, show_table, tell_cursor
 from onbeat.cli.schedule_files import apply, export, is_file, prune_option, show_file_diff, shown
 from onbeat.cli.schedules import change_options, changes_body, schedule, schedule_argument
 from onbeat.cli.times import in_full, in_short, local_now, read_instant, utc_text
@@ -94,9 +94,7 @@ def diff_words(answer: Mapping[str, Any]) -> str:
 )
 @field("--from", "first", metavar="INSTANT", help="From here, included.")
 @field("--to", "last", metavar="INSTANT", help="To here, included.")
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many."
-)
+@limit_option(20)
 @click.option("--cursor", metavar="INSTANT", help="Go on where a page ended.")
 @json_option
 @with_client
@@ -134,5 +132,4 @@ def occurrences(
         for one in answer["occurrences"]
     ]
     show_table(("TIME", "BECAME", "JOB", "WHY"), rows, empty="no occurrences", whole=("TIME",))
-    if answer["cursor"]:
-        show_message(f"see more with --cursor {answer['cursor']}")
+    tell_cursor(answer)

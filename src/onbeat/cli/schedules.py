@@ -14,7 +14,9 @@ from onbeat.cli.options import (
     given_options,
     instants,
     job_options,
+    limit_option,
     options,
+    page_option,
     reaction_body,
     reaction_options,
     retry_options,
@@ -34,6 +36,7 @@ from onbeat.cli.output import (
     show_table,
     show_with_last,
     styled_state,
+    tell_page,
     warn_of_unknown_tasks,
 )
 from onbeat.cli.times import from_wire, in_full, in_short, local_now, read_instant, utc_text
@@ -198,10 +201,8 @@ def schedule_body(values: Mapping[str, Any]) -> dict[str, Any]:
 @schedule.command("list", epilog=examples("onbeat schedule list --status active --json"))
 @field("--status", type=STATUS, metavar="STATUS", help="Only active, paused or finished ones.")
 @field("--q", metavar="TEXT", help="Only those with this in name or key.")
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=50, show_default=True, help="How many."
-)
-@click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="From 1.")
+@limit_option()
+@page_option
 @json_option
 @with_client
 def list_schedules(connection: ConnectionOptions, *, as_json: bool, **values: Any) -> None:
@@ -221,9 +222,7 @@ def list_schedules(connection: ConnectionOptions, *, as_json: bool, **values: An
     ]
     names = [plain(result["name"]) for result in answer["schedules"]]
     show_with_last(("ID", "STATUS", "NEXT", "NAME"), rows, names, empty="no schedules")
-    shown = (answer["page"] - 1) * answer["limit"] + len(rows)
-    if rows and shown < answer["total"]:
-        show_message(f"{shown} of {answer['total']}; see more with --page {answer['page'] + 1}")
+    tell_page(answer, len(rows), answer["total"])
 
 
 @schedule.command("show")
@@ -305,10 +304,8 @@ def preview(connection: ConnectionOptions, *, which: str, count: int, as_json: b
 @schedule.command("events")
 @schedule_argument
 @click.option("--history", is_flag=True, help="Those that have ended, instead of those to come.")
-@click.option(
-    "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many."
-)
-@click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="From 1.")
+@limit_option(20)
+@page_option
 @json_option
 @with_client
 def events(

@@ -7,8 +7,8 @@ from typing import Any, Final
 import click
 
 from onbeat.cli.client import ConnectionOptions, json_option, with_client
-from onbeat.cli.options import given_options
-from onbeat.cli.output import console, plain, show_json
+from onbeat.cli.options import given_options, page_option
+from onbeat.cli.output import console, plain, show_json, tell_page
 from onbeat.cli.times import from_wire, zone_of
 from onbeat.model.timeline import LaneOrder, TimelineSpan
 
@@ -60,7 +60,7 @@ SIGNS: Final = {
     show_default=True,
     help="Which come first.",
 )
-@click.option("--page", type=click.IntRange(1), default=1, show_default=True, help="From 1.")
+@page_option
 @json_option
 @with_client
 def timeline(connection: ConnectionOptions, *, as_json: bool, **values: Any) -> None:
@@ -140,6 +140,4 @@ def tell_rest(answer: Mapping[str, Any]) -> None:
             out.print(f"{plain(lane['name'])}: and more before {lane['since']}")
         if lane["unknown"] is not None:
             out.print(f"{plain(lane['name'])}: what comes is not known, {plain(lane['unknown'])}")
-    shown = (answer["page"] - 1) * answer["limit"] + len(answer["lanes"])
-    if shown < answer["schedules"]:
-        out.print(f"{shown} of {answer['schedules']}; see more with --page {answer['page'] + 1}")
+    tell_page(answer, len(answer["lanes"]), answer["schedules"])
