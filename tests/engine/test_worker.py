@@ -19,13 +19,14 @@ from onbeat.engine import settler as settler_module
 from onbeat.engine import worker as worker_module
 from onbeat.engine.worker import NO_SLOT, SHUT_DOWN, HandledAttempt
 from onbeat.model.attempt import OutcomeName
+from onbeat.model.errors import Invalid
 from onbeat.model.ids import Token
 from onbeat.model.job import Job, JobState
 from onbeat.model.outcome import Outcome, Succeeded
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HandlerTarget, HttpTarget
 from onbeat.model.worker import RECEIVER
-from onbeat.ports.store import ClaimRequest, Settlement
+from onbeat.ports.store import ClaimRequest, Settlement, SucceededAttempt
 from onbeat.ports.target import HandedOver
 from onbeat.rules.settlement import attempt_of, settle
 from onbeat.testing.build import MINUTE, NOW, SECOND, a_job
@@ -609,6 +610,62 @@ async def test_a_settlement_whose_answer_was_lost_counts_once(
         assert await outcomes(bench, job) == [OutcomeName.SUCCEEDED]
         assert len(bench.told.of("ended")) == 1
         assert not bench.told.of("lease_lost")
+
+
+async def test_an_outcome_that_the_store_refuses_ends_the_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its lease would end unsettled otherwise, and the handler would run again and again."""
+    ran = []
+
+    async def work(word: str) -> str:
+        ran.append(word)
+        return word
+
+    async with EngineHarness(work=work) as bench:
+        refuse_results(bench.store.inner, monkeypatch)
+        good, bad = (
+            a_job(target=HandlerTarget("work", args=msgspec.Raw(msgspec.json.encode([word]))))
+            for word in ("kept", "refused")
+        )
+        await bench.begin(good, bad)
+        await bench.until(good, JobState.SUCCEEDED)
+        await bench.until(bad, JobState.FAILED)
+        stored = await bench.store.job(bad.id)
+        assert stored.error == f"{settler_module.NOT_STORABLE}: not this"
+        assert await outcomes(bench, bad) == [OutcomeName.FAILED]
+        await bench.worker.idle.wait()
+        assert ran == ["kept", "refused"]
+
+
+async def test_an_outcome_that_the_store_refuses_in_any_form_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work() -> None: ...
+
+    async def refuse(_: Any) -> Any:
+        raise Invalid("not this")
+
+    async with EngineHarness(work=work, concurrency=1) as bench:
+        monkeypatch.setattr(bench.store.inner, "succeed", refuse)
+        monkeypatch.setattr(bench.store.inner, "settle", refuse)
+        job = a_job()
+        await bench.begin(job)
+        await eventually(lambda: bench.told.of("loop_failed"), "the refusal is told")
+        await bench.worker.idle.wait()
+        assert (await bench.store.job(job.id)).state is JobState.RUNNING
+
+
+def refuse_results(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    succeed = store.succeed
+
+    async def refuse_some(successes: Sequence[SucceededAttempt]) -> Sequence[bool]:
+        if any(b"refused" in bytes(success.result or b"") for success in successes):
+            raise Invalid("not this")
+        answers: Sequence[bool] = await succeed(successes)
+        return answers
+
+    monkeypatch.setattr(store, "succeed", refuse_some)
 
 
 async def test_a_telemetry_that_raises_costs_no_slot() -> None:

@@ -221,6 +221,10 @@ def test_a_message_of_a_megabyte_leaves_what_was_raised_and_where() -> None:
 
 def test_text_that_no_store_can_keep_is_made_keepable() -> None:
     broken = "cannot read caf\udce9.txt"
+    assert settle(running(), Failed("bad byte \0"), NOW, 0).error == "bad byte \ufffd"
+    assert (
+        settle(running(), Snoozed(timedelta(), "bad byte \0"), NOW, 0).reason == "bad byte \ufffd"
+    )
     assert settle(running(), Failed(broken), NOW, 0).error == "cannot read caf?.txt"
     assert attempt_of(running(), Failed(broken), NOW).error == "cannot read caf?.txt"
     assert settle(running(), Cancelled(broken), NOW, 0).reason == "cannot read caf?.txt"

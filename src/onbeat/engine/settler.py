@@ -9,9 +9,9 @@ import msgspec
 
 from onbeat.engine.loop import pause_after
 from onbeat.engine.running_attempt import RunningAttempt
-from onbeat.model.errors import Unavailable
+from onbeat.model.errors import Invalid, Unavailable
 from onbeat.model.job import Job
-from onbeat.model.outcome import Outcome, Snoozed, Succeeded
+from onbeat.model.outcome import Failed, Outcome, Snoozed, Succeeded
 from onbeat.ports.clock import Clock
 from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import Settlement, SucceededAttempt, WorkerStore
@@ -23,6 +23,7 @@ Answer = TypeVar("Answer")
 
 BATCH_MAX: Final = 1_000
 FLIGHTS_MAX: Final = 2  # one batch is prepared while the store writes the other
+NOT_STORABLE: Final = "the outcome of the attempt cannot be stored"
 
 
 class EndedAttempt(msgspec.Struct, eq=False, gc=False):
@@ -149,12 +150,21 @@ class Settler:
                 for one in batch:
                     await self.write_alike(write, [one])
                 return
+            if isinstance(error, Invalid) and not is_last_resort(batch[0].outcome):
+                await self.fail(batch[0], error)
+                return
             self.telemetry.loop_failed("worker", error)
             self.release(batch)
             return
         stored = batch if all(answers) else self.report_lost(batch, answers)
         self.report(stored)
         self.release(batch)
+
+    async def fail(self, one: EndedAttempt, error: Invalid) -> None:
+        """End a job in whose outcome the store refuses something; else it would run for ever."""
+        one.outcome = Failed(f"{NOT_STORABLE}: {error}", retryable=False)
+        one.record = self.settlement_of(one.job, one.outcome)
+        await self.write_alike(self.store.settle, [one])
 
     def report_lost(
         self, batch: Sequence[EndedAttempt], answers: Sequence[bool]
@@ -200,3 +210,7 @@ class Settler:
                     raise
                 await asyncio.sleep(pause_after(failures, self.randomness.fraction()))
                 failures += 1
+
+
+def is_last_resort(outcome: Outcome) -> bool:
+    return isinstance(outcome, Failed) and outcome.error.startswith(NOT_STORABLE)

@@ -223,8 +223,11 @@ def short_line(line: str) -> str:
 
 
 def storable_text(text: str) -> str:
-    """The text without lone surrogates, which file names may contain and no store accepts."""
-    return text.encode("utf-8", "replace").decode()
+    """The text without NUL and lone surrogates, which not every store accepts.
+
+    Both come from outside: a message quotes the bytes of a device, a file has an odd name.
+    """
+    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def outcome_name(outcome: Outcome) -> tuple[OutcomeName, str | None]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import JobState, Progress, Suspicion
-from onbeat.model.outcome import Cancelled, Lost, Outcome, Released, Snoozed, Succeeded
+from onbeat.model.outcome import Cancelled, Failed, Lost, Outcome, Released, Snoozed, Succeeded
 from onbeat.model.retry import RetryPolicy
 from onbeat.ports.store import Settlement, Store
 from onbeat.testing.build import MINUTE, NOW, SECOND, a_job, a_worker, an_id
@@ -50,6 +50,15 @@ class SettlementContract:
         settled = await end(store, await run_job(store, a_job()), FAILURE)
         assert settled.state is JobState.FAILED
         assert (settled.error, settled.reason) == ("it broke", "not retryable")
+
+    async def test_an_error_of_any_characters_is_kept(self, store: Store) -> None:
+        every = "".join(map(chr, range(32))) + "\x7f\x85\u2028\ud800\udfff\uffff\U0010ffff"
+        settled = await end(store, await run_job(store, a_job()), Failed(every, retryable=False))
+        assert settled.state is JobState.FAILED
+        assert settled.error == every.replace("\0", "\ufffd").replace("\ud800\udfff", "??")
+        assert (await stored_job(store, settled)).error == settled.error
+        again = await end(store, await run_job(store, a_job()), Snoozed(MINUTE, every))
+        assert (await stored_job(store, again)).reason == settled.error
 
     async def test_an_ended_job_is_under_no_lease(self, store: Store) -> None:
         settled = await end(store, await run_job(store, a_job()))
