@@ -117,6 +117,29 @@ def refuse_unknown(jobs: Sequence[AddedJob[object]], known: Container[JobId]) ->
                 raise Invalid(f"job {other} does not exist; name jobs that do", field="after")
 
 
+def after_holders(
+    job: AddedJob[object], holders: Mapping[JobId, JobId]
+) -> tuple[tuple[JobId, ...], dict[JobId, Edge] | None]:
+    """`after` and `edges` of a job, with `holders` in place of jobs that were not added.
+
+    The key of such a job was held, and it is the holder that runs. Raises `Invalid` if the job then
+    needs two ends of one job.
+    """
+    ends: dict[JobId, Edge] = {}
+    for other in job.after:
+        wanted, holder = job.edge_to(other), holders.get(other, other)
+        if ends.setdefault(holder, wanted) is not wanted:
+            raise Invalid(
+                f"a job cannot need two ends of job {holder}, which holds the unique key of one"
+                " that it is to come after",
+                field="after",
+            )
+    flow = job.awaits_flow
+    named = ends if flow is None else {**ends, flow: job.edge_to(flow)}
+    edges = {id: wanted for id, wanted in named.items() if wanted is not Edge.SUCCESS}
+    return tuple(ends), edges or None
+
+
 def cancelled_on_arrival(
     jobs: Iterable[AddedJob[Instant]], created: Container[JobId], states: Mapping[JobId, str]
 ) -> dict[Instant, dict[JobId, Doom]]:

@@ -1,32 +1,45 @@
 """New jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
 
 from onbeat.model.ids import JobId
 from onbeat.model.job import FINAL_STATES, Job, JobState
 from onbeat.ports.store import Enqueued
-from onbeat.rules.dependents import cancelled_on_arrival, refuse_unknown
+from onbeat.rules.dependents import after_holders, cancelled_on_arrival, refuse_unknown
 from onbeat.stores.memory.dependents import as_doomed, put_ended
 from onbeat.stores.memory.held_keys import find_held_key
 from onbeat.stores.memory.tables import Tables
 
 
 def enqueue(tables: Tables, jobs: Sequence[Job]) -> Sequence[Enqueued]:
-    refuse_unknown_predecessors(tables, jobs)
-    return tuple(enqueue_one(tables, job) for job in jobs)
+    return tuple(enqueue_one(tables, job) for job in resolve(tables, jobs))
 
 
-def refuse_unknown_predecessors(tables: Tables, jobs: Sequence[Job]) -> None:
-    """A job may wait for stored jobs, and for earlier jobs of the same call."""
-    coming: set[JobId] = set()
-    taken: set[str] = set()
+def resolve(tables: Tables, jobs: Sequence[Job]) -> list[Job]:
+    """The jobs, after holders of unique keys in place of those that will not be added for them.
+
+    Raises `Invalid` if a job is to wait for one that is neither stored nor earlier in the call.
+    """
+    holders: dict[JobId, JobId] = {}
+    taken: dict[str, JobId] = {}
     for job in jobs:
-        if job.unique is None or (find_existing(tables, job) is None and job.unique not in taken):
-            coming.add(job.id)
-        if job.unique is not None:
-            taken.add(job.unique)
+        if job.unique is not None and job.id not in tables.jobs:
+            holder = find_existing(tables, job) or taken.setdefault(job.unique, job.id)
+            if holder != job.id:
+                holders[job.id] = holder
+    coming = {job.id for job in jobs}
     awaited = {id for job in jobs for id in job.after}
     refuse_unknown(jobs, {id for id in awaited if id in tables.jobs or id in coming})
+    return [put_after(job, holders) for job in jobs]
+
+
+def put_after(job: Job, holders: Mapping[JobId, JobId]) -> Job:
+    if holders.keys().isdisjoint(job.after):
+        return job
+    after, edges = after_holders(job, holders)
+    return replace(job, after=after, edges=edges)
 
 
 def enqueue_one(tables: Tables, job: Job) -> Enqueued:

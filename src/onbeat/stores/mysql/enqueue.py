@@ -21,7 +21,9 @@ from onbeat.stores.sql.verbs.dependents import wait_for_others
 from onbeat.stores.sql.verbs.enqueue import (
     FanOutBatch,
     NewJob,
+    awaited_unstored,
     blockers_of,
+    holders_of,
     in_key_order,
     jobs_of,
     keep_places,
@@ -45,7 +47,8 @@ def new_job(job: Job) -> NewJob:
 async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued | None]:
     """Add the jobs of many callers. Repeating a stored one, even an ended one, is harmless.
 
-    None for a job whose unique key was held by a live job that ended before it could be read.
+    None for a job whose unique key was held by a live job that ended before it could be read; where
+    jobs wait for others, this raises `Unavailable`.
     """
     added = await insert_new(transaction, jobs)
     held = await take_back(transaction, jobs)
@@ -55,8 +58,9 @@ async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
     else:
         answers = await find_existing(transaction, jobs, held)
     if any(job.waits for job in jobs):
+        holders = holders_of(jobs, answers)
         created = {answer.id for answer in answers if answer is not None and answer.created}
-        await wait_for_others(transaction, jobs, created, all_new=all_new)
+        await wait_for_others(transaction, jobs, created, all_new=all_new, holders=holders)
     return answers
 
 
@@ -148,10 +152,13 @@ async def add_missing(transaction: Transaction, jobs: Sequence[NewJob]) -> None:
         return
     ids = [job.id for job in new]
     added = await insert_new(transaction, new)
-    whole = not await take_back(transaction, new) and added == len(new)
+    held = await take_back(transaction, new)
+    whole = not held and added == len(new)
     created = set(ids) if whole else await find_stored(transaction, ids)
     if any(job.waits for job in new):
-        await wait_for_others(transaction, new, created, all_new=True)
+        missing = awaited_unstored(new, created)
+        holders = holders_of(missing, await find_existing(transaction, missing, held))
+        await wait_for_others(transaction, new, created, all_new=True, holders=holders)
 
 
 async def take(transaction: Transaction, requests: Sequence[KeyedRequest]) -> list[bool]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from onbeat.model.errors import Conflict, Unavailable
+from onbeat.model.errors import Conflict
 from onbeat.model.idempotency import KeyedRequest
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job
@@ -20,7 +20,9 @@ from onbeat.stores.sql.verbs.enqueue import (
     FanOutBatch,
     Lease,
     NewJob,
+    awaited_unstored,
     blockers_of,
+    holders_of,
     in_key_order,
     jobs_of,
     last_places,
@@ -189,12 +191,11 @@ async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
     """As `enqueue_plain`, for jobs that wait for others or belong to schedules."""
     await hold_schedules(transaction, {job.schedule_id for job in jobs if job.schedule_id})
     result, all_new = await add_jobs(transaction, jobs)
+    holders = holders_of(jobs, result)
     answers = [answer for answer in result if answer is not None]
-    if len(answers) < len(result):
-        raise Unavailable("the holder of the unique key has ended; try again")
     if any(job.waits for job in jobs):
         created = {answer.id for answer in answers if answer.created}
-        await wait_for_others(transaction, jobs, created, all_new=all_new)
+        await wait_for_others(transaction, jobs, created, all_new=all_new, holders=holders)
     return answers
 
 
@@ -232,17 +233,29 @@ async def add_sent(transaction: Transaction, jobs: Sequence[NewJob]) -> None:
     """Store the jobs that do not exist and whose unique key is free."""
     await hold_schedules(transaction, {job.schedule_id for job in jobs if job.schedule_id})
     created: set[JobId] = set()
+    held: dict[str, JobId] = {}
     for start in range(0, len(jobs), ROWS_MAX):
-        created |= await insert_sent(transaction, jobs[start : start + ROWS_MAX])
+        part = jobs[start : start + ROWS_MAX]
+        inserted = await insert_sent(transaction, part)
+        here = await take_back(transaction, part)
+        held |= here
+        created |= {
+            job.id
+            for job in part
+            if job.id in inserted and here.get(job.unique or "", job.id) == job.id
+        }
     if created:
         transaction.hints.add(Hint.JOBS)
     waiting = [job for job in jobs if job.waits and job.id in created]
     if waiting:
-        await wait_for_others(transaction, waiting, created, all_new=True)
+        missing = awaited_unstored(jobs, created)
+        stored = await find_existing(transaction, missing, held) if missing else ()
+        holders = holders_of(missing, stored)
+        await wait_for_others(transaction, waiting, created, all_new=True, holders=holders)
 
 
 async def insert_sent(transaction: Transaction, jobs: Sequence[NewJob]) -> set[JobId]:
-    """Returns the ids of the added jobs.
+    """Returns the ids of the added jobs. Some may have to be taken back.
 
     No other transaction adds jobs with these ids: they derive from the ids of senders that we hold
     locked. Only unique keys may conflict, so only rows with one take ON CONFLICT.
@@ -255,10 +268,7 @@ async def insert_sent(transaction: Transaction, jobs: Sequence[NewJob]) -> set[J
             unless = "ON CONFLICT DO NOTHING" if keyed else ""
             found_rows = await transaction.column(f"{sql} {unless} RETURNING jobs.id", *values)
             created.update(JobId(str(id)) for id in found_rows)
-    held = await take_back(transaction, jobs)
-    return created.difference(
-        job.id for job in jobs if held.get(job.unique or "", job.id) != job.id
-    )
+    return created
 
 
 async def take(transaction: Transaction, requests: Sequence[KeyedRequest]) -> list[bool]:

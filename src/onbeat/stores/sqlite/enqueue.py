@@ -14,6 +14,7 @@ from onbeat.stores.sql.verbs.enqueue import (
     FanOutBatch,
     NewJob,
     blockers_of,
+    holders_of,
     jobs_of,
     keep_places,
     waits_of,
@@ -63,7 +64,8 @@ def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> Sequence[Enqueu
         answers = find_existing(transaction, jobs, held)
     if any(job.waits for job in jobs):
         created = {answer.id for answer in answers if answer.created}
-        finish(wait_for_others(transaction, jobs, created, all_new=all_new))
+        holders = holders_of(jobs, answers)
+        finish(wait_for_others(transaction, jobs, created, all_new=all_new, holders=holders))
     return answers
 
 

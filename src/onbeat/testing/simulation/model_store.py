@@ -196,7 +196,7 @@ class ModelStore(MemoryStore):
     ) -> Sequence[Enqueued]:
         if Guard.UNIQUE_KEY in self.guards:
             return await super().enqueue(jobs, keyed)
-        enqueue_verb.refuse_unknown_predecessors(self._tables, jobs)
+        jobs = enqueue_verb.resolve(self._tables, jobs)
         holders = {job.id: enqueue_verb.find_existing(self._tables, job) for job in jobs}
         await self.other_statement()
         with self.lock_tables() as tables:

@@ -5,12 +5,13 @@ from typing import Any, Final
 
 import pytest
 
+from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
 from onbeat.model.job import Edge, Job, JobState
 from onbeat.model.limits import DEPENDENTS_MAX
 from onbeat.model.outcome import Cancelled, Outcome
 from onbeat.ports.store import Store
-from onbeat.testing.build import MINUTE, NOW, a_job
+from onbeat.testing.build import HOUR, MINUTE, NOW, a_job
 from onbeat.testing.store_contract.cascades import count, settle_cascades
 from onbeat.testing.store_contract.copy.jobs import (
     CopyDirection,
@@ -122,6 +123,68 @@ class EdgeContract:
         assert (await stored_job(store, other)).blocked_by == 1
         await end(store, two)
         assert ids_of(await claim_jobs(store)) == [job.id]
+
+    @pytest.mark.parametrize("edge", Edge)
+    @pytest.mark.parametrize(("outcome", "frees"), ENDS)
+    async def test_a_job_waits_for_the_holder_of_a_key_in_place_of_one_not_added(
+        self, store: Store, outcome: Outcome, frees: frozenset[Edge], edge: Edge
+    ) -> None:
+        holder = await run_job(store, a_job(unique="key"))
+        double, other = a_job(unique="key"), a_job(due_at=NOW + MINUTE)
+        job = after(double, other, on=edge)
+        answers = await store.enqueue([double, other, job])
+        assert [answer.id for answer in answers] == [holder.id, other.id, job.id]
+        waiting = await stored_job(store, job)
+        assert (waiting.after, waiting.blocked_by) == ((holder.id, other.id), 2)
+        ends = None if edge is Edge.SUCCESS else {holder.id: edge, other.id: edge}
+        assert waiting.edges == ends
+        await end(store, holder, outcome)
+        state = JobState.WAITING if edge in frees else JobState.CANCELLED
+        ended = await stored_job(store, job)
+        assert (ended.state, ended.blocked_by) == (state, int(edge in frees))
+
+    async def test_a_call_may_repeat_a_key_that_a_later_job_waits_for(self, store: Store) -> None:
+        first, double = a_job(unique="key"), a_job(unique="key")
+        job, both = after(double), after(first, double)
+        for _ in range(2):  # an answer that was lost
+            await store.enqueue([first, double, job, both])
+            for one in (job, both):
+                waiting = await stored_job(store, one)
+                assert (waiting.after, waiting.blocked_by) == ((first.id,), 1)
+        await end(store, (await claim_jobs(store))[0])
+        assert ids_of(await claim_jobs(store)) == [job.id, both.id]
+
+    async def test_an_ended_job_that_holds_its_key_frees_at_once(self, store: Store) -> None:
+        holder = await run_job(store, a_job(unique="key", unique_for=HOUR))
+        await end(store, holder)
+        double = a_job(unique="key")
+        job = after(double)
+        await store.enqueue([double, job])
+        stored = await stored_job(store, job)
+        assert (stored.after, stored.blocked_by) == ((holder.id,), 0)
+        assert ids_of(await claim_jobs(store)) == [job.id]
+
+    async def test_what_a_repeated_call_has_stored_waits_for_no_later_holder(
+        self, store: Store
+    ) -> None:
+        holder = await run_job(store, a_job(unique="key"))
+        double = a_job(unique="key")
+        job = after(double)
+        await store.enqueue([double, job])
+        await end(store, holder)
+        await store.enqueue([a_job(unique="key", due_at=NOW + MINUTE)])
+        await store.enqueue([double, job])
+        stored = await stored_job(store, job)
+        assert (stored.after, stored.blocked_by) == ((holder.id,), 0)
+
+    async def test_two_ends_of_one_holder_are_refused(self, store: Store) -> None:
+        holder = a_job(unique="key")
+        await store.enqueue([holder])
+        double = a_job(unique="key")
+        job = a_job(after=(holder.id, double.id), edges={double.id: Edge.FAILURE})
+        with pytest.raises(Invalid, match="two ends"):
+            await store.enqueue([double, job])
+        assert await store.job(job.id) is None
 
     async def test_edges_and_names_are_stored(self, store: Store) -> None:
         head = a_job(name="head")

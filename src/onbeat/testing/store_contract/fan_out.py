@@ -245,6 +245,21 @@ class SendContract:
         await end(store, sender)
         assert ids_of(await claim_jobs(store)) == [second.id]
 
+    async def test_a_job_that_was_sent_waits_for_the_holder_of_a_key(self, store: Store) -> None:
+        sender = await run_job(store, a_job())
+        holder = a_job(unique="key")
+        await store.enqueue([holder])
+        double = a_later_job(unique="key")
+        job = a_job(after=(double.id,))
+        sent = sent_by(sender, double, job)
+        for _ in range(2):
+            assert list(await store.enqueue_from([sent])) == [True]
+            waiting = await stored_job(store, job)
+            assert (waiting.after, waiting.blocked_by) == ((holder.id,), 1)
+        (runs,) = await claim_jobs(store)
+        await end(store, runs)
+        assert ids_of(await claim_jobs(store)) == [job.id]
+
     async def test_a_job_that_was_sent_ends_with_what_it_waits_for(self, store: Store) -> None:
         sender = await run_job(store, a_job())
         failed = await end(store, await run_job(store, a_job()), FAILURE)

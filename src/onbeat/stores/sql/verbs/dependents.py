@@ -7,13 +7,14 @@ job is locked. So `blocked_by`, read under that lock, changes by the rows writte
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from onbeat.model.errors import Unavailable
 from onbeat.model.ids import JobId
-from onbeat.model.job import Edge, JobState
+from onbeat.model.job import Edge, Job, JobState
 from onbeat.model.limits import DEPENDENTS_MAX
 from onbeat.ports.store import Hint
 from onbeat.rules.dependents import (
@@ -21,6 +22,7 @@ from onbeat.rules.dependents import (
     Cascade,
     Doom,
     Wait,
+    after_holders,
     cancelled_on_arrival,
     freed,
     refuse_unknown,
@@ -34,6 +36,9 @@ from onbeat.stores.sql.verbs.jobs import delete_live, jobs_by_id
 from onbeat.stores.sql.verbs.own_events import announce_ends, wanted_ends
 from onbeat.stores.sql.verbs.payloads import asks_to_drop, drop_payloads
 
+Waiter = TypeVar("Waiter", Job, NewJob)
+
+NO_HOLDERS: Final[Mapping[JobId, JobId]] = {}
 WAIT_KEY: Final[Columns] = {"awaits": "uuid", "job_id": "uuid"}
 WAIT_COLUMNS: Final[Columns] = {**WAIT_KEY, "wanted": "smallint"}
 WANTED: Final[tuple[Edge, ...]] = (Edge.SUCCESS, Edge.END, Edge.FAILURE)
@@ -282,13 +287,20 @@ async def awaited_among(session: Session, ids: Collection[JobId]) -> set[JobId]:
 
 
 async def wait_for_others(
-    session: Session, jobs: Sequence[NewJob], created: Collection[JobId], *, all_new: bool
+    session: Session,
+    jobs: Sequence[NewJob],
+    created: Collection[JobId],
+    *,
+    all_new: bool,
+    holders: Mapping[JobId, JobId] = NO_HOLDERS,
 ) -> None:
     """A new job may wait for stored jobs, and for earlier jobs of the same call.
 
     With `all_new` this transaction has added all that are `created`. Else calls whose answers were
-    lost may have added some, which may wait for fewer by now.
+    lost may have added some, which may wait for fewer by now. `holders` has the holder of the
+    unique key for each job that was not added for it; the others wait for that one in its place.
     """
+    jobs = await put_after_holders(session, jobs, created, holders)
     added = [job for job in jobs if job.id in created]
     waits = waits_of(jobs)
     ids = {id for wait in waits for id in (wait.job_id, wait.awaits)} | ids_of(added)
@@ -306,6 +318,49 @@ async def wait_for_others(
     await rewrite_changed(session, live, before)
     for at, dooms in sorted(cancelled_on_arrival(jobs, created, states).items()):
         await cancel_doomed(session, dooms, at)
+
+
+async def put_after_holders(
+    session: Session,
+    jobs: Sequence[NewJob],
+    created: Collection[JobId],
+    holders: Mapping[JobId, JobId],
+) -> Sequence[NewJob]:
+    """The jobs with their `after` resolved, which is rewritten in the rows of the `created`.
+
+    Of a job that an earlier call has added, what is stored counts: a key has changed hands since.
+    """
+    moved = {job.id for job in jobs if not holders.keys().isdisjoint(job.after)}
+    if not moved:
+        return jobs
+    form, dialect = session.forms.jobs, session.dialect
+    rest = f"""
+        FROM onbeat.{form.live.view} {dialect.use_index("PRIMARY")}
+        WHERE {dialect.in_list("id", "uuid")}
+        ORDER BY id
+        {dialect.for_update}
+    """
+    ids = tuple(sorted(moved.intersection(created)))
+    rows = await session.select(form.live.columns, rest, ids) if ids else ()
+    stored = {job.id: resolved(job, holders) for job in map(form.read, rows)}
+    specs = [(id, spec_of(session, stored[id])) for id in sorted(stored)]
+    await session.update_rows("jobs", {"id": "uuid"}, {"spec": form.new["spec"]}, specs)
+    return [
+        replace(job, after=stored[job.id].after, edges=stored[job.id].edges)
+        if job.id in stored
+        else resolved(job, holders)
+        for job in jobs
+    ]
+
+
+def resolved(job: Waiter, holders: Mapping[JobId, JobId]) -> Waiter:
+    after, edges = after_holders(job, holders)
+    return replace(job, after=after, edges=edges)
+
+
+def spec_of(session: Session, job: Job) -> object:
+    form = session.forms.jobs
+    return dict(zip(form.new, form.row(job), strict=True))["spec"]
 
 
 def ids_of(jobs: Iterable[NewJob]) -> set[JobId]:

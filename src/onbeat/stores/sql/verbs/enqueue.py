@@ -72,6 +72,30 @@ def in_key_order(jobs: Sequence[NewJob]) -> Sequence[NewJob]:
     return sorted(jobs, key=lambda job: job.unique or "")
 
 
+def holders_of(jobs: Sequence[NewJob], answers: Sequence[Enqueued | None]) -> dict[JobId, JobId]:
+    """The holder of the unique key for each job that was not added for it.
+
+    Raises `Unavailable` for a holder that ended before it could be read.
+    """
+    holders: dict[JobId, JobId] = {}
+    for job, answer in zip(jobs, answers, strict=True):
+        if answer is None:
+            raise Unavailable("the holder of the unique key has ended; try again")
+        if not answer.created:
+            holders[job.id] = answer.id
+    return holders
+
+
+def awaited_unstored(jobs: Sequence[NewJob], created: Collection[JobId]) -> list[NewJob]:
+    """The jobs that were not added for their unique keys, and that `created` ones come after."""
+    awaited = {other for job in jobs if job.id in created for other in job.after}
+    return [
+        job
+        for job in jobs
+        if job.unique is not None and job.id not in created and job.id in awaited
+    ]
+
+
 async def until_stored(
     add: Callable[[], Awaitable[Sequence[Enqueued | None]]], tries_max: int
 ) -> list[Enqueued]:
