@@ -29,7 +29,7 @@ from onbeat.model.job import Job
 from onbeat.model.outcome import Outcome
 from onbeat.model.owner import NOBODY, Owner
 from onbeat.operations.context import OperationContext, no_capacity_check
-from onbeat.operations.declarations import declare_all
+from onbeat.operations.declarations import declare_all, delete_doubles
 from onbeat.operations.old_lanes import OldLanes
 from onbeat.operations.seen_workers import SeenWorkers
 from onbeat.operations.tables.operation import Operation
@@ -153,11 +153,15 @@ class Backend(ABC):
     async def put_declared(self) -> None:
         """Store the schedules that the program declares; see `operations.declarations`.
 
-        Not in a cell: its other cells would have them too, so the front of all declares them.
+        Not in a cell: its other cells would have them too, so the front of all declares them, and
+        deletes what cells have stored before they knew that they are cells.
         """
         if await self.store.note_map_version(0) > 0:
             return
-        await declare_all(self.context, self.registry.schedules, self.owner)
+        declared = self.registry.schedules
+        await declare_all(self.context, declared, self.owner)
+        if self.store.has_slots:
+            await delete_doubles(self.context, [key for key, _ in declared])
 
     @abstractmethod
     async def schedule_id(self, key: str) -> str:

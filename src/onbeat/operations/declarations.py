@@ -46,6 +46,18 @@ async def schedules_of(context: OperationContext, owner: Owner) -> Sequence[Sche
     return [] if owner.name is None else await context.store.schedules_of_owner(owner.name)
 
 
+async def delete_doubles(context: OperationContext, keys: Sequence[str]) -> None:
+    """Delete declared schedules over cells that the cell of their key has, too."""
+    for double in await context.store.doubles_of(keys):
+        if double.owner is None or not await context.store.delete_schedule(
+            double.id, context.clock.now()
+        ):
+            continue
+        await note_change(context, "schedule.delete", f"schedule/{double.id}")
+        if context.telemetry is not None:
+            context.telemetry.doubled(double)
+
+
 async def pause_orphan(context: OperationContext, found: Schedule, owner: Owner) -> None:
     """Pause the schedule, unless somebody else has paused, taken or deleted it meanwhile."""
 

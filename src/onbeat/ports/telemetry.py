@@ -47,6 +47,10 @@ class Telemetry(Protocol):
         """The schedule was paused because its program no longer declares it."""
         ...
 
+    def doubled(self, schedule: Schedule) -> None:
+        """The schedule was deleted, since the cell of its key has it too."""
+        ...
+
     def older_release(self, owner: Owner, newest: str) -> None:
         """A release of a program started, and changed nothing: a newer one has declared before."""
         ...

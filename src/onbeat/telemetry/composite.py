@@ -124,6 +124,9 @@ class CompositeTelemetry:
     def orphaned(self, schedule: Schedule) -> None:
         self.log_events.orphaned(schedule)
 
+    def doubled(self, schedule: Schedule) -> None:
+        self.log_events.doubled(schedule)
+
     def older_release(self, owner: Owner, newest: str) -> None:
         self.log_events.older_release(owner, newest)
 
@@ -187,6 +190,8 @@ class NullTelemetry:
     def unplannable(self, schedule: Schedule, error: BaseException) -> None: ...
 
     def orphaned(self, schedule: Schedule) -> None: ...
+
+    def doubled(self, schedule: Schedule) -> None: ...
 
     def older_release(self, owner: Owner, newest: str) -> None: ...
 

@@ -117,6 +117,12 @@ class LogEvents:
         names = {"schedule": schedule.id, "key": schedule.key, "owner": schedule.owner}
         self._loops.warning("schedule.orphaned", **names, reason="no longer declared")
 
+    def doubled(self, schedule: Schedule) -> None:
+        names = {"schedule": schedule.id, "key": schedule.key, "owner": schedule.owner}
+        self._loops.warning(
+            "schedule.doubled", **names, reason="deleted; the cell of its key has it"
+        )
+
     def older_release(self, owner: Owner, newest: str) -> None:
         fields = {"owner": owner.name, "release": owner.release, "newest": newest}
         self._loops.warning("program.older_release", **fields)

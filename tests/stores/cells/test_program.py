@@ -16,8 +16,9 @@ from onbeat.app.cells import fence
 from onbeat.app.copy.store_copy import copy
 from onbeat.app.stores import open_store
 from onbeat.model.errors import Misconfigured, Unavailable
+from onbeat.model.job import JobState
 from onbeat.model.page import JobFilter, ScheduleFilter
-from onbeat.rules.cells import slot_of_id
+from onbeat.rules.cells import SCHEDULE, slot_of_id, slot_of_key
 from onbeat.stores.cells import CellStore
 from onbeat.stores.cells.fleet import LOOK_SECONDS
 from onbeat.testing.build import NOW, a_job
@@ -43,8 +44,8 @@ def url(tmp_path: Path) -> str:
     return f"cells:///{path}"
 
 
-def a_program(url: str) -> Onbeat:
-    beat = Onbeat(url, owner="shop")
+def a_program(url: str, owner: str = "shop") -> Onbeat:
+    beat = Onbeat(url, owner=owner)
 
     @beat.schedule(every("1h"), key="hourly")
     def tidy() -> None: ...
@@ -91,6 +92,29 @@ async def test_declared_schedules_are_in_one_cell(url: str, tmp_path: Path) -> N
     page = await front.backend.store.schedules(ScheduleFilter())
     assert [schedule.key for schedule in page.items] == ["hourly"]
     await front.aclose()
+
+
+async def test_cells_that_started_before_their_front_keep_one_of_each_schedule(
+    url: str, tmp_path: Path
+) -> None:
+    for name in ("a", "b"):
+        other_owner = "shop" if name == "a" else "shop on another machine"
+        cell = a_program(f"sqlite:///{tmp_path}/{name}.db", other_owner)
+        await cell.backend.open()
+        await cell.backend.put_declared()
+        await cell.aclose()
+    for _ in range(2):
+        front = a_program(url)
+        await front.backend.open()
+        await front.backend.put_declared()
+        store = cast("CellStore", front.backend.store)
+        (schedule,) = (await store.schedules(ScheduleFilter())).items
+        assert schedule.key == "hourly"
+        home = store.fleet.of_slot(slot_of_key(SCHEDULE, "hourly"))
+        assert await home.store.schedule(schedule.id) is not None
+        jobs = (await store.jobs(JobFilter(state=JobState.WAITING))).items
+        assert {job.schedule_id for job in jobs} == {schedule.id}
+        await front.aclose()
 
 
 def send_and_be_killed(url: str, *groups: str) -> None:

@@ -44,6 +44,17 @@ class ScheduleCells:
         _, schedule = await self.fleet.find(slot, lambda store: store.schedule_by_key(key), bool)
         return schedule
 
+    async def doubles_of(self, keys: Collection[str]) -> Sequence[Schedule]:
+        """Schedules in other cells than that of their key, which has one with it, too."""
+        doubles: list[Schedule] = []
+        for key in keys:
+            home = self.fleet.of_slot(slot_of_key(SCHEDULE, key)).place
+            found = await self.fleet.ask_all(lambda store, key=key: store.schedule_by_key(key))
+            if found[home] is not None:
+                others = (one for place, one in enumerate(found) if place != home)
+                doubles += [one for one in others if one is not None]
+        return doubles
+
     async def schedules_by_id(self, ids: Collection[ScheduleId]) -> Sequence[Schedule]:
         async def ask(store: Store, own: Sequence[ScheduleId]) -> dict[ScheduleId, Schedule]:
             return {one.id: one for one in await store.schedules_by_id(own)}

@@ -395,6 +395,9 @@ class MemoryStore:
             id = tables.schedule_keys.get(key)
             return None if id is None else tables.schedules[id]
 
+    async def doubles_of(self, keys: Collection[str]) -> Sequence[Schedule]:
+        return ()  # `schedule_keys` has each key once
+
     async def schedules(self, filter: ScheduleFilter) -> Page[Schedule]:
         with self.lock_tables() as tables:
             return listings.schedules_page(tables, filter)

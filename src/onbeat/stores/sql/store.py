@@ -245,6 +245,9 @@ class SqlStore(ABC, Generic[T]):
     async def schedule_by_key(self, key: str) -> Schedule | None:
         return await self._read(schedule_verbs.schedule_by_key, key)
 
+    async def doubles_of(self, keys: Collection[str]) -> Sequence[Schedule]:
+        return ()  # an index keeps each key unique
+
     async def schedules(self, filter: ScheduleFilter) -> Page[Schedule]:
         return await self._read(schedule_verbs.schedules, filter)
 

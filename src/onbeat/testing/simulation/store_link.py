@@ -34,6 +34,7 @@ READS: Final = frozenset(
         "dead_letters",
         "dead_letters_by_id",
         "dispositions",
+        "doubles_of",
         "due_schedules",
         "event_schedules",
         "events",
