@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import msgspec
@@ -21,8 +23,8 @@ from onbeat.engine.worker import NO_SLOT, SHUT_DOWN, HandledAttempt
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import Token
-from onbeat.model.job import Job, JobState
-from onbeat.model.outcome import Outcome, Succeeded
+from onbeat.model.job import Job, JobState, Progress
+from onbeat.model.outcome import Outcome, Snoozed, Succeeded
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HandlerTarget, HttpTarget
 from onbeat.model.worker import RECEIVER
@@ -126,6 +128,90 @@ async def test_what_a_handler_asks_for_is_done() -> None:
         failed = await bench.run(a_job("fails"))
         assert (failed.state, failed.reason) == (JobState.FAILED, "not retryable")
         assert failed.error == "cannot ever"
+
+
+class Wordless:
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (ValueError("bad card"), "ValueError: bad card"),
+        (None, " by its handler"),
+        (5, "5"),
+        (Wordless(), " by its handler, with a Wordless that has no text"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_a_reason_may_be_anything(given: Any, told: str) -> None:
+    async def cancels() -> None:
+        raise Cancel(given)
+
+    async def fails() -> None:
+        raise Fail(given, retryable=False)
+
+    async with EngineHarness(cancels=cancels, fails=fails) as bench:
+        cancelled = await bench.run(a_job("cancels"))
+        assert cancelled.state is JobState.CANCELLED
+        assert cancelled.reason in {told, f"cancelled{told}"}
+        failed = await bench.run(a_job("fails"))
+        assert failed.state is JobState.FAILED
+        assert failed.error in {told, f"failed{told}"}
+        assert not bench.told.of("loop_failed")
+
+
+async def test_an_outcome_that_cannot_be_judged_fails_the_job() -> None:
+    async def odd(_: Any) -> Outcome:
+        return Snoozed("soon")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+    async with EngineHarness(work=lambda: None, runners={HandlerTarget: Scripted(odd)}) as bench:
+        job = await bench.run(a_job())
+        assert job.state is JobState.FAILED
+        assert job.error.startswith(settler_module.NOT_STORABLE)
+
+
+@pytest.mark.parametrize(
+    ("done", "total"),
+    [
+        (float("nan"), None),
+        (float("inf"), 1),
+        (-1, 1),
+        (1, -1),
+        ("5", 10),
+        (None, 1),
+        ([], 1),
+    ],
+    ids=repr,
+)
+async def test_progress_is_a_number(done: Any, total: Any) -> None:
+    async def work(context: Context) -> None:
+        context.progress(done, total)
+
+    async with EngineHarness(work=work) as bench:
+        job = await bench.run(a_job(retry=ONCE))
+        assert "of the progress must be a finite number of at least 0, not " in job.error
+        await bench.beat()
+
+
+@pytest.mark.parametrize("done", [3, 2.5, Fraction(1, 2), Decimal("0.25")])
+async def test_progress_may_be_a_number_of_any_type(done: Any) -> None:
+    go, begun = asyncio.Event(), asyncio.Event()
+
+    async def work(context: Context) -> None:
+        context.progress(done, 4)
+        begun.set()
+        await go.wait()
+
+    async with EngineHarness(work=work) as bench:
+        job = a_job()
+        await bench.begin(job)
+        await begun.wait()
+        await bench.beat()
+        assert (await bench.job(job)).progress == Progress(float(done), 4)
+        go.set()
+        await bench.until(job, JobState.SUCCEEDED)
 
 
 @pytest.mark.parametrize(

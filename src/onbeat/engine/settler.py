@@ -80,7 +80,13 @@ class Settler:
         """
         if ended_at is None:
             ended_at = self.clock.monotonic()
-        record = None if type(outcome) is Succeeded else self.settlement_of(job, outcome)
+        record: Settlement | None = None
+        if type(outcome) is not Succeeded:
+            try:
+                record = self.settlement_of(job, outcome)
+            except Exception as error:  # noqa: BLE001  no outcome may keep a job from its end
+                outcome = not_storable(error)
+                record = self.settlement_of(job, outcome)
         self.pending.append(EndedAttempt(job, outcome, seconds, ended_at, record, running, done))
         if self.is_flushing < FLIGHTS_MAX:
             self.is_flushing += 1
@@ -162,7 +168,7 @@ class Settler:
 
     async def fail(self, one: EndedAttempt, error: Invalid) -> None:
         """End a job in whose outcome the store refuses something; else it would run for ever."""
-        one.outcome = Failed(f"{NOT_STORABLE}: {error}", retryable=False)
+        one.outcome = not_storable(error)
         one.record = self.settlement_of(one.job, one.outcome)
         await self.write_alike(self.store.settle, [one])
 
@@ -210,6 +216,10 @@ class Settler:
                     raise
                 await asyncio.sleep(pause_after(failures, self.randomness.fraction()))
                 failures += 1
+
+
+def not_storable(error: Exception) -> Failed:
+    return Failed(f"{NOT_STORABLE}: {error}", retryable=False)
 
 
 def is_last_resort(outcome: Outcome) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol, TypeVar, cast, overload, runtime_checka
 
 import msgspec
 
+from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId, ScheduleId, Token
 from onbeat.model.job import Progress
 from onbeat.model.outcome import Succeeded
@@ -150,8 +151,10 @@ class Context:
         """Report progress. Only the latest call counts.
 
         Stored with the worker's next heartbeat, or with the next batch of a task that yields calls.
+        Raises `Invalid` for what is no finite number of 0 or more.
         """
-        progress = Progress(done, total)
+        whole = None if total is None else amount(total, "total")
+        progress = Progress(amount(done, "done"), whole)
         if self.buffer is None:
             self.run.note_progress(progress)
         else:
@@ -269,6 +272,20 @@ class Context:
         """
         job = self.run.job
         return JobLogger(logging.getLogger(HANDLERS), {"job": job.id, "attempt": job.attempt})
+
+
+def amount(value: object, name: str) -> float:
+    """A number of any type, as JSON can hold it. Raises `Invalid`."""
+    try:
+        number = float("nan") if isinstance(value, str) else float(cast("float", value))
+    except (TypeError, ValueError, OverflowError):
+        number = float("nan")
+    if not 0 <= number < float("inf"):
+        raise Invalid(
+            f"{name} of the progress must be a finite number of at least 0, not {value!r:.100}",
+            field=name,
+        )
+    return value if type(value) is int else number
 
 
 class NoContext:

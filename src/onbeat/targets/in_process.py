@@ -147,11 +147,25 @@ def outcome_of(error: BaseException) -> Outcome:
         case Snooze():
             return snooze_outcome(error)
         case Cancel(reason=reason):
-            return Cancelled(reason)
+            return Cancelled(text_of(reason, "cancelled by its handler"))
         case Fail(message=message, retryable=retryable):
-            return Failed(message, retryable=retryable)
+            return Failed(text_of(message, "failed by its handler"), retryable=bool(retryable))
         case _:
             return Failed(handler_traceback(error))
+
+
+def text_of(given: object, default: str) -> str:
+    """What a handler gave as its reason, which may be the exception that it has caught."""
+    if isinstance(given, str):
+        return given
+    if given is None:
+        return default
+    if isinstance(given, BaseException):
+        return "".join(traceback.format_exception_only(given)).strip()
+    try:
+        return str(given)
+    except Exception:  # noqa: BLE001  an object of the handler may do anything
+        return f"{default}, with a {type(given).__name__} that has no text"
 
 
 def snooze_outcome(snooze: Snooze) -> Outcome:

@@ -308,6 +308,19 @@ FOR UPDATE;
 -- sql/verbs/dependents.py move_cancelled
 INSERT INTO finished (id, attempt, queue, priority, lane, due_at, unique_key, schedule_id, occurrence, overlap, token, lost, released, started_at, cancel_reason, result, error, fault, progress, flow, spec, state, finished_at, reason, cause_id) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s);
 
+-- sql/verbs/dependents.py put_after_holders
+SELECT
+id, queue, priority, due_at, start_by, unique_key, schedule_id, occurrence, overlap, flow, token, attempt, lost, released, reason, cancel_reason, result, error,
+fault, cursor_text, suspicion, spec, IF(running, 'running', 'waiting') AS state, blocked_by,
+worker, lease_until, started_at, NULL AS finished_at, progress, NULL AS cause_id
+FROM jobs FORCE INDEX (PRIMARY)
+WHERE id IN %s
+ORDER BY id
+FOR UPDATE;
+
+-- sql/verbs/dependents.py put_after_holders
+UPDATE jobs FORCE INDEX (PRIMARY) SET spec = %s WHERE id IN %s;
+
 -- sql/verbs/dependents.py rewrite_waits
 UPDATE jobs FORCE INDEX (PRIMARY) SET blocked_by = %s WHERE id IN %s;
 

@@ -351,6 +351,24 @@ INSERT INTO finished (id, attempt, queue, priority, lane, due_at, unique_key, sc
 SELECT id, attempt, queue, priority, lane, due_at, unique_key, schedule_id, occurrence, overlap, token, lost, released, started_at, cancel_reason, result, error, fault, progress, flow, spec, created_at, state, finished_at, reason, cause_id FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::smallint[], $5::text[], $6::bigint[], $7::text[], $8::uuid[], $9::bigint[], $10::text[], $11::integer[], $12::smallint[], $13::smallint[], $14::bigint[], $15::text[], $16::text[], $17::text[], $18::bigint[], $19::text[], $20::uuid[], $21::text[], $22::bigint[], $23::text[], $24::bigint[], $25::text[], $26::uuid[]) WITH ORDINALITY AS new (id, attempt, queue, priority, lane, due_at, unique_key, schedule_id, occurrence, overlap, token, lost, released, started_at, cancel_reason, result, error, fault, progress, flow, spec, created_at, state, finished_at, reason, cause_id, place)
 ORDER BY place;
 
+-- sql/verbs/dependents.py put_after_holders
+SELECT
+jobs.id, queue, priority, due_at, start_by, unique_key, schedule_id, occurrence, overlap, flow, token, attempt, lost, released, reason, cancel_reason, result, error,
+fault, cursor, suspicion, lane, created_at, spec
+, CASE WHEN running THEN 'running' ELSE 'waiting' END AS state, blocked_by,
+worker, lease_until, started_at, NULL::bigint AS finished_at, progress,
+NULL::uuid AS cause_id
+FROM jobs
+WHERE id = ANY($1::uuid[])
+ORDER BY id
+FOR UPDATE;
+
+-- sql/verbs/dependents.py put_after_holders
+UPDATE jobs
+SET spec = changed.spec
+FROM unnest($1::uuid[], $2::text[]) AS changed (id, spec)
+WHERE jobs.id = changed.id;
+
 -- sql/verbs/dependents.py rewrite_waits
 UPDATE jobs
 SET blocked_by = changed.blocked_by, awaited = changed.awaited

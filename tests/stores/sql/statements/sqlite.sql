@@ -303,6 +303,16 @@ ORDER BY id
 -- sql/verbs/dependents.py move_cancelled
 INSERT INTO onbeat_finished (id, attempt, queue, priority, lane, due_at, unique_key, schedule_id, occurrence, overlap, token, lost, released, started_at, cancel_reason, result, error, fault, progress, flow, spec, state, finished_at, reason, cause_id) SELECT * FROM (VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)) WHERE column1 IS NOT NULL;
 
+-- sql/verbs/dependents.py put_after_holders
+SELECT json_group_array(json_array(record)) FROM (SELECT record
+FROM onbeat_live_jobs
+WHERE id IN (SELECT value FROM json_each(?))
+ORDER BY id
+);
+
+-- sql/verbs/dependents.py put_after_holders
+UPDATE onbeat_jobs SET spec = column2 FROM (VALUES (?,?)) WHERE id = column1;
+
 -- sql/verbs/dependents.py rewrite_waits
 UPDATE onbeat_jobs SET blocked_by = column2 FROM (VALUES (?,?)) WHERE id = column1;
 
