@@ -526,6 +526,67 @@ async def test_no_attempt_begins_under_a_lease_that_was_lost_while_the_worker_st
         assert kept.id in begun
 
 
+async def test_an_attempt_begins_only_after_the_answer_to_a_beat_was_applied() -> None:
+    """The answer may say that the lease is lost, and the loop may be late to read it."""
+    begun = []
+
+    async def work(context: Context) -> None:
+        begun.append(context.job_id)
+
+    async with EngineHarness(work=work) as bench:
+        bench.guard.begin(lambda: None)
+        await bench.beat()
+        lost, kept = a_job(), a_job()
+        await bench.store.enqueue([lost, kept])
+        bench.worker.accept(await bench.claim())
+        bench.clock.set(bench.clock.now() + bench.row.lease_seconds * SECOND)
+        await bench.rescuer.settle_abandoned([await bench.job(lost)], {})
+        answer = await bench.renewer.renew_leases()
+        await eventually(lambda: len(bench.guard.waiting) == 2, "both wait for the answer")
+        assert begun == []
+        bench.leases.reconcile_leases(answer)
+        bench.guard.on_applied(answer.sent_at)
+        await bench.beat()
+        await bench.worker.idle.wait()
+        assert begun == [kept.id]
+
+
+@pytest.mark.parametrize("late", [0, 1], ids=["in time", "after a lease"])
+async def test_no_attempt_begins_of_a_claim_whose_answer_came_after_its_leases_ended(
+    late: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = []
+
+    async def work(context: Context) -> None:
+        begun.append(context.job_id)
+
+    async with EngineHarness(work=work) as bench:
+        bench.guard.begin(lambda: None)
+        await bench.beat()
+        lost, kept = a_job(), a_job()
+        await bench.store.enqueue([lost, kept])
+        claim = bench.store.inner.claim
+
+        async def answered_late(request: ClaimRequest) -> Any:
+            answer = await claim(request)
+            bench.clock.set(bench.clock.now() + late * bench.row.lease_seconds * SECOND)
+            if late:
+                await bench.rescuer.settle_abandoned([await bench.job(lost)], {})
+            await bench.beat()
+            return answer
+
+        with monkeypatch.context() as patch:
+            patch.setattr(bench.store.inner, "claim", answered_late)
+            await bench.begin_due()
+        if late:
+            await eventually(lambda: len(bench.guard.waiting) == 2, "both wait for a beat")
+            assert begun == []
+            await bench.beat()
+        await bench.worker.idle.wait()
+        assert begun == [kept.id] if late else [lost.id, kept.id]
+        assert bench.guard.holds()
+
+
 async def test_no_attempt_begins_whose_lease_the_store_does_not_know_any_more() -> None:
     begun, go = [], asyncio.Event()
 

@@ -19,6 +19,7 @@ ROUNDS_MAX = 16  # claims in a row, while each brings as many jobs as one may
 
 class SentClaim(NamedTuple):
     limit: int
+    sent_at: float
     answer: "asyncio.Future[Claimed]"
 
 
@@ -59,7 +60,7 @@ class Dispatcher:
             for number in range(1, ROUNDS_MAX + 1):
                 if claim is None:
                     break
-                claimed = await claim.answer
+                claimed, sent_at = await claim.answer, claim.sent_at
                 taken = len(claimed.jobs)
                 self.has_left = taken >= claim.limit
                 is_last = not self.has_left or number == ROUNDS_MAX
@@ -67,6 +68,7 @@ class Dispatcher:
                 if claim is not None:
                     await asyncio.sleep(0)  # its task begins in this turn of the loop
                 if taken:
+                    self.worker.guard.on_claimed(sent_at)
                     self.worker.accept(claimed.jobs)
                 count, next_due_at = count + taken, claimed.next_due_at
         finally:
@@ -86,7 +88,8 @@ class Dispatcher:
             lanes=self.lanes(),
             queues=self.queues,
         )
-        return SentClaim(limit, asyncio.ensure_future(self.store.claim(request)))
+        sent_at = self.clock.monotonic()
+        return SentClaim(limit, sent_at, asyncio.ensure_future(self.store.claim(request)))
 
     async def step(self) -> float:
         """One round; returns the seconds until a job may be due."""

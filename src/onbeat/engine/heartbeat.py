@@ -89,8 +89,9 @@ class Heartbeat:
     async def renew_leases(self) -> LeaseAnswer:
         """Send one heartbeat."""
         sent_at = self.clock.monotonic()
-        known = tuple(run for run in tuple(self.holder.running.values()) if not run.is_settling)
+        # In this order: a job that begins between the two is in both, not in none.
         unbegun = tuple(self.holder.unbegun)
+        known = tuple(run for run in tuple(self.holder.running.values()) if not run.is_settling)
         self.beats += 1
         try:
             held = await self.store.heartbeat(self.current_row())

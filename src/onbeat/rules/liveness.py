@@ -175,6 +175,15 @@ def sure_until(pulse: BeatState) -> float:
     return pulse.sure_at + pulse.lease_seconds * TRUST_SHARE
 
 
+def may_have_ended(pulse: BeatState, sent_at: float, monotonic: float) -> bool:
+    """Whether leases of a claim that was sent at `sent_at` may have been ended before its answer.
+
+    A claim is sent within `TRUST_SHARE` of a lease after an accepted heartbeat, and a watcher waits
+    for a whole lease. So none has ended while the claim took less than the rest.
+    """
+    return monotonic - sent_at > pulse.lease_seconds * (1 - TRUST_SHARE)
+
+
 def may_claim(pulse: BeatState, monotonic: float) -> bool:
     """Whether the worker may claim: a store that refuses heartbeats could not keep leases alive."""
     return not pulse.is_failing and holds_leases(pulse, monotonic)
