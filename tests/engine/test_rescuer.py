@@ -96,6 +96,29 @@ async def test_a_job_whose_workers_were_cut_off_and_returned_is_not_given_up() -
         assert (result.state, result.lost) == (JobState.FAILED, 2 * LOST_MAX + 2)
 
 
+async def test_a_worker_that_beats_in_the_round_that_ends_it_keeps_its_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        other = a_worker(beat=5)
+        await bench.store.heartbeat(other)
+        forget, beaten = bench.store.inner.forget_workers, list[Any]()
+
+        async def beaten_before(*args: Any) -> Any:
+            if not beaten:
+                beaten.append(await bench.store.heartbeat(replace(other, beat=6)))
+            return await forget(*args)
+
+        monkeypatch.setattr(bench.store.inner, "forget_workers", beaten_before)
+        await silence(bench, int(other.lease_seconds) + 5)
+        assert beaten
+        job = a_job()
+        await bench.store.enqueue([job])
+        await bench.claim(other.id)
+        assert await bench.rescuer.rescue_expired() == 0
+        assert (await bench.job(job)).worker == other.id
+
+
 async def test_a_store_at_rest_is_not_written_by_its_watcher() -> None:
     async with EngineHarness(work=lambda: None) as bench:
         for _ in range(60):

@@ -92,7 +92,8 @@ class Rescuer:
         lost = self.confirm_lost(jobs)
         await self.settle_abandoned(lost, dead)
         if dead and len(jobs) < RESCUE_MAX:
-            await self.store.forget_workers(dead.keys())
+            judged = {worker.id: worker.beat for worker in self.workers}
+            await self.store.forget_workers(dead.keys(), judged)
         return len(lost)
 
     async def watch_workers(self) -> Verdicts:

@@ -393,8 +393,13 @@ class RescuerStore(Protocol):
         """The ended attempts of a job, in the order of their starts."""
         ...
 
-    async def forget_workers(self, ids: Collection[WorkerId]) -> int:
-        """Delete the rows of those workers that run nothing. Returns the number deleted."""
+    async def forget_workers(
+        self, ids: Collection[WorkerId], beats: Mapping[WorkerId, int] | None = None
+    ) -> int:
+        """Delete the rows of those workers that run nothing. Returns the number deleted.
+
+        With `beats` only of those whose last heartbeat has this number: no other has come since.
+        """
         ...
 
 

@@ -136,7 +136,9 @@ def after_holders(
             )
     flow = job.awaits_flow
     named = ends if flow is None else {**ends, flow: job.edge_to(flow)}
-    edges = {id: wanted for id, wanted in named.items() if wanted is not Edge.SUCCESS}
+    edges: dict[JobId, Edge] = {
+        id: wanted for id, wanted in named.items() if wanted is not Edge.SUCCESS
+    }
     return tuple(ends), edges or None
 
 

@@ -214,7 +214,8 @@ async def use_workers(store: Store) -> None:
     await store.hand_over(JobId(an_id()), Token(1), LATER)
     await store.workers()
     await store.rewrite_workers([worker.id])
-    await store.forget_workers([worker.id])
+    await store.forget_workers([worker.id], {worker.id: worker.beat + 1})
+    await store.forget_workers([worker.id], {worker.id: worker.beat})
 
 
 async def list_jobs(store: Store) -> None:

@@ -57,9 +57,11 @@ class FigureCells:
         found = await self.fleet.ask_all(lambda store: store.workers())
         return [worker for part in found for worker in part]
 
-    async def forget_workers(self, ids: Collection[WorkerId]) -> int:
+    async def forget_workers(
+        self, ids: Collection[WorkerId], beats: Mapping[WorkerId, int] | None = None
+    ) -> int:
         """In the cells that answer: a front has no worker, and asks this at its end."""
-        return sum(await self.fleet.ask_present(lambda store: store.forget_workers(ids)))
+        return sum(await self.fleet.ask_present(lambda store: store.forget_workers(ids, beats)))
 
     async def ping(self) -> None:
         """Raises `Unavailable` where all cells are away: one is enough to serve its callers."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime, timedelta
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import TypeVar
 
 from onbeat.model.errors import Invalid
@@ -49,7 +49,7 @@ class ScheduleCells:
         doubles: list[Schedule] = []
         for key in keys:
             home = self.fleet.of_slot(slot_of_key(SCHEDULE, key)).place
-            found = await self.fleet.ask_all(lambda store, key=key: store.schedule_by_key(key))
+            found = await self.fleet.ask_all(methodcaller("schedule_by_key", key))
             if found[home] is not None:
                 others = (one for place, one in enumerate(found) if place != home)
                 doubles += [one for one in others if one is not None]

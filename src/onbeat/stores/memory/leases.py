@@ -1,6 +1,6 @@
 """Leases: holders, takeovers, renewals and expiry."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -72,3 +72,18 @@ def has_run_out(tables: Tables, job: Job, dead: Collection[WorkerId], now: datet
     if job.lease_until is not None:
         return job.lease_until < now
     return job.worker in dead or job.worker not in tables.workers
+
+
+def forget_workers(
+    tables: Tables, ids: Collection[WorkerId], beats: Mapping[WorkerId, int] | None
+) -> int:
+    gone = [
+        worker
+        for id, worker in tables.workers.items()
+        if id in ids
+        and not tables.leases.get(id)
+        and (beats is None or worker.beat == beats.get(id))
+    ]
+    for worker in gone:
+        del tables.workers[worker.id]
+    return len(gone)

@@ -311,14 +311,11 @@ class MemoryStore:
         with self.lock_tables() as tables:
             return len(tables.workers.keys() & set(ids))
 
-    async def forget_workers(self, ids: Collection[WorkerId]) -> int:
+    async def forget_workers(
+        self, ids: Collection[WorkerId], beats: Mapping[WorkerId, int] | None = None
+    ) -> int:
         with self.lock_tables() as tables:
-            gone = [
-                id for id in sorted(set(ids)) if id in tables.workers and not tables.leases.get(id)
-            ]
-            for id in gone:
-                del tables.workers[id]
-            return len(gone)
+            return lease_verbs.forget_workers(tables, ids, beats)
 
     async def prune(self, *, finished_before: datetime, failed_before: datetime, limit: int) -> int:
         with self.lock_tables() as tables:

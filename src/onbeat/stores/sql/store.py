@@ -201,8 +201,10 @@ class SqlStore(ABC, Generic[T]):
     async def rewrite_workers(self, ids: Collection[WorkerId]) -> int:
         return await self._run(workers.rewrite_workers, ids)
 
-    async def forget_workers(self, ids: Collection[WorkerId]) -> int:
-        return await self._run(workers.forget_workers, ids)
+    async def forget_workers(
+        self, ids: Collection[WorkerId], beats: Mapping[WorkerId, int] | None = None
+    ) -> int:
+        return await self._transact(workers.forget_workers, ids, beats)
 
     async def sweep(self, sweep: Sweep, limit: int) -> Swept:
         return await self._transact(sweeps.sweep, sweep, limit)

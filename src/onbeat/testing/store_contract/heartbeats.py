@@ -99,6 +99,15 @@ class RescueContract:
         assert await store.forget_workers([worker.id]) == 0
         assert len(await store.workers()) == 1
 
+    async def test_a_worker_that_beats_again_is_not_forgotten(self, store: Store) -> None:
+        silent, back = a_worker(beat=5), a_worker(beat=5)
+        for worker in (silent, back, replace(back, beat=6)):
+            await store.heartbeat(worker)
+        judged = {silent.id: 5, back.id: 5, WorkerId("unknown"): 5}
+        assert await store.forget_workers(judged.keys(), judged) == 1
+        assert [worker.id for worker in await store.workers()] == [back.id]
+        assert await store.forget_workers([back.id], {}) == 0
+
     async def test_only_the_workers_named_are_forgotten(self, store: Store) -> None:
         worker = a_worker()
         await store.heartbeat(worker)

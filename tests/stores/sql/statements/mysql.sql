@@ -1713,6 +1713,13 @@ WHERE id IN %s
 AND NOT EXISTS (SELECT 1 FROM jobs
 WHERE worker = workers.id AND worker IS NOT NULL);
 
+-- sql/verbs/workers.py forget_workers
+SELECT record
+FROM workers
+WHERE id IN %s
+ORDER BY id
+FOR UPDATE;
+
 -- sql/verbs/workers.py hand_over
 SELECT token FROM jobs WHERE id = %s AND token = %s AND worker IS NOT NULL AND worker = %s;
 

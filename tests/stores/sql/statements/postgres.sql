@@ -2045,6 +2045,13 @@ WHERE id = ANY($1::text[])
 AND NOT EXISTS (SELECT 1 FROM jobs
 WHERE worker = workers.id AND running);
 
+-- sql/verbs/workers.py forget_workers
+SELECT record
+FROM workers
+WHERE id = ANY($1::text[])
+ORDER BY id
+FOR UPDATE;
+
 -- sql/verbs/workers.py hand_over
 SELECT token FROM jobs WHERE id = $1 AND token = $2 AND running AND worker = $3;
 

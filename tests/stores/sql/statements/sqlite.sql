@@ -1757,6 +1757,13 @@ WHERE id IN (SELECT value FROM json_each(?))
 AND NOT EXISTS (SELECT 1 FROM onbeat_jobs
 WHERE worker = onbeat_workers.id AND state = 'running');
 
+-- sql/verbs/workers.py forget_workers
+SELECT json_group_array(json_array(record)) FROM (SELECT record
+FROM onbeat_workers
+WHERE id IN (SELECT value FROM json_each(?))
+ORDER BY id
+);
+
 -- sql/verbs/workers.py hand_over
 SELECT json_group_array(json_array(token)) FROM (SELECT token FROM onbeat_jobs WHERE id = ? AND token = ? AND state = 'running' AND worker = ?);
 

@@ -1,6 +1,6 @@
 """Workers: their heartbeats, and the jobs that each runs."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -80,9 +80,22 @@ async def rewrite_workers(session: Session, ids: Collection[WorkerId]) -> int:
     return await session.execute(sql, tuple(ids))
 
 
-async def forget_workers(session: Session, ids: Collection[WorkerId]) -> int:
-    """Delete the workers, except those with running jobs."""
+async def forget_workers(
+    session: Session, ids: Collection[WorkerId], beats: Mapping[WorkerId, int] | None = None
+) -> int:
+    """Delete the workers, except those with running jobs, or with another beat than in `beats`."""
     dialect = session.dialect
+    if beats is not None:
+        rest = f"""
+            FROM onbeat.workers
+            WHERE {dialect.in_list("id", "text")}
+            ORDER BY id
+            {dialect.for_update}
+        """
+        rows = [WORKER.decode(text) for (text,) in await session.select("record", rest, tuple(ids))]
+        ids = [row.id for row in rows if row.beat == beats.get(row.id)]
+        if not ids:
+            return 0
     sql = f"""
         DELETE FROM onbeat.workers
         WHERE {dialect.in_list("id", "text")}
