@@ -13,15 +13,18 @@ from conditions import eventually
 from engine.harness import FaultyStore, NullLiveness, RecordingTelemetry
 from onbeat.app.system import SystemClock, SystemRandomness, identity
 from onbeat.engine import dispatcher, router
+from onbeat.engine import runtime as runtime_module
 from onbeat.engine.dependencies import Dependencies
 from onbeat.engine.options import RuntimeOptions
 from onbeat.engine.runtime import Runtime
+from onbeat.engine.worker import SHUT_DOWN
 from onbeat.model.event import Event
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import DEPENDENTS_MAX
 from onbeat.model.page import JobFilter
 from onbeat.model.role import Role
 from onbeat.model.target import HandlerTarget
+from onbeat.ports.store import ClaimRequest
 from onbeat.recurrence import compile_spec, every
 from onbeat.stores.memory import MemoryStore
 from onbeat.targets.handler import Handler, Registry
@@ -243,6 +246,55 @@ async def test_a_drain_waits_for_what_runs() -> None:
         go.set()
         assert await draining == 0
         assert (await one.store.job(job.id)).state is JobState.SUCCEEDED
+
+
+async def test_a_drain_does_not_wait_for_a_claim_that_gets_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runtime_module, "CLAIM_PATIENCE", 0.05)
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def unanswered(_: Any) -> Any:
+        asked.set()
+        await answered.wait()
+
+    async with process(work=lambda: None) as one:
+        with monkeypatch.context() as patch:
+            patch.setattr(one.store.inner, "claim", unanswered)
+            await enqueued(one)
+            await asked.wait()
+            assert await one.runtime.drain(timedelta()) == 0
+        assert not answered.is_set()
+        assert await one.store.workers() == ()
+
+
+async def test_jobs_of_a_claim_that_is_answered_during_a_drain_go_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, answered = asyncio.Event(), asyncio.Event()
+    ran = []
+
+    async with process(work=lambda: ran.append(1)) as one:
+        claim = one.store.inner.claim
+
+        async def answered_late(request: ClaimRequest) -> Any:
+            answer = await claim(request)
+            if answer.jobs:
+                asked.set()
+                await answered.wait()
+            return answer
+
+        with monkeypatch.context() as patch:
+            patch.setattr(one.store.inner, "claim", answered_late)
+            job = await enqueued(one)
+            await asked.wait()
+            draining = asyncio.create_task(one.runtime.drain(GRACE))
+            await eventually(lambda: one.runtime.worker.is_draining, "the drain begins")
+            answered.set()
+            assert await draining == 0
+        stored = await one.store.job(job.id)
+        assert (stored.state, stored.reason) == (JobState.WAITING, SHUT_DOWN)
+        assert ran == []
 
 
 async def test_beats_go_on_during_a_drain() -> None:

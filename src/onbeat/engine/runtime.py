@@ -42,6 +42,7 @@ LAPSE_PERIOD = 1.0
 WATCH_PAUSE = 0.1  # some stores take any change for a new worker
 RESCUE_PERIOD = 1.0  # also the longest pause after a failed round: lost jobs wait for it
 PLAN_PAUSE = 0.25
+CLAIM_PATIENCE = 2.0  # a claim is answered within milliseconds, unless the network is silent
 
 
 class Runtime:
@@ -371,9 +372,11 @@ class Runtime:
 
         Returns how many attempts had to be stopped. Heartbeats continue until the end.
         """
+        until = self.dependencies.clock.monotonic() + grace.total_seconds()
         self.worker.is_draining = True
-        await self.stop_claiming()
+        claiming = asyncio.create_task(self.stop_claiming())
         stopped = await self.worker.drain(grace)
+        await self.end_claims(claiming, until)
         await self.record_faults()
         await self.write_log()
         await self.stop_heartbeat()
@@ -408,6 +411,20 @@ class Runtime:
         if self.heartbeat_thread is not None:
             await self.heartbeat_thread.stop()
         await asyncio.to_thread(self.dependencies.sidecar.close)
+
+    async def end_claims(self, claiming: "asyncio.Task[None]", until: float) -> None:
+        """Wait for the answer to the last claim, whose jobs are put back, until `until`.
+
+        At least for `CLAIM_PATIENCE`. What a claim without an answer has taken is lost with this
+        process.
+        """
+        left = until - self.dependencies.clock.monotonic()
+        await asyncio.wait([claiming], timeout=max(left, CLAIM_PATIENCE))
+        if claiming.done():
+            await claiming
+            await self.worker.wait_idle(CLAIM_PATIENCE)
+        else:
+            await cancel_all([claiming])
 
     async def stop_claiming(self) -> None:
         if self.broker_runtime is not None:

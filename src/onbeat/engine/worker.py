@@ -166,7 +166,7 @@ class JobRunner:
     def fill_slots(self) -> None:
         """Begin waiting jobs. Beside a suspect, those being settled count as company too."""
         is_calm = self.quarantine.is_empty
-        if is_calm and not self.backlog:
+        if self.is_draining or (is_calm and not self.backlog):
             return
         now, reading = self.clock.now(), self.clock.monotonic()
         free = self.quarantine.slots - (self.active if is_calm else len(self.running))
@@ -257,8 +257,7 @@ class JobRunner:
                 del self.running[running.job.id]
                 if self.quarantine.running:
                     self.quarantine.end(running.job.id)
-        if not self.is_draining:
-            self.fill_slots()
+        self.fill_slots()
         if not self.running:
             self.idle.set()
         self.on_slot_free()
