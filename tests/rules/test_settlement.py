@@ -25,7 +25,7 @@ from onbeat.model.worker import carrier_id, remote_id
 from onbeat.rules.condition import failed, is_to_be_judged
 from onbeat.rules.faults import fault_key
 from onbeat.rules.settlement import attempt_of, settle
-from onbeat.testing.build import MINUTE, NOW, SECOND, a_job
+from onbeat.testing.build import HOUR, MINUTE, NOW, SECOND, a_job
 
 PLAIN = RetryPolicy(attempts_max=3, delay=SECOND, jitter=False)
 
@@ -94,6 +94,22 @@ def test_a_job_that_no_worker_has_started_still_has_to_start_in_time() -> None:
     for worker in ("worker-1", remote_id("w")):
         began = running(worker=worker, start_by=NOW + MINUTE)
         assert settle(began, Released(), NOW, 0.5).start_by is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "worker", "due_at"),
+    [
+        (Snoozed(timedelta(), unstarted=True), "worker-1", NOW - HOUR),
+        (Snoozed(SECOND, unstarted=True), "worker-1", NOW + SECOND),
+        (Snoozed(timedelta()), "worker-1", NOW),
+        (Released(), carrier_id("1"), NOW - HOUR),
+        (Released(), "worker-1", NOW),
+    ],
+)
+def test_a_job_that_is_put_back_before_it_began_keeps_its_place(
+    outcome: Any, worker: str, due_at: datetime
+) -> None:
+    assert settle(running(due_at=NOW - HOUR, worker=worker), outcome, NOW, 0.5).due_at == due_at
 
 
 @pytest.mark.parametrize(

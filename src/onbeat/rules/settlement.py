@@ -70,12 +70,13 @@ def retry_or_fail(job: Job, failed: Failed, error: str, now: datetime, chance: f
 def snooze(job: Job, snoozed: Snoozed, now: datetime) -> Job:
     """Due again after the delay; costs no attempt. The reason is kept until the next run.
 
-    A job whose target was not run must still start before it expires; and in time, if it is due at
-    once.
+    A job whose target was not run must still start before it expires. Without a delay, it must also
+    start in time, and it keeps its place among those that are due.
     """
     bounded = min(max(snoozed.delay, timedelta()), SPAN_MAX)
+    due_at = min(job.due_at, now) if snoozed.unstarted and not bounded else now + bounded
     reason = None if snoozed.reason is None else storable_text(snoozed.reason)[:REASON_CHARS_MAX]
-    again = waiting_again(job, now + bounded, attempt=job.attempt - 1, reason=reason)
+    again = waiting_again(job, due_at, attempt=job.attempt - 1, reason=reason)
     if snoozed.unstarted and again.attempt == 0:
         return replace(again, start_by=job.expires_at if bounded else job.start_by)
     return again
@@ -86,11 +87,13 @@ def release(job: Job, now: datetime) -> Job:
 
     Releases have a limit of their own, so that a job cannot be released forever. A job that was
     only on its way, or could not be sent, is not counted; if on its way, its `start_by` still
-    applies.
+    applies, and it keeps its place among those that are due.
     """
-    again = waiting_again(job, now, attempt=job.attempt - 1)
     if is_carried(job.worker):
+        due_at = min(job.due_at, now)
+        again = waiting_again(job, due_at, attempt=job.attempt - 1)
         return replace(again, start_by=job.start_by)
+    again = waiting_again(job, now, attempt=job.attempt - 1)
     if is_remote(job.worker):
         return again
     if job.released + 1 > RELEASED_MAX:
