@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from onbeat.model.ids import WorkerId
@@ -22,11 +22,20 @@ WATCHED_MAX = 16
 """Processes that one process watches; each costs it a file descriptor."""
 
 
+# Leases run out while a machine is suspended, and Linux's CLOCK_MONOTONIC, unlike that of other
+# systems, stands still then.
+_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
+monotonic: Callable[[], float] = (
+    time.monotonic if _BOOT_CLOCK is None else partial(time.clock_gettime, _BOOT_CLOCK)
+)
+"""Seconds from some instant on. No clock setting changes them, and they pass in a suspend, too."""
+
+
 class SystemClock:
     def now(self) -> datetime:
         return datetime.now(UTC)
 
-    monotonic = staticmethod(time.monotonic)
+    monotonic = staticmethod(monotonic)
 
 
 class SystemRandomness:
