@@ -14,7 +14,7 @@ from typing import Any, cast
 import apsw
 import asyncpg
 import pytest
-from msgspec import UNSET, UnsetType, structs
+from msgspec import UNSET, structs
 
 from app.connections import ASYNC, PLAIN, of_apsw, of_sqlite3
 from conditions import eventually
@@ -151,7 +151,7 @@ async def attempts_of(job: JobHandle) -> tuple[AttemptAnswer, ...]:
     return attempts
 
 
-async def outcomes_of(job: JobHandle) -> list[OutcomeName | UnsetType]:
+async def outcomes_of(job: JobHandle) -> list[OutcomeName | None]:
     return [attempt.outcome for attempt in await attempts_of(job)]
 
 

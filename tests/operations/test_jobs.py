@@ -223,7 +223,8 @@ async def test_a_running_attempt_is_shown_too(office: OperationsHarness) -> None
     id = await enqueue(office)
     await office.claim("work")
     shown = await office.ask(JOB_SHOW, id=id)
-    assert shown["attempts"] == [{"number": 1, "worker": "w1", "started": "2026-03-02T12:00:00Z"}]
+    started = {"number": 1, "worker": "w1", "started": "2026-03-02T12:00:00Z"}
+    assert shown["attempts"] == [started | {"finished": None, "outcome": None, "error": None}]
     assert shown["history"][-1]["to"] == "running"
 
 
@@ -236,6 +237,23 @@ async def test_a_cancel_ends_what_waits_and_asks_what_runs(office: OperationsHar
     await office.claim("work")
     request = await office.ask(JOB_CANCEL, id=running)
     assert (request["state"], request["cancel_reason"]) == ("running", "cancelled by request")
+
+
+async def test_a_cancel_before_a_retry_leaves_the_history_as_it_was(
+    office: OperationsHarness,
+) -> None:
+    id = await enqueue(office, retry={"delay": "10m", "jitter": False})
+    await office.run(Failed("boom"), "work")
+    before = (await office.ask(JOB_SHOW, id=id))["history"]
+    assert [(one["to"], one.get("cause")) for one in before[1:]] == [
+        ("running", None),
+        ("waiting", "failed: boom"),
+    ]
+    office.move(minutes=1)
+    await office.ask(JOB_CANCEL, id=id)
+    after = (await office.ask(JOB_SHOW, id=id))["history"]
+    assert after[:-1] == before
+    assert (after[-1]["to"], after[-1]["cause"]) == ("cancelled", "cancelled by request")
 
 
 async def test_a_cancel_without_the_dependents_is_refused(office: OperationsHarness) -> None:

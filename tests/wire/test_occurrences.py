@@ -59,6 +59,18 @@ def test_an_attempt_that_is_not_the_last(outcome: OutcomeName, error: str, messa
     ]
 
 
+def test_a_job_that_ended_while_it_waited_for_its_retry() -> None:
+    failed = an_attempt(a_job(), 1, OutcomeName.FAILED, "it broke")
+    ended = failed.finished_at + MINUTE
+    job = a_job(state=JobState.CANCELLED, reason="by hand", token=1, finished_at=ended)
+    assert messages(job, failed) == [
+        QUEUED,
+        STARTED,
+        "ready_queue: Attempt 1 failed: it broke",
+        "cancelled: Event cancelled: by hand",
+    ]
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

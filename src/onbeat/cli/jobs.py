@@ -346,8 +346,8 @@ def show_attempts(attempts: Sequence[Mapping[str, Any]], now: datetime) -> None:
         (
             plain(attempt["number"]),
             plain(in_short(attempt["started"], now)),
-            plain(attempt.get("outcome", "running")),
-            plain((attempt.get("error") or "").strip().rpartition("\n")[2]),
+            plain(attempt["outcome"] or "running"),
+            plain((attempt["error"] or "").strip().rpartition("\n")[2]),
         )
         for attempt in attempts
     ]

@@ -6,6 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from onbeat.model.ids import JobId, Token, WorkerId
+from onbeat.model.job import Job
 
 
 class OutcomeName(StrEnum):
@@ -30,3 +31,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     finished_at: datetime
     outcome: OutcomeName
     error: str | None = None
+
+    def ended(self, job: Job) -> bool:
+        """True if this attempt ended `job`; a job can also end while it waits for the next one."""
+        return job.is_final and self.finished_at == job.finished_at

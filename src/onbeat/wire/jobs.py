@@ -154,14 +154,14 @@ class JobDraft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttemptAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt; without `finished` and `outcome` while it runs."""
+    """One attempt; `finished` and `outcome` are null while it runs, `error` without a reason."""
 
     number: int
     worker: str | None
     started: datetime
-    finished: datetime | UnsetType = UNSET
-    outcome: OutcomeName | UnsetType = UNSET
-    error: str | UnsetType = UNSET
+    finished: datetime | None = None
+    outcome: OutcomeName | None = None
+    error: str | None = None
 
 
 class ProgressAnswer(msgspec.Struct, frozen=True):
@@ -397,7 +397,7 @@ def attempt_answer(attempt: Attempt) -> AttemptAnswer:
         started=attempt.started_at,
         finished=attempt.finished_at,
         outcome=attempt.outcome,
-        error=value_or_unset(attempt.error),
+        error=attempt.error,
     )
 
 
@@ -412,9 +412,8 @@ def job_history(
 ) -> tuple[HistoryEntry, ...]:
     """The history from enqueue to now, in order of time."""
     entries = [HistoryEntry(at=job.created_at, to=JobState.WAITING, cause="enqueued")]
-    for place, attempt in enumerate(attempts):
-        is_last = place == len(attempts) - 1
-        entries += attempt_history(attempt, job.state if is_last and job.is_final else None)
+    for attempt in attempts:
+        entries += attempt_history(attempt, job.state if attempt.ended(job) else None)
     entries += [
         HistoryEntry(
             at=attempt.started,
@@ -438,7 +437,7 @@ def job_history(
 
 
 def attempt_history(attempt: Attempt, ended: JobState | None) -> tuple[HistoryEntry, HistoryEntry]:
-    """The start and the end of one attempt; `ended` is the job's state if it was the last."""
+    """The start and the end of one attempt; `ended` is the job's state if the attempt ended it."""
     worker = value_or_unset(attempt.worker)
     return (
         HistoryEntry(
@@ -455,7 +454,7 @@ def attempt_history(attempt: Attempt, ended: JobState | None) -> tuple[HistoryEn
 
 
 def after_outcome(outcome: OutcomeName) -> JobState:
-    """The job's state after an attempt that was not its last: waiting, or ended."""
+    """The job's state after an attempt that did not end it for good: waiting, or ended before."""
     match outcome:
         case OutcomeName.SUCCEEDED:
             return JobState.SUCCEEDED

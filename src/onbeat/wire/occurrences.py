@@ -49,11 +49,11 @@ def event_of(job: Job, attempts: Sequence[Attempt]) -> ScheduleEvent:
 
 
 def status_history(job: Job, attempts: Sequence[Attempt]) -> list[EventStatus]:
-    """Queued, started and ended; every attempt but the last leads back to the queue."""
+    """Queued, started and ended; an attempt that did not end the job leads back to the queue."""
     history = [EventStatus(job.created_at, QUEUED, "Event pre-queued for ready queue")]
-    for place, attempt in enumerate(attempts):
+    for attempt in attempts:
         history.append(started_status(attempt.started_at))
-        if place < len(attempts) - 1 or not job.is_final:
+        if not attempt.ended(job):
             history.append(EventStatus(attempt.finished_at, QUEUED, retry_message(attempt)))
     if job.state is JobState.RUNNING and job.started_at is not None:
         history.append(started_status(job.started_at))

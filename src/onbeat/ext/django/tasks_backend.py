@@ -114,7 +114,7 @@ class OnbeatBackend(BaseTaskBackend):
             args=plain["target"].get("args", []),
             kwargs=plain["target"].get("kwargs", {}),
             backend=self.alias,
-            errors=[error_of(one) for one in attempts if one.error is not UNSET],
+            errors=[error_of(one) for one in attempts if one.error is not None],
             worker_ids=[one.worker or "" for one in attempts],
         )
         object.__setattr__(result, "_return_value", job.result)
