@@ -79,6 +79,7 @@ WRONG = [
     ("api.keys", "canary key", "without spaces"),
     ("api.keys", "ops:canary+read=canary", "use one of read, submit, work, operate, admin"),
     ("api.keys", "ops:read=canary1,ops:work=canary2", "two keys are named 'ops'"),
+    ("api.keys", "ops:submit:a,b=canary", "only a key with the scope work is bound to queues"),
     ("api.keys", "ops:read=canary@2027-13-01", "2027-13-01 is not a date"),
     ("api.insecure", "maybe", "true or false"),
     ("api.hosts", "http://a.example", "without scheme and port"),

@@ -7,7 +7,14 @@ from onbeat.model.access import ApiKey
 from onbeat.model.errors import NotFound
 from onbeat.model.limits import SPAN_MAX
 from onbeat.operations.context import OperationContext
-from onbeat.rules.access import SECRET_BYTES, digest_of, new_key, read_key_name, read_scopes
+from onbeat.rules.access import (
+    SECRET_BYTES,
+    check_key_queues,
+    digest_of,
+    new_key,
+    read_key_name,
+    read_scopes,
+)
 from onbeat.rules.sessions import is_session
 from onbeat.wire.access import (
     CreatedKey,
@@ -26,7 +33,10 @@ SPAN_MIN = timedelta(seconds=1)
 
 
 async def create(context: OperationContext, request: CreateKey) -> CreatedKey:
-    """The only answer that contains the key. Raises `Conflict` where the name is taken."""
+    """The only answer that contains the key.
+
+    Raises `Conflict` where the name is taken, and `Invalid` for queues without the scope `work`.
+    """
     draft, now = request.key, context.clock.now()
     # Not from the randomness port: a key must be unpredictable.
     text = new_key(secrets.token_bytes(SECRET_BYTES))
@@ -38,6 +48,7 @@ async def create(context: OperationContext, request: CreateKey) -> CreatedKey:
         created_at=now,
         expires_at=expires_at(draft, now),
     )
+    check_key_queues(key.queues, key.scopes)
     await context.store.add_key(key)
     return CreatedKey(name=key.name, key=text, expires_at=key.expires_at)
 

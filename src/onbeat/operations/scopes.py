@@ -14,7 +14,8 @@ another asks for each operation with each scope over REST and over JSON-RPC.
 
 A key has one scope or several. `operate` includes `read` and `submit`, `admin` includes all.
 `work` is by itself: who runs jobs sees those that it was given and no others, in the key's queues
-if it names some. What is not allowed is answered with 403 `forbidden`, naming the scope.
+if it names some. Queues bind that scope and no other, so they are refused for a key that has
+neither `work` nor `admin`. What is not allowed is answered with 403 `forbidden`, naming the scope.
 `submit:TASK` over JSON-RPC needs `submit`, `/metrics` and `/api/stream` need `read`. `/healthz`,
 `/readyz`, the documents of the API and the log-in of the dashboard need no key, and
 `/api/reports/{id}` only the seal that came with a [callback](../guides/call-http.md#answer-later).

@@ -81,6 +81,18 @@ def read_scopes(names: Collection[str], field: str = "scopes") -> tuple[Scope, .
     return tuple(scope for scope in Scope if scope in names)
 
 
+def check_key_queues(
+    queues: Collection[str] | None, scopes: Collection[Scope], field: str = "queues"
+) -> None:
+    """Raises `Invalid` for queues of a key that may not work: they would bind it to nothing."""
+    if queues and Scope.WORK not in expand_scopes(scopes):
+        raise Invalid(
+            f"{field}: only a key with the scope {Scope.WORK} is bound to queues; "
+            f"leave them out, or give the scope {Scope.WORK}",
+            field,
+        )
+
+
 def read_key_name(name: str, field: str = "name") -> str:
     if not KEY_NAME.fullmatch(name) or len(name) > NAME_CHARS_MAX:
         raise Invalid(
@@ -159,6 +171,7 @@ def read_configured_key(text: str, number: int) -> ApiKey:
         name = read_key_name(match["name"])
         scopes = configured_scopes(name, match["scopes"])
         queues = tuple(filter(None, (match["queues"] or "").split(","))) or None
+        check_key_queues(queues, scopes, f"the queues of {name!r}")
         text = match["key"]
     expires_at = None
     if (dated := EXPIRES.fullmatch(text)) is not None:

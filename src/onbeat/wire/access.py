@@ -19,8 +19,8 @@ KEY_QUEUES_MAX = 1_000  # as many as one worker serves
 
 
 class KeyDraft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A key to create. `queues` are those whose jobs it may work on, by default all; `expires` is
-    how long it is valid, by default without end.
+    """A key to create. `queues` are those whose jobs it may work on, by default all; they go with
+    the scope `work`. `expires` is how long it is valid, by default without end.
     """
 
     name: NameForm
