@@ -7,19 +7,15 @@ keys, deep nesting, numbers that no store can keep, and texts that some stores c
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
-from typing import Final, NoReturn, TypeVar, cast, get_args
+from typing import Final, NoReturn, TypeVar, cast
 
 import msgspec
 
 from onbeat.model.errors import Invalid, Malformed, TooLarge
-from onbeat.model.job import JobState
 from onbeat.model.limits import ASIDE_BYTES_MIN, INTEGER_MAX, JSON_DEPTH_MAX, REQUEST_BYTES_MAX
-from onbeat.model.recurrence import DstFold, DstGap
-from onbeat.model.retry import Backoff
-from onbeat.model.schedule import CatchUp, Overlap, ScheduleStatus
-from onbeat.model.timeline import LaneOrder, TimelineSpan
+from onbeat.wire.choices import choices_at
 
 Body = TypeVar("Body")
 
@@ -38,25 +34,12 @@ class NotJson(Malformed):
     """The body is not JSON."""
 
 
-CHOICES: Final[Mapping[str, Sequence[str]]] = {
-    "status": tuple(ScheduleStatus),
-    "state": tuple(JobState),
-    "catch_up": tuple(CatchUp),
-    "overlap": tuple(Overlap),
-    "backoff": tuple(Backoff),
-    "outcome": ("succeeded", "failed", "running"),
-    "span": tuple(TimelineSpan),
-    "order": tuple(LaneOrder),
-    "dst_gap": get_args(DstGap),
-    "dst_fold": get_args(DstFold),
-}
-"""Choices that msgspec's error messages do not list."""
-
 FAULT: Final = re.compile(r"(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?", re.DOTALL)
 UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 MISSING_FIELD: Final = re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL)
 WRONG_TYPE: Final = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<given>[^`]*)`")
 TOO_LONG: Final = re.compile(r"Expected `(?P<kind>\w+)` of length (?P<bound>[<>=]+ \d+)")
+NO_MATCH: Final = re.compile(r"Expected `str` matching regex '(?P<pattern>.*)'", re.DOTALL)
 OUT_OF_RANGE: Final = re.compile(r"Expected `\w+` (?P<bound>[<>=]+ \S+)")
 NOT_A_CHOICE: Final = re.compile(r"Invalid enum value (?P<given>.*)", re.DOTALL)
 
@@ -87,7 +70,7 @@ def decode_typed(type: type[Body], body: bytes) -> Body:
     try:
         return msgspec.json.decode(body, type=type)
     except msgspec.ValidationError as error:
-        raise invalid_from(str(error)) from None
+        raise invalid_from(str(error), type) from None
     except msgspec.DecodeError as error:
         raise NotJson(f"The body is not JSON: {error}") from None
 
@@ -97,7 +80,7 @@ def convert(type: type[Body], values: Mapping[str, object]) -> Body:
     try:
         return msgspec.convert(values, type, strict=False)
     except msgspec.ValidationError as error:
-        raise invalid_from(str(error)) from None
+        raise invalid_from(str(error), type) from None
 
 
 def guard(body: bytes, bytes_max: int) -> None:
@@ -212,8 +195,8 @@ def check_text(text: str, path: str) -> None:
         raise Invalid(f"{path or 'A text'} contains half of a surrogate pair", field=path)
 
 
-def invalid_from(fault: str) -> Invalid:
-    """An error message of msgspec as an `Invalid` with the dotted path of the field."""
+def invalid_from(fault: str, type: object) -> Invalid:
+    """An error message of msgspec on a record of `type`, with the dotted path of the field."""
     match = cast("re.Match[str]", FAULT.fullmatch(fault))
     what, path = match["what"], dotted_path(match["path"] or "")
     if unknown := UNKNOWN_FIELD.fullmatch(what):
@@ -226,12 +209,12 @@ def invalid_from(fault: str) -> Invalid:
         wanted, given = plain_types(wrong["wanted"]), plain_types(wrong["given"])
         return Malformed(f"{subject} must be {wanted}, not {given}", field=path)
     if choice := NOT_A_CHOICE.fullmatch(what):
-        return Invalid(f"{subject} {choice_error(path, choice['given'])}", field=path)
+        choices = choices_at(type, match["path"] or "")
+        return Invalid(f"{subject} {choice_error(choices, choice['given'])}", field=path)
     return Invalid(f"{subject} {reason_of(what)}", field=path)
 
 
-def choice_error(path: str, given: str) -> str:
-    choices = CHOICES.get(path.rpartition(".")[2], ())
+def choice_error(choices: tuple[str, ...], given: str) -> str:
     known = f"must be one of {', '.join(choices)}, not" if choices else "cannot be"
     return f"{known} {safe_text(given)}"
 
@@ -248,6 +231,8 @@ def reason_of(what: str) -> str:
         return f"must have {bounds_in_words(bound['bound'])} {unit}{several}"
     if bound := OUT_OF_RANGE.fullmatch(what):
         return f"must be {bounds_in_words(bound['bound'])}"
+    if wrong := NO_MATCH.fullmatch(what):
+        return f"must match {wrong['pattern']}"
     if "RFC3339" in what or "timezone component" in what:
         return "must be an RFC 3339 instant with a UTC offset, such as 2026-01-31T09:00:00Z"
     return f"is not valid: {what[:1].lower()}{what[1:]}"
