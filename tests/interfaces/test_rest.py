@@ -269,6 +269,23 @@ async def test_names_of_our_own_are_refused_for_tasks(
 # Bodies
 
 
+BARE = [one for one in OPERATIONS if one.body is None and one.method != "GET"]
+
+
+@pytest.mark.parametrize("operation", BARE, ids=lambda operation: operation.name)
+async def test_a_body_where_none_is_taken_is_refused_by_its_fields(
+    rest: RestClient, operation: Operation
+) -> None:
+    path = concrete(operation.path)
+    refused = await rest.send(operation.method, path, {"note": "x"})
+    assert (refused.status, refused.error["field"]) == (422, "note")
+    assert refused.error["message"] == "note is not a known field"
+    for body, status in ((b"x", 400), (b"[]", 400), (b"[" * 100_000, 413)):
+        assert (await rest.send(operation.method, path, body)).status == status
+    for empty in (None, b"", b"{}"):
+        assert (await rest.send(operation.method, path, empty)).status not in {400, 413, 422}
+
+
 async def test_a_missing_body_is_400(rest: RestClient) -> None:
     for path in ("/api/schedules", "/api/jobs", "/api/recurrence/preview"):
         answer = await rest.post(path)

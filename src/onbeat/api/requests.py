@@ -19,8 +19,8 @@ from onbeat.model.limits import (
 from onbeat.operations.invoke import query_names, request_from
 from onbeat.operations.tables.operation import Operation
 from onbeat.wire.cloud_events import PREFIX, BodyReader
-from onbeat.wire.decode import safe_text
-from onbeat.wire.requests import PAGE_MAX
+from onbeat.wire.decode import decode, safe_text
+from onbeat.wire.requests import PAGE_MAX, EmptyBody
 
 NUMBER: Final = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
 JSON_TYPE: Final = re.compile(
@@ -58,6 +58,8 @@ async def read_request(
     """The operation's request. Raises `Invalid` for an invalid one."""
     named = {**read_query(request, operation), **request.path_params}
     if operation.body is None:
+        if operation.method != "GET":
+            await refuse_fields(request, deadline, take)
         return request_from(operation, named, None)
     if operation.reader is not None:
         return await read_formed(request, operation, operation.reader, named, deadline, take)
@@ -66,6 +68,14 @@ async def read_request(
         # Long enough to delay everything else on the loop.
         return await asyncio.to_thread(request_from, operation, named, body)
     return request_from(operation, named, body)
+
+
+async def refuse_fields(request: Request, deadline: timedelta, take: Take) -> None:
+    """Raises `Invalid` for a field of a body where none is taken, so that no option is ignored."""
+    # A longer one would delay everything else on the loop.
+    body = await read_body(request, ASIDE_BYTES_MIN, deadline, take)
+    if body is not None:
+        decode(EmptyBody, body)
 
 
 async def read_formed(

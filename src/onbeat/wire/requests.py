@@ -58,6 +58,10 @@ class NoParams(msgspec.Struct, frozen=True):
     """The request of an operation without parameters."""
 
 
+class EmptyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a request that takes none, which some clients send all the same."""
+
+
 class CreateSchedule(msgspec.Struct, frozen=True):
     schedule: ScheduleBody
 
