@@ -149,7 +149,7 @@ async def test_a_job_waits_only_for_jobs_that_exist(office: OperationsHarness) -
 
 async def test_a_task_gives_what_its_job_leaves_open() -> None:
     policy = RetryPolicy(attempts_max=9, delay=timedelta(seconds=5))
-    declared = TaskDefaults(queue="mail", priority=3, retry=policy)
+    declared = TaskDefaults(fields={"queue": "mail", "priority": 3}, retry=policy)
     office = OperationsHarness(task_defaults=lambda _: declared)
     job = await office.store.job(JobId(await enqueue(office)))
     assert (job.queue, job.priority, job.retry) == ("mail", 3, policy)

@@ -396,7 +396,8 @@ async def test_a_forbidden_address_is_refused_at_creation() -> None:
 
 async def test_a_task_gives_what_its_schedule_leaves_open() -> None:
     declared = TaskDefaults(
-        queue="mail", priority=3, retry=RetryPolicy(attempts_max=9), timeout=timedelta(seconds=7)
+        fields={"queue": "mail", "priority": 3, "timeout": timedelta(seconds=7)},
+        retry=RetryPolicy(attempts_max=9),
     )
     office = OperationsHarness(task_defaults=lambda _: declared)
     shown = await office.ask(SCHEDULE_SHOW, id=await make(office))

@@ -76,7 +76,7 @@ async def test_an_explanation_says_who_holds_the_key_until_when(office: Operatio
 
 async def test_the_span_of_a_task_counts_for_its_jobs_with_a_key() -> None:
     def defaults(_task: str) -> TaskDefaults:
-        return TaskDefaults(unique_for=DAY)
+        return TaskDefaults(fields={"unique_for": DAY})
 
     office = OperationsHarness(task_defaults=defaults)
     keyed = (await office.ask(JOB_ENQUEUE, KEYED))["id"]

@@ -44,6 +44,7 @@ from onbeat.wire.options import ALWAYS_TEXT, read_job_name
 from onbeat.wire.targets import MessageBody, NotifyBody, message_target, notify_target
 from onbeat.wire.values import (
     job_id,
+    joined_labels,
     read_instant,
     read_labels,
     read_name,
@@ -222,7 +223,10 @@ def check_call(call: object) -> None:
 
 
 def options(base: JobOptions | None = None, **given: Unpack[CallOptions]) -> JobOptions:
-    """`base` with the options given here. Raises `Invalid` naming the invalid option."""
+    """`base` with the options given here; labels are added, and win over those of the same name.
+
+    Raises `Invalid` naming the invalid option.
+    """
     if given.get("run_at") is not None and given.get("delay") is not None:
         raise Invalid("give run_at or delay, not both", field="run_at")
     fields = read_options(given)
@@ -234,6 +238,8 @@ def options(base: JobOptions | None = None, **given: Unpack[CallOptions]) -> Job
     elif "delay" in fields:
         fields["run_at"] = None
     chosen = base or JobOptions()
+    if "labels" in fields:
+        fields["labels"] = joined_labels(chosen.job.labels, fields["labels"], "labels")
     own = {name: fields.pop(name) for name in JobOptions.__struct_fields__ if name in fields}
     return replace(chosen, job=replace(chosen.job, **fields), **own)
 

@@ -1,17 +1,21 @@
 """What one program declares: tasks with their defaults, schedules, and functions of time."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
-from onbeat.app.call import Call, JobOptions
+from onbeat.app.call import Call, JobOptions, TaskOptions
 from onbeat.app.predicates import HANDLERS
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.operations.context import TaskDefaults
 from onbeat.recurrence import Budget, Recurrence, compile_spec
 from onbeat.targets.handler import Handler, Registry
 from onbeat.wire.schedules import ScheduleDraft
+
+FIELDS: Final = TaskOptions.__annotations__.keys() - {"retry"}
+"""The options of a task that are fields of its jobs as they are."""
 
 
 class TaskRegistry(Registry):
@@ -36,20 +40,11 @@ class TaskRegistry(Registry):
         fields = self.defaults.get(task)
         if fields is None:
             return TaskDefaults()
-        given: dict[str, Any] = {
-            "encrypted": self.handlers[task].encrypted,
-            "queue": fields.job.queue,
-            "group": fields.job.group,
-            "priority": fields.job.priority,
-            "timeout": fields.job.timeout,
-            "unique_for": fields.job.unique_for,
-            "condition": fields.job.condition,
-            "window": fields.job.window,
-            "sensitive": fields.job.sensitive,
-        }
-        if fields.retry is not None:
-            given["retry"] = fields.retry
-        return TaskDefaults(**given)
+        return TaskDefaults(
+            fields={name: getattr(fields.job, name) for name in FIELDS},
+            retry=fields.retry or UNSET,
+            encrypted=self.handlers[task].encrypted,
+        )
 
     def decoder_of(self, call: Call[Any]) -> Callable[[bytes], Any]:
         """The decoder of the call's result, from its function's return annotation."""

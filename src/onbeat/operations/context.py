@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from onbeat.model.condition import Condition, Window
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import Invalid
 from onbeat.model.idempotency import KeyedRequest
@@ -48,17 +47,13 @@ Found = TypeVar("Found")
 
 
 class TaskDefaults(msgspec.Struct, frozen=True, kw_only=True):
-    """Defaults of a task's declaration for its jobs; UNSET where the task declares none."""
+    """Defaults of a task's declaration for its jobs; UNSET where the task declares none.
 
-    queue: str | UnsetType = UNSET
-    group: str | UnsetType | None = UNSET
-    priority: int | UnsetType = UNSET
+    `fields` are fields of a job by name, with the values that it has where nothing is declared.
+    """
+
+    fields: dict[str, Any] = {}
     retry: RetryPolicy | UnsetType = UNSET
-    timeout: timedelta | UnsetType | None = UNSET
-    unique_for: timedelta | UnsetType | None = UNSET
-    condition: Condition | UnsetType | None = UNSET
-    window: tuple[Window, ...] | UnsetType = UNSET
-    sensitive: bool | UnsetType = UNSET
     encrypted: bool = False
 
 

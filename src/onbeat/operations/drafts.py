@@ -1,6 +1,6 @@
 """Builds stored records from drafts: defaults, anchor, and validation."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -19,7 +19,6 @@ from onbeat.model.target import HandlerTarget, HttpTarget, NotifyTarget, Target
 from onbeat.operations.conditions import check_expiry, check_text, stored_condition
 from onbeat.operations.context import (
     OperationContext,
-    TaskDefaults,
     checked_http_target,
     checked_target,
 )
@@ -41,6 +40,7 @@ from onbeat.wire.jobs import JobDraft
 from onbeat.wire.recurrences import FORM_OF_KIND, anchored_like, bad_rule
 from onbeat.wire.schedules import BAD_URL, ScheduleBody, ScheduleDraft, read_schedule
 from onbeat.wire.targets import read_retry
+from onbeat.wire.values import joined_labels
 
 EDITS = ("version", "updated_at")
 """Fields that differ after every edit, even one that changed nothing."""
@@ -58,13 +58,6 @@ PLANNED_BY = (
 )
 """Fields that decide which jobs a schedule has, and until when they may start."""
 
-
-OPTIONS = tuple(
-    name for name in TaskDefaults.__struct_fields__ if name not in {"retry", "encrypted"}
-)
-JOB_DEFAULTS = tuple(name for name in OPTIONS if name in JobSpec.__struct_fields__)
-SCHEDULE_DEFAULTS = tuple(name for name in OPTIONS if name in ScheduleSpec.__struct_fields__)
-"""Fields of jobs and schedules that have the task's default where the caller gives none."""
 
 FLAT_FIELDS = Fields("callback_url", "headers", "target.http.secret")
 """The credential fields of a callback in its flat form, which has no secret."""
@@ -152,7 +145,7 @@ def build_schedule(
         retry=context.retry_of(draft.target),
         zone_data=tzdata_version(),
     )
-    given = task_options(context, draft.target, SCHEDULE_DEFAULTS) | draft.given_fields()
+    given = with_task_options(context, draft.target, ScheduleSpec, draft.given_fields())
     schedule = anchored(replace(bare, **given), now, context.budget)
     if id is None and context.store.has_slots:
         schedule = replace(schedule, id=id_in_slot(context, schedule))
@@ -296,7 +289,9 @@ def check_expressions(context: OperationContext, schedule: Schedule) -> None:
 def check_condition(context: OperationContext, schedule: Schedule) -> None:
     """Raises `Invalid` for a condition of its own that reads what its jobs do not have."""
     condition = schedule.condition
-    if condition is not None and condition != context.defaults_of(schedule.target).condition:
+    if condition is not None and condition != context.defaults_of(schedule.target).fields.get(
+        "condition"
+    ):
         check_text(context, condition, known_of_schedule(reacts=bool(schedule.on)))
 
 
@@ -386,7 +381,7 @@ def job_from(
             f"{prefix}expires_at must be later than the job is due", f"{prefix}expires_at"
         )
     policy = context.retry_of(target)
-    given = task_options(context, target, JOB_DEFAULTS) | draft.options
+    given = with_task_options(context, target, JobSpec, draft.options, prefix)
     if given.get("unique") is None:
         given.pop("unique_for", None)  # the task's, for those of its jobs that have a key
     # A task's own condition is also that of jobs which are made in other ways.
@@ -412,7 +407,25 @@ def job_from(
     )
 
 
-def task_options(context: OperationContext, target: Target, names: Iterable[str]) -> dict[str, Any]:
-    """The defaults that the target's task declares for the fields."""
-    defaults = context.defaults_of(target)
-    return {name: value for name in names if (value := getattr(defaults, name))}
+def with_task_options(
+    context: OperationContext,
+    target: Target,
+    record: type[JobSpec] | type[ScheduleSpec],
+    given: Mapping[str, Any],
+    prefix: str = "",
+) -> dict[str, Any]:
+    """What is given, with the defaults of the target's task for the other fields of `record`.
+
+    Mappings of both are joined.
+    """
+    declared = {
+        name: value
+        for name, value in context.defaults_of(target).fields.items()
+        if value and name in record.__struct_fields__
+    }
+    joined = {
+        name: joined_labels(value, given.get(name) or {}, f"{prefix}{name}")
+        for name, value in declared.items()
+        if isinstance(value, dict)
+    }
+    return {**declared, **given, **joined}

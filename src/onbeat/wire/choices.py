@@ -12,7 +12,7 @@ CHOICES_SHOWN_MAX: Final = 12
 """A longer list would hide what is wrong."""
 
 STEP: Final = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<place>\d+|\.\.\.)\]")
-"""One step of a path such as `$.jobs[0].labels[...]`: a field, an item, or a value of a mapping."""
+"""One step of a path such as `$.jobs[0].name` or `$.headers[...]`: a field, an item, a value."""
 
 
 def choices_at(type: object, path: str) -> tuple[str, ...]:

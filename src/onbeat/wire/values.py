@@ -160,6 +160,11 @@ def read_labels(value: dict[str, str], field: str) -> dict[str, str]:
     return value
 
 
+def joined_labels(base: dict[str, str], given: dict[str, str], field: str) -> dict[str, str]:
+    """Those of a task with those given, which win by name. Raises `Invalid` for too many."""
+    return read_labels(base | given, field) if base and given else given or base
+
+
 def schedule_id(text: str, field: str = "") -> ScheduleId:
     return ScheduleId(read_id(text, "schedule", field))
 
