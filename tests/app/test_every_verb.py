@@ -181,7 +181,7 @@ class World(NamedTuple):
         """Records that nobody else changes."""
         program, later = self.program, self.add.options(delay="1h")
         name, key = f"name-{number}", f"key-{number}"
-        await program.schedules.aput(key, HOURLY, later.call(1, 2))
+        await program.schedules.aput(key, HOURLY, self.add.call(1, 2))
         job, cancelled = await program.asend([later.call(1, 2), later.call(3, 4)])
         await program.jobs.acancel(cancelled.id)
         event = await program.events.apublish("order.placed", id=f"event-{number}")
@@ -191,7 +191,7 @@ class World(NamedTuple):
         await program.queues.alimit(name, concurrency=1)
         await program.keys.acreate(name, ["read"])
         return Fresh(
-            add=later,
+            add=self.add,
             key=key,
             job=job.id,
             cancelled=cancelled.id,

@@ -249,7 +249,8 @@ class Onbeat(HookRegistrar, Overview):
         self, key: str, recurrence: Rule | None, call: Call[Any], policies: Policies
     ) -> None:
         # A declaration is complete: saying nothing of a pause ends an earlier one of its own.
-        draft = draft_of(self.backend, key, recurrence, call, {"paused": False, **policies})
+        given: Policies = {"paused": False, **policies}
+        draft = draft_of(self.backend, "schedule", key, recurrence, call, given)
         self._registry.schedules.append((key, draft))
 
     # Sending

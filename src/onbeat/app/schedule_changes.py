@@ -38,12 +38,17 @@ CHANGES: Final[Mapping[str, Callable[[str, Any], object]]] = {
 
 
 def draft_body(
-    backend: Backend, key: str, recurrence: Rule | None, call: Call[Any], policies: Policies
+    backend: Backend,
+    function: str,
+    key: str,
+    recurrence: Rule | None,
+    call: Call[Any],
+    policies: Policies,
 ) -> ScheduleBody:
-    """The whole schedule as a body. Raises `Invalid` naming the argument."""
+    """The whole schedule as a body. Raises as `draft_of`."""
     if recurrence is not None:
         rule_fields(recurrence)  # else a function would be registered under the key
-    return schedule_body(draft_of(backend, key, recurrence, call, policies))
+    return schedule_body(draft_of(backend, function, key, recurrence, call, policies))
 
 
 def changes_body(

@@ -13,6 +13,7 @@ from onbeat.app.call import (
     JobOptions,
     Span,
     check_call,
+    check_keywords,
     instant,
     name_of,
     options,
@@ -54,11 +55,28 @@ SHARED: Final = InheritedOptions.__annotations__.keys() - {"retry", "timeout"}
 """Options that are read alike for a call and for a schedule."""
 
 
+OF_ONE_JOB: Final = ("run_at", "delay", "after")
+"""Options of a call that a schedule cannot keep: each of its jobs would be that one."""
+OF_ONE_JOB_TOO: Final = ("unique", "name")
+OF_TASK: Final = ("group", "unique_for")
+"""Options that a schedule does not keep either, but that a task may have for its other jobs."""
+
+
 def draft_of(
-    backend: Backend, key: str, recurrence: Rule | None, call: Call[Any], policies: Policies
+    backend: Backend,
+    function: str,
+    key: str,
+    recurrence: Rule | None,
+    call: Call[Any],
+    policies: Policies,
 ) -> ScheduleDraft:
-    """The schedule as stored. Raises `Invalid` naming the invalid argument."""
+    """The schedule as stored, for the `function` that was called.
+
+    Raises `Invalid` naming the invalid argument, TypeError for an unknown one.
+    """
+    check_keywords(function, policies, Policies.__annotations__)
     check_call(call)
+    refuse_lost(backend, call)
     paused = policies.get("paused")
     shared: dict[str, Any] = {name: policies.get(name) for name in SHARED}
     job_options = options(call.options, **shared)
@@ -72,6 +90,21 @@ def draft_of(
         paused=UNSET if paused is None else bool(paused),
         options={"key": key} | read_policies(policies, job_options) | reaction,
     )
+
+
+def refuse_lost(backend: Backend, call: Call[Any]) -> None:
+    """Raises `Invalid` for an option of the call that the schedule would lose in silence."""
+    given, job = call.options, call.options.job
+    task = backend.registry.defaults.get(getattr(call.target, "task", ""), JobOptions())
+    lost = [
+        *(name for name in OF_ONE_JOB if getattr(given, name)),
+        *(name for name in OF_ONE_JOB_TOO if getattr(job, name) is not None),
+        *(name for name in OF_TASK if getattr(job, name) != getattr(task.job, name)),
+    ]
+    if lost:
+        raise Invalid(
+            f"a schedule cannot keep the option {lost[0]} of its call; leave {lost[0]} out", lost[0]
+        )
 
 
 def read_policies(policies: Policies, base: JobOptions) -> dict[str, Any]:

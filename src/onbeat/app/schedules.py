@@ -71,7 +71,8 @@ class Schedules:
         """Create the schedule under `key`, update it, or leave it unchanged.
 
         Without a recurrence it needs `on`: the events that it reacts to.
-        Its waiting jobs follow at once. Raises `Invalid` naming the invalid argument.
+        Its waiting jobs follow at once. Raises `Invalid` naming the invalid argument, also for an
+        option of the call that a schedule cannot keep, and TypeError for an unknown argument.
         """
         return self._backend.wait_for(self.aput(key, recurrence, call, **policies))
 
@@ -79,7 +80,7 @@ class Schedules:
         self, key: str, recurrence: Rule | None, call: Call[Any], **policies: Unpack[Policies]
     ) -> ScheduleId:
         """Create or update the schedule under `key`; see `put`."""
-        draft = draft_of(self._backend, key, recurrence, call, policies)
+        draft = draft_of(self._backend, "schedules.put", key, recurrence, call, policies)
         return ScheduleId((await self._backend.put_schedule(key, draft)).id)
 
     def get(self, key: str) -> ScheduleAnswer:
@@ -125,7 +126,8 @@ class Schedules:
         self, recurrence: Rule | None, call: Call[Any], **policies: Unpack[Policies]
     ) -> ScheduleId:
         """Create another schedule; see `create`."""
-        body = draft_body(self._backend, policies.get("name", ""), recurrence, call, policies)
+        key = policies.get("name", "")
+        body = draft_body(self._backend, "schedules.create", key, recurrence, call, policies)
         plain = msgspec.json.encode(replace(body, key=UNSET))
         return ScheduleId((await self._backend.ask(SCHEDULE_CREATE, {}, plain)).id)
 
@@ -142,7 +144,7 @@ class Schedules:
         self, key: str, recurrence: Rule | None, call: Call[Any], **policies: Unpack[Policies]
     ) -> ScheduleDiff:
         """What `put` would change; see `put_diff`."""
-        body = draft_body(self._backend, key, recurrence, call, policies)
+        body = draft_body(self._backend, "schedules.put_diff", key, recurrence, call, policies)
         return await self._backend.ask(SCHEDULE_PUT_DIFF, {"key": key}, msgspec.json.encode(body))
 
     def update(
