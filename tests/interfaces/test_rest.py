@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import re
+from collections import defaultdict
 from datetime import timedelta
 from typing import Any
 from urllib.parse import unquote
@@ -13,6 +15,7 @@ from starlette.routing import Route
 from interfaces.rest_client import RestClient
 from onbeat.api import ApiOptions, build_api
 from onbeat.api.requests import LENIENT
+from onbeat.model.access import AuditFilter
 from onbeat.model.errors import Unavailable
 from onbeat.model.limits import BULK_REQUEST_BYTES_MAX, REQUEST_BYTES_MAX
 from onbeat.model.outcome import Lost
@@ -21,6 +24,7 @@ from onbeat.operations.table import OPERATIONS
 from onbeat.operations.tables.operation import Operation
 from operations.harness import OperationsHarness
 
+PARAMETER = re.compile(r"\{(\w+)\}")
 ID = "01900000-0000-7000-8000-00000000ffff"
 KEY = "a-key-of-some-length"
 TASK = {"name": "n", "every": "5m", "target": {"task": "t"}}
@@ -264,6 +268,35 @@ async def test_names_of_our_own_are_refused_for_tasks(
     answer = await rest.post(url, body)
     assert (answer.status, answer.error["field"]) == (422, field)
     assert answer.error["message"] == f"{field} must not begin with @: such names are Onbeat's own"
+
+
+FILTERED = [one for one in OPERATIONS if one.method == "GET" and query_names(one)]
+
+
+@pytest.mark.parametrize("operation", FILTERED, ids=lambda operation: operation.name)
+async def test_nul_in_the_query_is_refused_by_name(rest: RestClient, operation: Operation) -> None:
+    for name in {*query_names(operation)} - {*LENIENT}:
+        answer = await rest.get(f"{concrete(operation.path)}?{name}=a%00b")
+        # A number or a choice is refused as such.
+        assert (answer.status in {400, 422}, answer.error["field"]) == (True, name), answer.error
+
+
+NAMED = [one for one in OPERATIONS if "{" in one.path and not one.body_required]
+
+
+@pytest.mark.parametrize("operation", NAMED, ids=lambda operation: operation.name)
+async def test_nul_in_a_path_is_refused_by_name_and_audited(
+    rest: RestClient, office: OperationsHarness, operation: Operation
+) -> None:
+    for name in PARAMETER.findall(operation.path):
+        values = {"id": ID, "name": "q", "key": "k", "fault": "1", "group": "1", name: "a%00b"}
+        path = operation.path.format_map(defaultdict(lambda: "x", values))
+        answer = await rest.send(operation.method, path)
+        assert (answer.status, answer.error["field"]) == (422, name), answer.error
+    if operation.is_audited and not {"group", "fault"} & {*PARAMETER.findall(operation.path)}:
+        (record, *_) = await office.store.audit(AuditFilter())
+        assert record.outcome == "validation_failed"
+        assert "\0" not in record.object + record.summary
 
 
 # Bodies

@@ -11,6 +11,7 @@ from onbeat.model.access import AuditFilter, AuditRecord
 from onbeat.model.credentials import HIDDEN
 from onbeat.model.errors import Unavailable
 from onbeat.operations.context import OperationContext
+from onbeat.rules.settlement import storable_text
 from onbeat.wire.access import AuditListAnswer, ListAudit, audit_answer
 from onbeat.wire.errors import problem
 from onbeat.wire.values import read_id, read_instant
@@ -101,14 +102,17 @@ async def complete(context: OperationContext, record: AuditRecord, outcome: str)
 
 
 def object_of(action: str, request: msgspec.Struct) -> str:
-    """The kind and the id; nothing after the slash where the change creates the id."""
+    """The kind and the id; nothing after the slash where the change creates the id.
+
+    In a form that every store takes: the record of a refused change may not be refused itself.
+    """
     kind = action.partition(".")[0]
     for field in ("id", "name", "key", "fault", "group"):
         value = getattr(request, field, None)
         if isinstance(value, str):
-            return f"{kind}/{value}"[:OBJECT_CHARS_MAX]
+            return storable_text(f"{kind}/{value}")[:OBJECT_CHARS_MAX]
     draft = getattr(request, "key", None)
-    return f"{kind}/{getattr(draft, 'name', '')}"[:OBJECT_CHARS_MAX]
+    return storable_text(f"{kind}/{getattr(draft, 'name', '')}")[:OBJECT_CHARS_MAX]
 
 
 def summary_of(request: msgspec.Struct) -> str:

@@ -14,7 +14,14 @@ from onbeat.operations.live import announce
 from onbeat.operations.past import forget_past
 from onbeat.operations.tables.operation import Operation
 from onbeat.rules.access import check_scope
-from onbeat.wire.decode import convert, decode, decode_typed, field_error, guard_values
+from onbeat.wire.decode import (
+    check_text,
+    convert,
+    decode,
+    decode_typed,
+    field_error,
+    guard_values,
+)
 
 Request = TypeVar("Request", bound=msgspec.Struct)
 Answer = TypeVar("Answer")
@@ -28,17 +35,29 @@ async def call(
 ) -> Answer:
     """The answer of `operation` to `request`; raises an `OnbeatError`."""
     check_scope(context.principal, operation.scope)
+
+    async def run() -> Answer:
+        check_named(operation, request)
+        return await operation.function(context, request)
+
     if operation.is_audited:
-        answer = await run_audited(
-            context, operation.name, request, lambda: operation.function(context, request)
-        )
+        answer = await run_audited(context, operation.name, request, run)
     else:
-        answer = await operation.function(context, request)
+        answer = await run()
     if operation.scope is not Scope.READ:
         forget_past(context, operation.name, request, answer)
     if context.live.is_read:
         announce(context, operation.name, request, answer)
     return answer
+
+
+def check_named(operation: Operation[Any, Any], request: msgspec.Struct) -> None:
+    """Refuse texts of path and query that not every store takes; the body's were checked before."""
+    names = zip(request.__struct_fields__, request.__struct_encode_fields__, strict=True)
+    for name, shown in names:
+        text = getattr(request, name)
+        if isinstance(text, str) and name != operation.body:
+            check_text(text, shown)
 
 
 async def call_once(
