@@ -11,12 +11,15 @@ from interfaces.rest_client import RestClient
 from onbeat import remote_task
 from onbeat.api import ApiOptions, build_api
 from onbeat.model.dead_letter import DeadLetter
-from onbeat.model.errors import Unavailable
+from onbeat.model.errors import Invalid, Unavailable
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import PAYLOAD_BYTES_MAX
 from onbeat.model.outcome import Succeeded
 from onbeat.model.page import JobFilter
+from onbeat.model.remote_task import RemoteTask
 from onbeat.operations.submissions import submit
+from onbeat.operations.tables.jobs import JOB_ENQUEUE
+from onbeat.operations.tables.schedules import SCHEDULE_CREATE
 from onbeat.rules.derived_ids import instant_of
 from onbeat.telemetry.composite import CompositeTelemetry
 from onbeat.telemetry.counters import Counters
@@ -406,3 +409,25 @@ async def test_a_missing_param_is_an_error_over_http_and_names_the_field(
     (letter,) = await inlet.letters()
     assert letter.reason.startswith("params.objectID is missing")
     assert await inlet.jobs() == []
+
+
+@pytest.mark.parametrize("name", ["attempt", "args"])
+async def test_an_argument_that_a_remote_worker_would_not_get_is_refused(name: str) -> None:
+    inlet = SubmissionHarness(remote_tasks={"export": RemoteTask(name="export")})
+    call = {"jsonrpc": "2.0", "method": "submit:export", "params": {name: [5], "x": 2}, "id": 1}
+    answer = await inlet.send(call)
+    assert answer["error"]["data"]["field"] == f"params.{name}"
+    (letter,) = await inlet.letters()
+    assert f"a param {name} of Onbeat's own" in letter.reason
+    job = {"task": "export", "kwargs": {name: 5}}
+    schedule = {"name": "n", "every": "1h", "target": job}
+    for operation, body, field in (
+        (JOB_ENQUEUE, job, f"kwargs.{name}"),
+        (JOB_ENQUEUE, {"jobs": [job]}, f"jobs[0].kwargs.{name}"),
+        (SCHEDULE_CREATE, schedule, f"target.kwargs.{name}"),
+    ):
+        with pytest.raises(Invalid) as caught:
+            await inlet.ask(operation, body)
+        assert caught.value.field == field
+    await inlet.ask(JOB_ENQUEUE, job | {"task": "here"})
+    assert len(await inlet.jobs()) == 1

@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
@@ -34,6 +35,7 @@ from onbeat.rules.notices import known_to
 from onbeat.rules.origins import Fields, fields_under, with_credentials_of
 from onbeat.rules.plans import first_watermark, next_at
 from onbeat.rules.reactions import Compilers, check_reaction, compile_reaction
+from onbeat.rules.submission_keys import refuse_reserved
 from onbeat.rules.urls import checked_url
 from onbeat.rules.windows import opening_at_or_after
 from onbeat.wire.jobs import JobDraft
@@ -112,9 +114,17 @@ def checked_draft(
     """The draft with a target that can be called; errors name fields in the form that was sent."""
     if draft.target is UNSET:
         return draft
+    check_arguments(context, draft.target, "target.kwargs")
     if is_nested(body):
         return replace(draft, target=checked_target(context, draft.target, "target.http", None))
     return replace(draft, target=checked_callback(context, draft.target))
+
+
+def check_arguments(context: OperationContext, target: Target, field: str) -> None:
+    """Raises `Invalid` for an argument of a remote task that would be lost on its way there."""
+    if isinstance(target, HandlerTarget) and target.task in context.remote_tasks:
+        names = msgspec.json.decode(target.kwargs, type=dict[str, msgspec.Raw])
+        refuse_reserved(target.task, names, field)
 
 
 def checked_callback(context: OperationContext, target: Target) -> Target:
@@ -371,6 +381,7 @@ def job_from(
 ) -> Job:
     """A new job; fields missing in the draft come from its task, else from the service."""
     target = checked_target(context, draft.target, f"{prefix}target.http")
+    check_arguments(context, target, f"{prefix}kwargs")
     kind = "http" if isinstance(target, HttpTarget) else "message"
     target = with_credentials_of(None, target, fields_under(f"{prefix}target.{kind}."))
     target = encrypted_target(context.cipher, target, field=f"{prefix}target")

@@ -22,7 +22,7 @@ from onbeat.operations.jsonrpc import handle_batch
 from onbeat.ports.store import Enqueued
 from onbeat.rules.derived_ids import derived_id, instant_of
 from onbeat.rules.flows import link
-from onbeat.rules.submission_keys import check_params, key_of
+from onbeat.rules.submission_keys import check_params, key_of, refuse_reserved
 from onbeat.wire.jobs import JobDraft
 from onbeat.wire.jsonrpc import RpcCall, UnknownMethod
 from onbeat.wire.submissions import (
@@ -132,9 +132,10 @@ def declared_draft(
 ) -> JobDraft:
     """The draft with the key that the task's declaration makes, unless the sender gives one.
 
-    Raises `Invalid` for a param that is missing.
+    Raises `Invalid` for a param that is missing, and for one with a reserved name.
     """
     check_params(declared, params)
+    refuse_reserved(declared.name, params or {}, "params")
     key = key_of(declared, params or {})
     if key is None or draft.options.get("unique") is not None:
         return draft

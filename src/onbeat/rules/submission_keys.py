@@ -1,7 +1,7 @@
 """What submissions of a remote task must have, and the unique keys of their jobs."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from onbeat.model.errors import Invalid
@@ -9,6 +9,8 @@ from onbeat.model.limits import KEY_CHARS_MAX
 from onbeat.model.remote_task import RemoteTask
 
 PLACE: Final = re.compile(r"\{([^{}]*)\}")
+RESERVED: Final = ("args", "attempt")
+"""Params of calls of work that have a meaning of their own: see the wire protocol."""
 PARAM: Final = re.compile(r"[^\W\d]\w*")
 
 
@@ -35,6 +37,17 @@ def check_params(task: RemoteTask, params: Mapping[str, object] | None) -> None:
         if params is None or params.get(name) is None:
             field = f"params.{name}"
             raise Invalid(f"{field} is missing: submissions of {task.name} need it", field)
+
+
+def refuse_reserved(task: str, names: Collection[str], field: str) -> None:
+    """Raises `Invalid` for a keyword argument that a remote worker could not tell from Onbeat's."""
+    for name in RESERVED:
+        if name in names:
+            raise Invalid(
+                f"{field}.{name}: calls of the remote task {task} have a param {name} of Onbeat's "
+                "own; give the argument another name",
+                f"{field}.{name}",
+            )
 
 
 def key_of(task: RemoteTask, params: Mapping[str, object]) -> str | None:
