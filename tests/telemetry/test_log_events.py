@@ -9,7 +9,15 @@ import pytest
 from onbeat.model.errors import Unavailable
 from onbeat.model.ids import ScheduleId, WorkerId
 from onbeat.model.job import JobState
-from onbeat.model.outcome import Cancelled, Failed, Lost, Released, Snoozed, Succeeded
+from onbeat.model.outcome import (
+    Cancelled,
+    Failed,
+    Lost,
+    Outcome,
+    Released,
+    Snoozed,
+    Succeeded,
+)
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.schedule import Schedule
 from onbeat.telemetry.log_events import LogEvents
@@ -88,6 +96,19 @@ def test_a_traceback_is_told_by_its_last_line_and_in_full(said: Callable[..., An
     fields = said()[0][2]
     assert fields["error"] == "ValueError: boom"
     assert fields["exception"] == trace.strip()
+
+
+BAD = "x\ud800\0y"
+
+
+@pytest.mark.parametrize("outcome", [Failed(BAD), Cancelled(BAD), Snoozed(SECOND, BAD)])
+def test_half_a_character_does_not_lose_the_line(
+    said: Callable[..., Any], outcome: Outcome
+) -> None:
+    LogEvents().ended(a_job(state=JobState.FAILED), outcome, 1.0)
+    fields = said()[0][2]
+    text = fields.get("error") or fields["reason"]
+    assert text.encode().decode() == "x?\ufffdy"
 
 
 def test_what_goes_well_is_not_said_at_info(caplog: pytest.LogCaptureFixture) -> None:

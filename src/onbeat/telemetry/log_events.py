@@ -25,6 +25,7 @@ from onbeat.model.schedule import Schedule
 from onbeat.model.target import lane_of
 from onbeat.model.trace_context import ids_of
 from onbeat.ports.store import SucceededAttempt
+from onbeat.rules.settlement import storable_text
 from onbeat.telemetry.repeats import Repeats
 from onbeat.telemetry.structured_log import Log
 
@@ -78,10 +79,10 @@ class LogEvents:
                     "job.failed", **fields, **state_fields(job), **error_fields(error)
                 )
             case Snoozed(reason=reason):
-                why = {} if reason is None else {"reason": reason}
+                why = {} if reason is None else {"reason": storable_text(reason)}
                 self._jobs.write(self._level, "job.snoozed", fields | state_fields(job) | why)
             case Cancelled(reason=reason):
-                self._jobs.info("job.cancelled", **fields, reason=reason)
+                self._jobs.info("job.cancelled", **fields, reason=storable_text(reason))
             case Lost(reason=reason):
                 self._jobs.warning("job.lost", **fields, **state_fields(job), reason=reason)
             case Released():
@@ -211,7 +212,11 @@ def state_fields(job: Job) -> dict[str, Any]:
 
 
 def error_fields(error: str) -> dict[str, Any]:
-    """The last line of an error, and the full text if it has more."""
+    """The last line of an error, and the full text if it has more.
+
+    As it is stored: no file takes half of a character, and the line would be lost with it.
+    """
+    error = storable_text(error)
     lines = error.strip().splitlines() or [""]
     fields = {"error": lines[-1][:ERROR_CHARS_SHOWN]}
     return fields | {"exception": error.strip()} if len(lines) > 1 else fields
