@@ -59,3 +59,20 @@ async def test_an_unknown_policy_is_refused(beat: Onbeat) -> None:
     with pytest.raises(TypeError, match=r"schedule\(\) got an unexpected keyword .*'over_lap'"):
         beat.schedule(every("1h"), over_lap="skip")(work)
     assert await beat.schedules.alist() == ()
+
+
+@pytest.mark.parametrize("name", ["timeout", "expires_after"])
+async def test_a_span_of_no_length_is_refused_as_by_rest(beat: Onbeat, name: str) -> None:
+    work, given = declare(beat), {name: 0}
+    for asked in (
+        beat.schedules.aput("k", every("1h"), work.call(), **given),
+        beat.schedules.aupdate("k", **given),
+    ):
+        with pytest.raises(Invalid, match=f"{name} must be from 0.000001s") as caught:
+            await asked
+        assert caught.value.field == name
+
+
+def test_a_timeout_of_no_length_is_refused_for_a_call(beat: Onbeat) -> None:
+    with pytest.raises(Invalid, match="timeout must be from 0.000001s"):
+        declare(beat).options(timeout=0)

@@ -18,6 +18,7 @@ from onbeat import (
     Unavailable,
     daily,
     every,
+    http,
 )
 from transports.proxy import Proxy
 
@@ -93,6 +94,18 @@ async def test_schedules_are_kept_there_by_key(client: Any, add: Any) -> None:
     await client.schedules.adelete("books")
     with pytest.raises(NotFound, match="books"):
         await client.schedules.aget("books")
+
+
+async def test_what_a_store_refuses_is_refused_for_a_service_too(client: Any) -> None:
+    for limit in (0, 5_000):
+        with pytest.raises(Invalid) as caught:
+            await client.schedules.alist(limit=limit)
+        assert caught.value.field == "limit"
+    with pytest.raises(Invalid, match="name must not contain /"):
+        await client.queues.apause("a/b")
+    for key in (".", ".."):
+        with pytest.raises(Invalid, match=r"key must not be \. or \.\."):
+            await client.schedules.aput(key, every("1h"), http("GET", "https://example.org/"))
 
 
 async def test_reactions_are_kept_there(client: Any, add: Any) -> None:

@@ -423,6 +423,17 @@ async def test_a_part_of_a_policy_leaves_the_rest_of_it() -> None:
     assert await policy() == (9, "1s", False)
 
 
+@pytest.mark.parametrize("key", [".", ".."])
+async def test_a_key_that_no_address_can_have_is_refused(
+    office: OperationsHarness, key: str
+) -> None:
+    for ask in (make(office, key=key), office.ask(SCHEDULE_PUT, EVERY, key=key)):
+        with pytest.raises(Invalid, match=r"key must not be \. or \.\.") as caught:
+            await ask
+        assert caught.value.field == "key"
+    assert await make(office, key="a/.")
+
+
 async def test_a_put_under_two_keys_is_refused(office: OperationsHarness) -> None:
     body = {"every": "5m", "target": {"task": "tick"}, "key": "other"}
     with pytest.raises(Invalid) as caught:

@@ -76,6 +76,12 @@ def test_a_policy_reads_spans_in_all_their_forms() -> None:
         ({"delay": -1}, "delay"),
         ({"delay": float("nan")}, "delay"),
         ({"delay_max": "99999d"}, "delay_max"),
+        ({"delay": "2h", "delay_max": "1h"}, "delay_max"),
+        ({"attempts_max": None}, "attempts_max"),
+        ({"attempts_max": "3"}, "attempts_max"),
+        ({"attempts_max": 2.5}, "attempts_max"),
+        ({"attempts_max": True}, "attempts_max"),
+        ({"lost_max": "3"}, "lost_max"),
         ({"backoff": "sometimes"}, "backoff"),
     ],
 )
@@ -85,6 +91,11 @@ def test_a_policy_that_cannot_be_right_names_what_is_wrong(
     with pytest.raises(Invalid) as raised:
         Retry(**said)
     assert raised.value.field == field
+
+
+def test_a_delay_over_the_default_bound_is_its_own_bound() -> None:
+    assert Retry(delay="2h").delay_max == timedelta(hours=2)
+    assert Retry(delay="2s").delay_max == timedelta(hours=1)
 
 
 @pytest.mark.parametrize("lost_max", [0, LOST_MAX_LARGEST + 1])

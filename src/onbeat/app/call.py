@@ -43,6 +43,7 @@ from onbeat.wire.commands import command_target
 from onbeat.wire.options import ALWAYS_TEXT, read_job_name
 from onbeat.wire.targets import MessageBody, NotifyBody, message_target, notify_target
 from onbeat.wire.values import (
+    MOMENT,
     job_id,
     joined_labels,
     read_instant,
@@ -380,6 +381,12 @@ def span(name: str, value: Span | None) -> timedelta | None:
     return read_span(value.total_seconds() if isinstance(value, timedelta) else value, name)
 
 
+def timeout_of(name: str, value: Span | None) -> timedelta | None:
+    """A span that is not empty: without a limit is None."""
+    result = span(name, value)
+    return None if result is None else read_span(result.total_seconds(), name, least=MOMENT)
+
+
 def unique_for(name: str, value: Span) -> timedelta | None:
     if value in {ALWAYS_TEXT, ALWAYS}:
         return ALWAYS
@@ -393,7 +400,7 @@ READERS: Final[Mapping[str, Callable[[str, Any], object]]] = {
     "queue": queue_name_of,
     "priority": priority_of,
     "retry": policy_of,
-    "timeout": span,
+    "timeout": timeout_of,
     "delay": span,
     "run_at": instant,
     "unique": key_of,

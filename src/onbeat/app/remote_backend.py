@@ -18,11 +18,13 @@ from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
 from onbeat.model.job import FINAL_STATES, Job
 from onbeat.model.limits import BULK_JOBS_MAX, NAME_CHARS_MAX, PAGE_LIMIT_MAX
+from onbeat.operations.invoke import request_from
 from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_SHOW
 from onbeat.operations.tables.operation import Operation
 from onbeat.operations.tables.schedules import SCHEDULE_LIST, SCHEDULE_PUT
 from onbeat.ports.store import Enqueued
 from onbeat.wire.jobs import EnqueueBody, JobInfo
+from onbeat.wire.options import read_schedule_key
 from onbeat.wire.requests import Enqueue, JobById, ListSchedules, PutResult, PutSchedule
 from onbeat.wire.schedules import ScheduleDraft
 
@@ -67,6 +69,7 @@ class RemoteBackend(Backend):
         self, operation: Operation[Any, Any], named: Mapping[str, str], body: bytes | None
     ) -> bytes:
         self.find_tracing()  # nothing is opened before a request
+        check_texts(operation, named)
         query = {name: text for name, text in named.items() if f"{{{name}}}" not in operation.path}
         path, repeat = path_of(operation.path, named), retry_permission(operation)
         sending = self.client.send(operation.method, path, query, body, repeat=repeat)
@@ -135,6 +138,19 @@ class RemoteBackend(Backend):
 
     def changes(self) -> Changes:
         return PolledChanges()
+
+
+def check_texts(operation: Operation[Any, Any], named: Mapping[str, str]) -> None:
+    """Raises `Invalid` as a store does, for what a service forgives or never gets to read.
+
+    It takes its default for a number out of bounds, and a slash or a dot leads to another address.
+    """
+    if operation.method == "GET":
+        request_from(operation, named, None)
+    if "{name}" in operation.path and "/" in named["name"]:
+        raise Invalid("name must not contain /", "name")
+    if "{key}" in operation.path:
+        read_schedule_key(named["key"], "key")
 
 
 def retry_permission(operation: Operation[Request, Answer]) -> RetryPermission | None:

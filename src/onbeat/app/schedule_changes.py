@@ -5,7 +5,16 @@ from datetime import timedelta
 from typing import Any, Final
 
 from onbeat.app.backend import Backend
-from onbeat.app.call import READERS, Call, check_call, check_keywords, instant, name_of, span
+from onbeat.app.call import (
+    READERS,
+    Call,
+    check_call,
+    check_keywords,
+    instant,
+    name_of,
+    span,
+    timeout_of,
+)
 from onbeat.app.reactions import event_rule, read_reaction
 from onbeat.app.request_bodies import (
     reaction_body,
@@ -26,14 +35,14 @@ CHANGES: Final[Mapping[str, Callable[[str, Any], object]]] = {
     **{name: READERS[name] for name in SHARED},
     "name": name_of,
     "retry": READERS["retry"],
-    "timeout": span,
+    "timeout": timeout_of,
     "starts_at": instant,
     "ends_at": instant,
     "catch_up": lambda field, value: choice(field, value, CatchUp.LATEST),
     "overlap": lambda field, value: choice(field, value, Overlap.ALLOW),
     "grace": span,
     "jitter": span,
-    "expires_after": span,
+    "expires_after": timeout_of,
 }
 
 

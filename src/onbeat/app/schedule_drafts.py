@@ -18,6 +18,7 @@ from onbeat.app.call import (
     name_of,
     options,
     span,
+    timeout_of,
 )
 from onbeat.app.reactions import Gathering, Patterns, event_rule, read_reaction
 from onbeat.model.errors import Invalid
@@ -120,8 +121,8 @@ def read_policies(policies: Policies, base: JobOptions) -> dict[str, Any]:
         "overlap": choice("overlap", policies.get("overlap"), Overlap.ALLOW),
         "jitter": span("jitter", policies.get("jitter")) or UNSET,
         "retry": retry or UNSET,
-        "timeout": span("timeout", timeout),
-        "expires_after": span("expires_after", expires_after),
+        "timeout": timeout_of("timeout", timeout),
+        "expires_after": timeout_of("expires_after", expires_after),
     }
     return {name: value for name, value in fields.items() if value is not UNSET}
 

@@ -34,7 +34,7 @@ from onbeat.recurrence import Budget
 from onbeat.rules import plans
 from onbeat.rules.declarations import owner_after
 from onbeat.rules.origins import PLAIN_FIELDS, Fields
-from onbeat.wire.options import read_key
+from onbeat.wire.options import read_schedule_key
 from onbeat.wire.recurrences import Preview, form_of, too_costly
 from onbeat.wire.requests import (
     Created,
@@ -150,7 +150,7 @@ async def declare(
 
 
 def keyed_draft(key: str, draft: ScheduleDraft) -> ScheduleDraft:
-    return replace(draft, options=draft.options | {"key": read_key(key, "key")})
+    return replace(draft, options=draft.options | {"key": read_schedule_key(key, "key")})
 
 
 def owned_draft(before: Schedule | None, draft: ScheduleDraft, owner: Owner) -> ScheduleDraft:

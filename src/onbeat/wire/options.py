@@ -73,6 +73,13 @@ def read_key(value: str | None, field: str) -> str | None:
     return None if value is None else read_name(value, field, chars_max=KEY_CHARS_MAX)
 
 
+def read_schedule_key(value: str | None, field: str) -> str | None:
+    """A key that an address can have at its end, where a dot alone stands for another address."""
+    if value in {".", ".."}:
+        raise Invalid(f"{field} must not be . or ..: it stands in paths", field)
+    return read_key(value, field)
+
+
 def read_unique_for(value: SpanForm | None, field: str) -> timedelta | None:
     if value is None:
         return None
@@ -131,7 +138,7 @@ READERS: Final[dict[str, Reader]] = {
     "after": read_after,
     "labels": lambda value, field: read_labels(value or {}, field),
     "group": read_group,
-    "key": read_key,
+    "key": read_schedule_key,
     "starts_at": read_moment,
     "ends_at": read_moment,
     "catch_up": or_null(CatchUp.LATEST),
