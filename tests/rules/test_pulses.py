@@ -1,5 +1,3 @@
-import math
-from bisect import bisect_left
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -11,7 +9,6 @@ from msgspec.structs import replace
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.limits import COUNTED_MAX, COUNTED_QUEUES_MAX, SERIES_BYTES_MAX, SERIES_MAX
 from onbeat.model.pulse import (
-    LATENESS_BOUNDS,
     NOTHING,
     OUTCOMES,
     Depth,
@@ -28,7 +25,6 @@ from onbeat.rules.history import (
     depth_of,
     measured_until,
     points_of,
-    quantile,
     starts_by_queue,
 )
 from onbeat.rules.history_parts import KnownPart, part_of, starts_of, unknown_spans
@@ -169,46 +165,6 @@ def test_of_samples_the_peak_stays() -> None:
         for seconds, due in ((0, 1), (10, 7), (20, 3), (60, 0))
     ]
     assert [one.total.due for one in folded_gauges(samples, 60)] == [7, 0]
-
-
-# Quantiles
-
-
-@given(
-    st.lists(st.floats(0, 4_000, allow_nan=False), min_size=1, max_size=60),
-    st.floats(0.01, 1.0),
-)
-def test_a_quantile_lies_in_the_bucket_of_the_exact_one(values, share: float) -> None:
-    buckets = [0] * (len(LATENESS_BOUNDS) + 1)
-    for value in values:
-        buckets[bisect_left(LATENESS_BOUNDS, value)] += 1
-    exact = sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
-    estimate = quantile(LATENESS_BOUNDS, counted(buckets), share)
-    place = bisect_left(LATENESS_BOUNDS, exact)
-    assert estimate is not None
-    if place == len(LATENESS_BOUNDS):
-        assert estimate == LATENESS_BOUNDS[-1] <= exact
-    else:
-        low = LATENESS_BOUNDS[place - 1] if place else 0.0
-        assert low <= estimate <= LATENESS_BOUNDS[place]
-
-
-@pytest.mark.parametrize(
-    ("buckets", "share", "expected"),
-    [
-        ((), 0.5, None),
-        ((4,), 0.5, 0.5),
-        ((4,), 1.0, 1.0),
-        ((0, 4), 0.5, 1.5),
-        ((2, 2), 0.5, 1.0),
-        ((2, 2), 0.75, 1.5),
-        ((1, 0, 9), 0.95, 2.0),
-    ],
-)
-def test_a_quantile_is_interpolated(
-    buckets: tuple[int, ...], share: float, expected: float | None
-) -> None:
-    assert quantile((1.0, 2.0), buckets, share) == expected
 
 
 # Points and gaps

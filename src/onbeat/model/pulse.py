@@ -8,9 +8,19 @@ import msgspec
 
 from onbeat.model.attempt import OutcomeName
 
-LATENESS_BOUNDS: Final = (
+ROUGH_LATENESS_BOUNDS: Final = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0, 3600.0,
 )  # fmt: skip
+"""Those of stored pulses since the first version: programs of each read and fold the same rows."""
+LATE_FROM: Final = 30.0
+LATE_BOUNDS: Final = (
+    60.0, 120.0, 300.0, 600.0, 1200.0, 1800.0, 3600.0, 7200.0, 21600.0, 86400.0,
+)  # fmt: skip
+"""Those above `LATE_FROM`. All rough ones there are among them, so that both fit together."""
+LATENESS_BOUNDS: Final = (
+    *(bound for bound in ROUGH_LATENESS_BOUNDS if bound <= LATE_FROM),
+    *LATE_BOUNDS,
+)
 DURATION_BOUNDS: Final = (
     0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0,
 )  # fmt: skip
@@ -25,13 +35,18 @@ Counts = tuple[int, ...]
 class Totals(msgspec.Struct, frozen=True, array_like=True):
     """Attempts that began and that ended.
 
-    `outcomes` are in the order of `OUTCOMES`, the histograms in that of their bounds.
+    `outcomes` are in the order of `OUTCOMES`, the histograms in that of their bounds: `lateness`
+    in that of the rough ones, `late` in that of `LATE_BOUNDS`. `latest` is the greatest lateness.
+    Rows of older versions have neither: some of what `lateness` counts may be missing in `late`,
+    and `latest` is None.
     """
 
     starts: int = 0
     outcomes: Counts = ()
     lateness: Counts = ()
     duration: Counts = ()
+    late: Counts = ()
+    latest: float | None = None
 
     def ended(self, outcome: OutcomeName) -> int:
         """How many attempts ended in this way."""

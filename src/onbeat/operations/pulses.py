@@ -9,7 +9,7 @@ import msgspec
 
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.limits import PULSES_READ_MAX
-from onbeat.model.pulse import DURATION_BOUNDS, LATENESS_BOUNDS, Counts, Depth, Gauges, Pulse
+from onbeat.model.pulse import DURATION_BOUNDS, Depth, Gauges, Pulse
 from onbeat.operations.context import OperationContext
 from onbeat.operations.history_parts import HistoryPart, parts
 from onbeat.operations.recent_history import recent
@@ -21,7 +21,6 @@ from onbeat.rules.history import (
     depth_of,
     measured_until,
     points_of,
-    quantile,
     sample_of,
     settled,
     starts_by_queue,
@@ -29,6 +28,7 @@ from onbeat.rules.history import (
 )
 from onbeat.rules.history_parts import part_of, starts_of
 from onbeat.rules.pulses import FINEST, RETENTIONS, Retention
+from onbeat.rules.quantiles import Bucket, buckets_of, lateness_buckets, quantile
 from onbeat.wire.pulses import (
     AskPulses,
     PointAnswer,
@@ -157,8 +157,8 @@ def point_answer(point: HistoryPoint, queue: str | None, *, has_depths: bool) ->
             started=totals.starts,
             succeeded=totals.ended(OutcomeName.SUCCEEDED),
             failed=sum(map(totals.ended, FAILED)),
-            **quantiles("lateness", LATENESS_BOUNDS, totals.lateness),
-            **quantiles("duration", DURATION_BOUNDS, totals.duration),
+            **quantiles("lateness", list(lateness_buckets(totals)), totals.latest),
+            **quantiles("duration", list(buckets_of(DURATION_BOUNDS, totals.duration))),
         )
     sample = point.gauges
     depth = depth_of(sample, queue) if has_depths and sample is not None else None
@@ -173,10 +173,12 @@ def point_answer(point: HistoryPoint, queue: str | None, *, has_depths: bool) ->
     )
 
 
-def quantiles(name: str, bounds: tuple[float, ...], counts: Counts) -> Mapping[str, float | None]:
+def quantiles(
+    name: str, buckets: Sequence[Bucket], most: float | None = None
+) -> Mapping[str, float | None]:
     return {
-        f"{name}_p50": rounded(quantile(bounds, counts, 0.5)),
-        f"{name}_p95": rounded(quantile(bounds, counts, 0.95)),
+        f"{name}_p50": rounded(quantile(buckets, 0.5, most)),
+        f"{name}_p95": rounded(quantile(buckets, 0.95, most)),
     }
 
 

@@ -13,7 +13,9 @@ from onbeat.model.schedule import Schedule
 from onbeat.ports.store import SucceededAttempt
 
 ReadCounters = Callable[[], CounterState]
-"""What this process has counted since its start. Counters only rise."""
+"""What this process has counted since its start, and the greatest lateness since the last call.
+
+Counters only rise."""
 
 
 class Telemetry(Protocol):

@@ -1,14 +1,13 @@
-"""The history as plots show it: points and gaps, parts, quantiles, and round axes."""
+"""The history as plots show it: points and gaps, parts, and round axes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import accumulate
 from typing import Final, Literal
 
 import msgspec
 
 from onbeat.model.limits import PULSES_HELD_MAX
-from onbeat.model.pulse import Counts, Depth, Gauges, Pulse, Totals
+from onbeat.model.pulse import Depth, Gauges, Pulse, Totals
 from onbeat.rules.pulses import FINEST, folded_gauges, pause_after_sample, slot, together
 
 SpanName = Literal["hour", "day", "week"]
@@ -43,24 +42,6 @@ class HistoryPoint(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     totals: Totals | None
     gauges: Gauges | None
-
-
-def quantile(bounds: Sequence[float], counts: Counts, share: float) -> float | None:
-    """The value below which `share` of the observations lie, interpolated in its bucket.
-
-    `share` is above 0, and at most 1. None without observations. In the bucket without an upper
-    bound it is the lower one: the true value is at least that.
-    """
-    sums = list(accumulate(counts))
-    if not sums or not sums[-1]:
-        return None
-    wanted = share * sums[-1]
-    place = next(place for place, reached in enumerate(sums) if reached >= wanted)
-    if place >= len(bounds):
-        return bounds[-1]
-    low = bounds[place - 1] if place else 0.0
-    below = sums[place] - counts[place]
-    return low + (bounds[place] - low) * (wanted - below) / counts[place]
 
 
 def measured_until(now: datetime) -> datetime:

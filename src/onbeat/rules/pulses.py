@@ -19,6 +19,7 @@ from onbeat.model.pulse import (
     SeriesTotals,
     Totals,
 )
+from onbeat.rules.quantiles import latest_of
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 OTHER: Final = "other"
@@ -58,12 +59,15 @@ def counted(counts: Iterable[int]) -> Counts:
 
 
 def difference(before: Totals, after: Totals) -> Totals:
-    """What was counted between two states of the same counters."""
+    """What was counted between two states of the same counters, the later one read next."""
+    lateness = subtracted(before.lateness, after.lateness)
     return Totals(
         after.starts - before.starts,
         subtracted(before.outcomes, after.outcomes),
-        subtracted(before.lateness, after.lateness),
+        lateness,
         subtracted(before.duration, after.duration),
+        subtracted(before.late, after.late),
+        after.latest if lateness else None,
     )
 
 
@@ -79,6 +83,8 @@ def together(totals: Iterable[Totals]) -> Totals:
         added([one.outcomes for one in parts]),
         added([one.lateness for one in parts]),
         added([one.duration for one in parts]),
+        added([one.late for one in parts]),
+        latest_of(parts),
     )
 
 

@@ -33,8 +33,9 @@ from onbeat.model.target import lane_of
 from onbeat.model.trace_context import is_sampled
 from onbeat.ports.store import SucceededAttempt
 from onbeat.rules.pulses import counted
+from onbeat.rules.quantiles import LATE_PLACE, rough
 
-# Names come from callers; each pair of queue and task adds about thirty lines per scrape.
+# Names come from callers; each pair of queue and task adds about forty lines per scrape.
 QUEUES_MAX: Final = 50
 OTHER: Final = "other"
 
@@ -62,6 +63,7 @@ class TracedValue(NamedTuple):
 class Series:
     """The counters of one queue and task. The last bucket of each histogram has no upper bound.
 
+    `latest` is the greatest lateness since it was last read for the history.
     `duration_traced` and `lateness_traced` have the newest traced value of a bucket, by its place.
     """
 
@@ -72,6 +74,7 @@ class Series:
         "lateness",
         "lateness_sum",
         "lateness_traced",
+        "latest",
         "outcomes",
         "starts",
     )
@@ -81,6 +84,7 @@ class Series:
         self.outcomes = [0] * len(OUTCOMES)
         self.lateness = [0] * (len(LATENESS_BOUNDS) + 1)
         self.lateness_sum = 0.0
+        self.latest = 0.0
         self.lateness_traced: dict[int, TracedValue] = {}
         self.duration = [0] * (len(DURATION_BOUNDS) + 1)
         self.duration_sum = 0.0
@@ -88,7 +92,12 @@ class Series:
 
     def totals(self) -> Totals:
         return Totals(
-            self.starts, counted(self.outcomes), counted(self.lateness), counted(self.duration)
+            self.starts,
+            counted(self.outcomes),
+            counted(rough(self.lateness)),
+            counted(self.duration),
+            counted(self.lateness[LATE_PLACE:]),
+            round(self.latest, 6),
         )
 
 
@@ -140,6 +149,7 @@ class Counters:
         bucket = bisect_left(LATENESS_BOUNDS, late)
         series.lateness[bucket] += 1
         series.lateness_sum += late
+        series.latest = max(series.latest, late)
         if job.traceparent is not None and is_sampled(job.traceparent):
             series.lateness_traced[bucket] = self.traced(job.traceparent, late)
 
@@ -223,8 +233,15 @@ class Counters:
         self.loop_beats[loop] = self._seconds()
 
     def state(self) -> CounterState:
-        """All series as they are now."""
-        return {key: series.totals() for key, series in self.series.copy().items()}
+        """All series as they are now, but for the greatest lateness: it is of since the last call.
+
+        The history has one reader in a process, which needs what was greatest in each of its slots.
+        """
+        state: dict[SeriesKey, Totals] = {}
+        for key, series in self.series.copy().items():
+            state[key] = series.totals()
+            series.latest = 0.0
+        return state
 
     def silences(self) -> dict[str, float]:
         """Seconds since the last round of each loop."""
