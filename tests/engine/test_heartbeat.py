@@ -2,16 +2,19 @@ import asyncio
 import threading
 from typing import Any
 
+import msgspec
 import pytest
 
 from conditions import eventually
 from engine.harness import EngineHarness
-from onbeat import Context
+from onbeat import Context, Fail
 from onbeat.engine.heartbeat import HeartbeatThread, LeaseAnswer
 from onbeat.engine.side_thread import SideThread
-from onbeat.model.errors import Unavailable
+from onbeat.model.errors import Invalid, Unavailable
 from onbeat.model.job import JobState, Progress
+from onbeat.model.target import HandlerTarget
 from onbeat.model.worker import WorkerRecord
+from onbeat.stores.memory import MemoryStore
 from onbeat.testing.build import a_job
 
 PERIOD = 0.02
@@ -75,6 +78,56 @@ async def test_progress_that_the_store_did_not_take_is_told_again() -> None:
             await bench.beat()
         await bench.beat()
         assert (await bench.job(job)).progress == Progress(1)
+
+
+async def report_and_end(context: Context, *, again: bool | None = None) -> None:
+    for done in range(8):
+        context.progress(done + 1, 8)
+    if again is not None:
+        raise Fail("no", retryable=again)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "state", "progress"),
+    [
+        (b"{}", JobState.SUCCEEDED, Progress(8, 8)),
+        (b'{"again": false}', JobState.FAILED, Progress(8, 8)),
+        (b'{"again": true}', JobState.WAITING, None),
+    ],
+)
+async def test_the_last_progress_stands_when_the_job_ends(
+    kwargs: bytes, state: JobState, progress: Progress | None
+) -> None:
+    async with EngineHarness(work=report_and_end) as bench:
+        ended = await bench.run(a_job(target=HandlerTarget("work", kwargs=msgspec.Raw(kwargs))))
+        assert (ended.state, ended.progress) == (state, progress)
+        assert ("note_progress" in bench.store.calls) == (progress is not None)
+
+
+async def test_a_job_that_reports_no_progress_stores_none() -> None:
+    async with EngineHarness(work=lambda: None) as bench:
+        assert (await bench.run()).state is JobState.SUCCEEDED
+        assert "note_progress" not in bench.store.calls
+
+
+async def test_the_last_progress_waits_for_a_store_that_is_away() -> None:
+    async with EngineHarness(work=report_and_end) as bench:
+        bench.store.trouble["note_progress"] = 1
+        job = a_job()
+        await bench.begin(job)
+        assert (await bench.until(job, JobState.SUCCEEDED)).progress == Progress(8, 8)
+        assert bench.store.calls.count("note_progress") == 2
+
+
+async def test_progress_that_the_store_refuses_ends_no_job_otherwise() -> None:
+    class Refusing(MemoryStore):
+        async def note_progress(self, notes: Any) -> Any:
+            raise Invalid("this is no progress")
+
+    async with EngineHarness(store=Refusing(), work=report_and_end) as bench:
+        ended = await bench.run()
+        assert (ended.state, ended.progress) == (JobState.SUCCEEDED, None)
+        assert [name for name, _ in bench.told.words if name == "loop_failed"] == ["loop_failed"]
 
 
 async def test_the_beat_itself_goes_before_the_progress() -> None:

@@ -96,7 +96,9 @@ def test_rows_of_both_kinds_together_keep_to_the_rough_bounds(
 
 
 @given(some, some, some)
-def test_what_is_the_latest_does_not_depend_on_the_order(one, two, three) -> None:
+def test_what_is_the_latest_does_not_depend_on_the_order(
+    one: list[float], two: list[float], three: list[float]
+) -> None:
     parts = [older(one), totals_of(two), totals_of(three)]
     assert together([parts[0], together(parts[1:])]) == together(parts[::-1])
 
@@ -111,7 +113,9 @@ def test_older_programs_find_the_bounds_that_they_know() -> None:
 
 
 @given(some, some)
-def test_a_difference_has_the_latest_of_its_own_span(before, after) -> None:
+def test_a_difference_has_the_latest_of_its_own_span(
+    before: list[float], after: list[float]
+) -> None:
     first, second = totals_of(before), totals_of(after)
     later = msgspec.structs.replace(together([first, second]), latest=second.latest)
     assert difference(first, later) == second

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from onbeat.engine.lease_guard import LeaseGuard
 from onbeat.engine.loop import Wakeup, pause_after
+from onbeat.engine.progress import keep_progress
 from onbeat.engine.running_attempt import RunningAttempt
 from onbeat.engine.side_thread import SideThread
-from onbeat.model.errors import Unavailable
 from onbeat.model.ids import JobId
-from onbeat.model.job import Job, Progress
+from onbeat.model.job import Job
 from onbeat.model.worker import WorkerRecord
 from onbeat.ports.clock import Clock
 from onbeat.ports.side_loop import OpenSideLoop
@@ -99,37 +99,12 @@ class Heartbeat:
             self.guard.on_refused()
             raise
         self.guard.on_accepted(sent_at)
-        await self.keep_progress(known)
+        await keep_progress(self.progress_store, known)
         return LeaseAnswer(known, unbegun, tuple(held), sent_at)
 
     def current_row(self) -> WorkerRecord:
         """The worker's row, as the next heartbeat writes it."""
         return replace(self.row(), beat=self.beats, beat_at=self.clock.now())
-
-    async def keep_progress(self, known: tuple[RunningAttempt, ...]) -> None:
-        taken = [(run, progress) for run in known if (progress := take_progress(run)) is not None]
-        if not taken:
-            return
-        try:
-            await self.progress_store.note_progress(
-                [(run.job.id, run.job.token, progress) for run, progress in taken]
-            )
-        except Unavailable:
-            for run, progress in taken:
-                restore_progress(run, progress)
-            raise
-
-
-def take_progress(run: RunningAttempt) -> Progress | None:
-    """Take the progress that was noted since the last call."""
-    progress, run.progress = run.progress, None
-    return progress
-
-
-def restore_progress(run: RunningAttempt, progress: Progress) -> None:
-    """Keep the progress for the next heartbeat, unless there is newer progress by then."""
-    if run.progress is None:
-        run.progress = progress
 
 
 class HeartbeatThread:

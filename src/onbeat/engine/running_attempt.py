@@ -38,6 +38,7 @@ class RunningAttempt(msgspec.Struct, eq=False, gc=False):
     stop_reason: str | None = None
     is_settling: bool = False
     progress: Progress | None = None
+    kept_progress: Progress | None = None
     events: Sequence[Event] = ()
     task: asyncio.Task[None] | None = None
     log: JobLog | None = None
@@ -69,8 +70,12 @@ class RunningAttempt(msgspec.Struct, eq=False, gc=False):
             self.log.end(self.lines, self.job)
 
     def note_progress(self, progress: Progress) -> None:
-        """Thread-safe. The next heartbeat stores the newest value."""
+        """Thread-safe. The next heartbeat stores the newest value, or the end of the job does."""
         self.progress = progress
+
+    def unkept_progress(self) -> Progress | None:
+        """The newest value, unless it is stored already."""
+        return None if self.progress is self.kept_progress else self.progress
 
     def is_held(self) -> bool:
         return self.guard.holds()

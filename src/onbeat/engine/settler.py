@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from onbeat.engine.loop import pause_after
+from onbeat.engine.progress import keep_progress
 from onbeat.engine.running_attempt import RunningAttempt
 from onbeat.model.errors import Invalid, Unavailable
 from onbeat.model.job import Job
@@ -149,8 +150,15 @@ class Settler:
     ) -> None:
         """Store attempts whose records are of one kind, which `write` takes."""
         records = [one.record for one in batch]
+        telling = [one.running for one in batch if one.running is not None and tells_progress(one)]
+
+        async def write_all() -> Sequence[bool]:
+            if telling:
+                await self.keep_last_progress(telling)
+            return await write(records)
+
         try:
-            answers = await self.retry_until_stored(lambda: write(records))
+            answers = await self.retry_until_stored(write_all)
         except Exception as error:  # noqa: BLE001  a later heartbeat finds these leases
             if len(batch) > 1 and not isinstance(error, Unavailable):
                 for one in batch:
@@ -171,6 +179,15 @@ class Settler:
         one.outcome = not_storable(error)
         one.record = self.settlement_of(one.job, one.outcome)
         await self.write_alike(self.store.settle, [one])
+
+    async def keep_last_progress(self, ended: Sequence[RunningAttempt]) -> None:
+        """Progress that the store refuses is worth no outcome."""
+        try:
+            await keep_progress(self.store, ended)
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001  as above
+            self.telemetry.loop_failed("worker", error)
 
     def report_lost(
         self, batch: Sequence[EndedAttempt], answers: Sequence[bool]
@@ -220,6 +237,14 @@ class Settler:
 
 def not_storable(error: Exception) -> Failed:
     return Failed(f"{NOT_STORABLE}: {error}", retryable=False)
+
+
+def tells_progress(one: EndedAttempt) -> bool:
+    """Whether the job ends with progress that may not be stored yet; most report none."""
+    running, record = one.running, one.record
+    if running is None or running.progress is None:
+        return False
+    return not isinstance(record, Settlement) or record.job.is_final
 
 
 def is_last_resort(outcome: Outcome) -> bool:

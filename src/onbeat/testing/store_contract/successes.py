@@ -7,11 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from onbeat.model.ids import JobId, ScheduleId, Token
-from onbeat.model.job import Job, JobState
+from onbeat.model.job import Job, JobState, Progress
 from onbeat.model.outcome import Released, Succeeded
 from onbeat.ports.store import Store, SucceededAttempt
 from onbeat.testing.build import HOUR, NOW, SECOND, a_job
 from onbeat.testing.store_contract.steps import (
+    FAILURE,
     IN_A_MINUTE,
     PASSING_FAILURE,
     a_settlement,
@@ -82,6 +83,17 @@ class SuccessContract:
         assert list(await store.succeed([success, success])) == [True, True]
         assert list(await store.succeed([success])) == [True]
         assert len(await store.attempts(success.job.id)) == 1
+
+    async def test_the_progress_that_was_noted_last_stands_at_the_end(self, store: Store) -> None:
+        quick, slow, failed = a_job(), a_job(), a_job()
+        running = {job.id: await run_job(store, job) for job in (quick, slow, failed)}
+        notes = [(job.id, job.token, Progress(7, 8)) for job in running.values()]
+        assert list(await store.note_progress(notes)) == [True] * 3
+        await store.succeed([a_success(running[quick.id])])
+        await end(store, running[slow.id], Succeeded())
+        await end(store, running[failed.id], FAILURE)
+        for job in (quick, slow, failed):
+            assert (await stored_job(store, job)).progress == Progress(7, 8)
 
     @pytest.mark.parametrize("change", ["token", "worker"])
     async def test_a_success_under_a_lost_lease_writes_nothing(
