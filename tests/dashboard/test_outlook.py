@@ -13,6 +13,7 @@ from onbeat.dashboard.pages import outlook
 from onbeat.operations import years
 from onbeat.operations.tables.schedules import SCHEDULE_CREATE
 from onbeat.operations.years import YearOfFires, year_of_fires
+from onbeat.rules import forecast as forecast_rules
 from onbeat.wire.recurrences import PreviewBody
 from operations.harness import NOON, OperationsHarness
 
@@ -85,6 +86,19 @@ async def test_a_preview_tells_how_busy_its_hours_are(monkeypatch: pytest.Monkey
     monkeypatch.setattr(outlook, "SCHEDULES_MAX", 2)
     office.harness.move(minutes=2)
     assert "All schedules fire" not in (await preview(office, kind="cron", rule="30 14 * * *"))[2]
+
+
+async def test_a_preview_says_where_a_schedule_was_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    office = DashboardOffice()
+    body = {"name": "1", "target": {"task": "tick"}, "rrule": "FREQ=SECONDLY;BYHOUR=14,15"}
+    await office.harness.ask(SCHEDULE_CREATE, body)
+    monkeypatch.setattr(forecast_rules, "FORECAST_FIRES_MAX", 3_700)
+    _, text, page = await preview(office, kind="cron", rule="30 14,15 * * *")
+    assert 'title="All schedules fire 3,600 times in this hour">3,600</span>' in page
+    assert 'title="All schedules fire at least 100 times in this hour">100+</span>' in page
+    assert "; a plus says that there may be more." in text
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,14 @@ from msgspec.structs import replace
 
 from conditions import eventually
 from dashboard.office import DashboardOffice
+from dashboard.test_forms import text_of
 from interfaces.rest_client import RestClient
 from onbeat.dashboard.pages import timeline
 from onbeat.model.ids import JobId
 from onbeat.model.job import JobState
 from onbeat.model.plan import Skip
 from onbeat.model.schedule import Schedule
+from onbeat.operations.tables.schedules import SCHEDULE_CREATE
 from onbeat.ports.store import JobExport
 from onbeat.testing.build import a_plan, a_schedule, an_id, an_occurrence
 from operations.harness import NOON, OperationsHarness
@@ -145,6 +147,20 @@ async def test_the_heat_map_leads_to_its_hours(office: DashboardOffice) -> None:
     text = await page_text(office.client())
     assert "156 fires" in text
     assert 'href="/timeline?span=6h&amp;day=2026-03-02T12%3A00%3A00%2B00%3A00"' in text
+
+
+async def test_the_heat_map_says_where_it_is_cut(office: DashboardOffice) -> None:
+    rule = "FREQ=SECONDLY;BYHOUR=12,13,14,15,16,17,18,19,20,21,22,23,0,1,2,3,4,5,6"
+    body = {"name": "dense", "target": {"task": "tick"}, "rrule": rule}
+    await office.harness.ask(SCHEDULE_CREATE, body)
+    answer = await office.client().get("/timeline")
+    page, text = answer.body.decode(), text_of(answer)
+    assert "at least 100,000 fires, busiest hour Mon 2, 13:00 with 3,600;" in text
+    assert 'title="13:00, 3,600 fires"' in page
+    assert 'title="20:00, at least 2,801 fires"' in page
+    assert 'aria-label="Monday 02 March: 43,199 fires"' in page
+    assert 'aria-label="Tuesday 03 March: at least 56,801 fires"' in page
+    assert "A plus says that there may be more. Not counted to the end: dense" in text
 
 
 async def test_a_forecast_is_kept_for_a_minute(office: DashboardOffice) -> None:

@@ -48,6 +48,20 @@ def test_json_has_every_hour(onbeat: Callable[..., Any]) -> None:
     assert answer["fires"] == 1
 
 
+def test_a_map_that_is_cut_says_from_when(onbeat: Callable[..., Any]) -> None:
+    rule = "FREQ=SECONDLY;BYHOUR=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14"
+    onbeat("schedule", "add", "dense", "--rrule", rule, "--task", "tick")
+
+    lines = onbeat("forecast", "--after", "2030-01-07T00:00:00Z", "--days", "3").splitlines()
+
+    assert [line.rsplit(maxsplit=1)[-1] for line in lines[1:4]] == ["54,000", "46,000+", "0+"]
+    assert lines[-3:] == [
+        "at least 100,000 fires of 1 active schedules; the busiest hour has 3,600+",
+        "from Tue 08 Jan 12:00 on there may be more than is counted",
+        "not counted to the end: dense",
+    ]
+
+
 def test_an_empty_store_says_so(onbeat: Callable[..., Any]) -> None:
     assert "no active schedules" in onbeat("forecast")
 

@@ -43,6 +43,7 @@ async def test_every_hour_of_the_span_is_told_quiet_ones_too(office: OperationsH
         "fires": 3,
         "schedules": 1,
         "cut": [],
+        "counted_to": None,
     }
 
 
@@ -77,11 +78,43 @@ async def test_the_bounds_of_a_schedule_hold(office: OperationsHarness) -> None:
 async def test_a_rule_that_fires_too_often_to_be_counted_is_named(
     office: OperationsHarness,
 ) -> None:
-    await created(office, every="1s")
+    await created(office, rrule="FREQ=SECONDLY;BYHOUR=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16")
+    await created(office, every="2s")
 
     answer = await office.ask(SCHEDULE_FORECAST, to="2026-03-04T12:00:00Z")
 
-    assert (answer["fires"], answer["cut"]) == (FORECAST_FIRES_MAX, ["tick"])
+    # An interval fires first after what it is anchored at.
+    assert (answer["fires"], answer["cut"]) == (FORECAST_FIRES_MAX + 48 * 1_800 - 1, ["tick"])
+    # 5 hours of today, 17 of tomorrow, 5 of the day after, and a part of the next one.
+    assert answer["counted_to"] == "2026-03-04T05:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("rule", "an_hour"),
+    [
+        ({"every": "1s"}, 3_600),
+        ({"every": "7m"}, None),
+        ({"rrule": "FREQ=SECONDLY;INTERVAL=5"}, 720),
+        ({"rrule": "FREQ=MINUTELY"}, 60),
+        ({"cron": "*/2 * * * * *"}, 1_800),
+        ({"cron": "* * * * * *", "timezone": "Europe/Berlin"}, 3_600),
+    ],
+)
+async def test_a_dense_rule_is_counted_to_the_end(
+    office: OperationsHarness, rule: dict[str, str], an_hour: int | None
+) -> None:
+    await created(office, **rule)
+
+    answer = await office.ask(
+        SCHEDULE_FORECAST, **{"from": "2026-03-03T00:30:00Z", "to": "2026-04-02T00:00:00Z"}
+    )
+
+    assert (answer["cut"], answer["counted_to"]) == ([], None)
+    fires = [hour["fires"] for hour in answer["hours"]]
+    if an_hour is None:
+        assert set(fires[1:]) == {8, 9}
+    else:
+        assert (fires[0], set(fires[1:])) == (an_hour // 2, {an_hour})
 
 
 async def test_a_rule_that_only_a_program_can_read_is_named(office: OperationsHarness) -> None:
@@ -92,6 +125,7 @@ async def test_a_rule_that_only_a_program_can_read_is_named(office: OperationsHa
     answer = await office.ask(SCHEDULE_FORECAST)
 
     assert (answer["fires"], answer["cut"]) == (0, ["tick"])
+    assert answer["counted_to"] == "2026-03-02T12:00:00Z", "no hour is counted"
 
 
 def draft_of(spec: RecurrenceSpec) -> ScheduleDraft:

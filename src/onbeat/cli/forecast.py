@@ -18,7 +18,8 @@ Examples:
 
 \b
 A row is a day, a column an hour, both in this machine's time zone. A dot is
-an hour without fires; the darker the block, the more fires."""
+an hour without fires; the darker the block, the more fires. A plus says that
+there may be more."""
 
 SHADES: Final = "·░▒▓█"
 COLOURS: Final = ("dim", "blue", "cyan", "yellow", "red")
@@ -61,15 +62,22 @@ def show_map(answer: Mapping[str, Any]) -> None:
         out.print("no active schedules")
         return
     days = by_day(answer["hours"])
+    # A service of an older version does not tell it.
+    to = answer.get("counted_to")
+    cut_at = None if to is None else datetime.fromisoformat(to).astimezone()
     most = max((hour["fires"] for hour in answer["hours"]), default=0)
     out.print("            " + "".join(f"{hour:<6}" for hour in range(0, 24, 3)) + "   fires")
     for day, fires in days.items():
         cells = "".join(cell(fires.get(hour), most) for hour in range(24))
-        out.print(f"{day:%a %d %b}  {cells}  {sum(fires.values()):>7,}")
+        plus = "+" if cut_at is not None and day >= cut_at.date() else ""
+        out.print(f"{day:%a %d %b}  {cells}  {sum(fires.values()):>7,}{plus}")
+    least, plus = ("", "") if cut_at is None else ("at least ", "+")
     out.print(
-        f"\n{answer['fires']:,} fires of {answer['schedules']:,} active schedules;"
-        f" the busiest hour has {most:,}"
+        f"\n{least}{answer['fires']:,} fires of {answer['schedules']:,} active schedules;"
+        f" the busiest hour has {most:,}{plus}"
     )
+    if cut_at is not None:
+        out.print(f"from {cut_at:%a %d %b %H:%M} on there may be more than is counted")
     tell_cut(answer["cut"])
 
 

@@ -24,6 +24,7 @@ async def show_forecast(context: OperationContext, request: AskForecast) -> Fore
     first, last = span_of(context, request)
     hours: Counter[datetime] = Counter()
     cut: list[str] = []
+    reached: list[datetime] = []
     seen = 0
     budget = Budget(FORECAST_STEPS_MAX)
     while True:
@@ -33,6 +34,7 @@ async def show_forecast(context: OperationContext, request: AskForecast) -> Fore
         result = await count_fires(context, page.items, first, last, budget)
         hours += result.hours
         cut += result.cut
+        reached += [] if result.counted_to is None else [result.counted_to]
         seen += len(page.items)
         if len(page.items) < PAGE_LIMIT_MAX:
             break
@@ -41,6 +43,7 @@ async def show_forecast(context: OperationContext, request: AskForecast) -> Fore
         fires=hours.total(),
         schedules=seen,
         cut=tuple(cut),
+        counted_to=min(reached, default=None),
     )
 
 

@@ -17,6 +17,7 @@ from onbeat.recurrence.describe import describe
 from onbeat.recurrence.instants import from_us, to_us
 from onbeat.recurrence.notes import Note, notes_on
 from onbeat.recurrence.sets import Core
+from onbeat.recurrence.span_count import count_in_span, is_dense
 from onbeat.recurrence.spec import CalendarSpec, RecurrenceSpec, Roll
 
 COMPILED_KEPT = 50_000
@@ -117,6 +118,18 @@ class Recurrence:
                 budget.spend()
             yield candidate
             candidate = core.after_us(candidate, budget)
+
+    def is_dense(self, instant: datetime) -> bool:
+        """Whether it has more than one occurrence an hour, which `count` can tell."""
+        return is_dense(self.core_at(to_us(instant)))
+
+    def count(self, a: datetime, b: datetime) -> int | None:
+        """Occurrences of a dense rule from `a` until before `b`, by arithmetic.
+
+        None where they have to be visited, as near a change of the clock.
+        """
+        first = to_us(a)
+        return count_in_span(self.core_at(first), first, to_us(b), self.budget)
 
     def describe(self) -> str:
         """An English sentence."""

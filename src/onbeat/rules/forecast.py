@@ -1,7 +1,7 @@
 """Forecast: how often stored schedules will fire, by hour."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -13,7 +13,7 @@ from onbeat.model.schedule import Schedule
 from onbeat.recurrence import Budget, compile_spec
 from onbeat.recurrence.instants import EPOCH, MICROSECOND, from_us, to_us
 from onbeat.rules.calendar import shifted
-from onbeat.rules.plans import TICK, Compile, bounded_recurrence, with_budget
+from onbeat.rules.plans import TICK, BoundedRecurrence, Compile, bounded_recurrence, with_budget
 from onbeat.rules.windows import opening_at_or_after
 
 HOUR = timedelta(hours=1)
@@ -21,10 +21,25 @@ HOUR_US = HOUR // MICROSECOND
 
 
 class Forecast(msgspec.Struct, frozen=True):
-    """Counts by the first instant of each hour; `cut` names the schedules not fully counted."""
+    """Counts by the first instant of each hour; `cut` names the schedules not fully counted.
+
+    From the hour `counted_to` on the counts are at least so many, None where all are exact.
+    """
 
     hours: Counter[datetime]
     cut: tuple[str, ...]
+    counted_to: datetime | None = None
+
+
+class Counted(msgspec.Struct):
+    """Occurrences of one schedule by hour since 1970; `hour` is the one that is being counted."""
+
+    hour: int
+    hours: Counter[int] = msgspec.field(default_factory=Counter[int])
+
+    def add(self, at: int) -> None:
+        self.hour = at // HOUR_US
+        self.hours[self.hour] += 1
 
 
 def forecast(
@@ -36,16 +51,20 @@ def forecast(
 ) -> Forecast:
     """Occurrences from `first` to just before `last`, by the hour in UTC in which they may start.
 
-    Counts at most `FORECAST_FIRES_MAX` of each schedule, as far as the budget allows; a rule that
-    only another process can read counts as cut.
+    Dense rules are counted by arithmetic. Of others it visits at most `FORECAST_FIRES_MAX` of each
+    schedule, as far as the budget allows; a rule that only another process can read counts as cut.
     """
     hours: Counter[datetime] = Counter()
-    cut = tuple(
-        schedule.name
-        for schedule in schedules
-        if not count_fires(schedule, first, last, budget, compile, hours)
-    )
-    return Forecast(hours, cut)
+    cut: list[str] = []
+    reached: list[int] = []
+    for schedule in schedules:
+        counted = Counted(hour_of(first))
+        if not count_fires(schedule, first, last, budget, compile, counted):
+            cut.append(schedule.name)
+            reached.append(counted.hour)
+        for hour, number in counted.hours.items():
+            hours[hour_from(hour)] += number
+    return Forecast(hours, tuple(cut), hour_from(min(reached)) if reached else None)
 
 
 def count_fires(
@@ -54,25 +73,42 @@ def count_fires(
     last: datetime,
     budget: Budget,
     compile: Compile,
-    hours: Counter[datetime],
+    counted: Counted,
 ) -> bool:
-    """Add the schedule's occurrences. Returns False if they were cut or cannot be computed here."""
+    """Count the schedule's occurrences. False if they were cut or cannot be computed here."""
     own = Budget(RECURRENCE_STEPS_MAX, budget)
-    found: Counter[int] = Counter()
     try:
         rule = bounded_recurrence(schedule, with_budget(compile, own))
-        fires = rule.instants(shifted(first, -TICK), shifted(last, -TICK))
         # What was counted is kept when the budget ends.
-        found.update(map(hour_of, starts(schedule, islice(fires, FORECAST_FIRES_MAX), last)))
-        is_whole = next(fires, None) is None
+        if not schedule.window and rule.recurrence.is_dense(first):
+            return count_hours(rule, first, last, counted)
+        fires = rule.instants(shifted(first, -TICK), shifted(last, -TICK))
+        return visit(starts(schedule, fires, last), counted)
     except BadRecurrence:
-        is_whole = False
-    for hour, number in found.items():
-        hours[EPOCH + hour * HOUR] += number
-    return is_whole
+        return False
 
 
-def starts(schedule: Schedule, fires: Iterable[int], last: datetime) -> Iterable[int]:
+def count_hours(rule: BoundedRecurrence, first: datetime, last: datetime, counted: Counted) -> bool:
+    """Hour by hour, of which some have to be visited."""
+    for hour in range(hour_of(first), hour_of(shifted(last, -TICK)) + 1):
+        counted.hour = hour
+        begin, end = max(first, hour_from(hour)), min(last, shifted(hour_from(hour), HOUR))
+        number = rule.count(begin, end)
+        if number is not None:
+            counted.hours[hour] += number
+        elif not visit(rule.instants(shifted(begin, -TICK), shifted(end, -TICK)), counted):
+            return False
+    return True
+
+
+def visit(fires: Iterator[int], counted: Counted) -> bool:
+    """Count the first of them one by one; False if more are left."""
+    for at in islice(fires, FORECAST_FIRES_MAX):
+        counted.add(at)
+    return next(fires, None) is None
+
+
+def starts(schedule: Schedule, fires: Iterator[int], last: datetime) -> Iterator[int]:
     """When they may start, as far as that is before `last`; in microseconds since 1970."""
     if not schedule.window:
         return fires
@@ -81,6 +117,10 @@ def starts(schedule: Schedule, fires: Iterable[int], last: datetime) -> Iterable
     return (at for at in openings if at < end)
 
 
-def hour_of(at: int) -> int:
+def hour_of(at: datetime) -> int:
     """Hours since 1970."""
-    return at // HOUR_US
+    return to_us(at) // HOUR_US
+
+
+def hour_from(hour: int) -> datetime:
+    return EPOCH + hour * HOUR

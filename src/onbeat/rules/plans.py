@@ -108,6 +108,14 @@ class BoundedRecurrence:
         last = to_us(until)
         return takewhile(lambda at: at <= last, self.recurrence.instants_after(to_us(since)))
 
+    def count(self, first: datetime, last: datetime) -> int | None:
+        """Occurrences from `first` until before `last`, as `Recurrence.count`."""
+        if self.starts_at is not None:
+            first = max(first, self.starts_at)
+        if self.ends_at is not None:
+            last = min(last, shifted(self.ends_at, TICK))
+        return self.recurrence.count(first, last) if first < last else 0
+
     def holds_end(self, instant: datetime) -> bool:
         return self.ends_at is None or instant <= self.ends_at
 

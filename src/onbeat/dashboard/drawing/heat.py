@@ -31,9 +31,12 @@ class HeatCell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HeatRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A day; `last` is its last hour's instant."""
+
     day: date
     cells: tuple[HeatCell, ...]
     fires: int
+    last: datetime
 
 
 def bounds(most: int) -> tuple[int, ...]:
@@ -65,6 +68,7 @@ def rows(hours: Iterable[HourAnswer], zone: ZoneInfo) -> list[HeatRow]:
             day=day,
             cells=tuple(cell(day, hour, of_day, zone, first, last) for hour in HOURS),
             fires=sum(fires for parts in of_day.values() for _, fires in parts),
+            last=max(at for parts in of_day.values() for at, _ in parts),
         )
         for day, of_day in sorted(found.items())
     ]

@@ -25,10 +25,11 @@ SCHEDULES_MAX: Final = 1_000
 
 @dataclass(frozen=True)
 class HourLoad:
-    """How often all schedules fire in one hour, and its step of colour."""
+    """How often all schedules fire in one hour, at least if `is_least`, and its step of colour."""
 
     fires: int
     level: int
+    is_least: bool
 
 
 @dataclass(frozen=True)
@@ -82,5 +83,5 @@ async def loads_of(viewer: Viewer, occurrences: Sequence[datetime]) -> Mapping[d
     for at in occurrences:
         hour = at.replace(minute=0, second=0, microsecond=0)
         if hour in hours:
-            result[at] = HourLoad(hours[hour], level(hours[hour]))
+            result[at] = HourLoad(hours[hour], level(hours[hour]), found.is_least(hour))
     return result

@@ -162,6 +162,8 @@ async def heat_values(viewer: Viewer, zone: ZoneInfo) -> dict[str, Any]:
         "steps": steps,
         "level": partial(heat.level, steps=steps),
         "fires": answer.fires,
+        "is_least": answer.is_least,
+        "is_cut": answer.counted_to is not None,
         "busiest": most if most and most.fires else None,
         "cut": answer.cut,
         "at": at,
