@@ -11,7 +11,8 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A message to publish. `id` is the broker's message id, where it has one.
 
     A `fleeting` message need not survive a restart of the broker: it is sent again when it is
-    missed.
+    missed. A `direct` one answers a delivery: it goes to the queue `reply_to` of that, whose reader
+    has made it, and is dropped where there is none. `correlation_id` is that of the delivery.
     """
 
     body: bytes
@@ -19,15 +20,23 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     headers: dict[str, str] = {}
     key: str | None = None
     fleeting: bool = False
+    direct: bool = False
+    correlation_id: str = ""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A received envelope; `receipt` is what the broker requires for its acknowledgement."""
+    """A received envelope; `receipt` is what the broker requires for its acknowledgement.
+
+    `reply_to` is where its sender waits for an answer, in the broker's own way; "" where the broker
+    has none.
+    """
 
     body: bytes
     headers: dict[str, str]
     receipt: object
     id: str = ""
+    reply_to: str = ""
+    correlation_id: str = ""
 
 
 class Consumer(Protocol):

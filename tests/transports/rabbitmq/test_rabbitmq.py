@@ -8,8 +8,9 @@ import pytest
 from pamqp.commands import Basic
 
 from conditions import eventually
+from onbeat.engine.broker.inbound import InboundConsumer
 from onbeat.model.errors import Misconfigured, TooLarge, Unavailable
-from onbeat.ports.transport import Envelope
+from onbeat.ports.transport import Delivery, Envelope
 from onbeat.testing.broker_contract.broker_link import Traits
 from onbeat.testing.broker_contract.steps import an_envelope, bodies, collect, envelopes
 from onbeat.transports.amqp.broker import RabbitMqBroker
@@ -244,16 +245,70 @@ async def test_an_inbox_goes_on_after_its_queue_was_deleted(
         await collect(consumer, 1, TRAITS, acknowledge=True)
 
 
-async def test_a_reply_goes_to_a_queue_that_only_its_owner_may_declare(
+async def in_upper_case(delivery: Delivery) -> bytes:
+    return delivery.body.upper()
+
+
+async def no_dead_letter(queue: str, delivery: Delivery, reason: str) -> None:
+    raise AssertionError(f"{queue}: {delivery} {reason}")
+
+
+@pytest.mark.parametrize("reply_to", ["", "amq.rabbitmq.reply-to"])
+async def test_an_answer_goes_to_where_its_sender_waits(
+    make: Make, raw: aiormq.abc.AbstractConnection, reply_to: str
+) -> None:
+    """To an exclusive queue that the broker has named, and without any."""
+    broker = make()
+    intake = InboundConsumer(broker, "jobs", in_upper_case, no_dead_letter)
+    channel = await raw.channel()
+    answers: list[tuple[bytes, str | None]] = []
+
+    async def note(message: aiormq.abc.DeliveredMessage) -> None:
+        answers.append((message.body, message.header.properties.correlation_id))
+
+    own = reply_to or (await channel.queue_declare("", exclusive=True)).queue
+    assert own
+    await channel.basic_consume(own, note, no_ack=True)
+    await broker.publish("jobs", [])
+    await intake.step()
+    for number, body in enumerate([b"one", b"two"]):
+        properties = Basic.Properties(reply_to=own, correlation_id=f"c{number}")
+        name = make.prefix + "jobs"
+        await channel.basic_publish(body, routing_key=name, properties=properties)
+
+    async def answered() -> bool:
+        await intake.step()
+        return len(answers) == 2
+
+    await eventually(answered, "both answers are there")
+    await intake.close()
+    assert answers == [(b"ONE", "c0"), (b"TWO", "c1")]
+    assert broker.declarations.known == {make.prefix + "jobs", make.prefix + "onbeat.dead"}
+    assert await broker.depth(own) == 0
+
+
+async def test_an_answer_that_nobody_waits_for_holds_up_no_other(
     make: Make, raw: aiormq.abc.AbstractConnection
 ) -> None:
-    broker = make(prefix="")
+    broker = make()
+    intake = InboundConsumer(broker, "jobs", in_upper_case, no_dead_letter)
     channel = await raw.channel()
-    own = await channel.queue_declare("", exclusive=True)
-    assert own.queue is not None
-    await broker.publish(own.queue, envelopes(1))
-    await eventually(lambda: channel.basic_get(own.queue or ""), "the reply comes")
-    broker.declarations.known.discard(own.queue)
+    await intake.step()
+    properties = Basic.Properties(reply_to="amq.gen-gone")
+    await channel.basic_publish(b"x", routing_key=make.prefix + "jobs", properties=properties)
+    headers = Basic.Properties(headers={"reply-to": "mine"}, reply_to="other", correlation_id="c")
+    await channel.basic_publish(b"y", routing_key=make.prefix + "jobs", properties=headers)
+
+    async def acknowledged() -> bool:
+        await intake.step()
+        return await broker.depth("mine") == 1
+
+    await eventually(acknowledged, "the one that is waited for is answered")
+    await intake.close()
+    assert await broker.depth("jobs") == 0
+    async with broker.consumer("mine", prefetch=5) as consumer:
+        (answer,) = await collect(consumer, 1, TRAITS, acknowledge=True)
+    assert (answer.body, answer.correlation_id) == (b"Y", "c")
 
 
 async def test_messages_of_other_programs_are_read(
@@ -265,15 +320,18 @@ async def test_messages_of_other_programs_are_read(
         await consumer.receive(1, 0.2)
         channel = await raw.channel()
         properties = Basic.Properties(
-            headers={"attempt": 3, "list": [1, 2], "text": "ä"}, reply_to="answers"
+            headers={"attempt": 3, "list": [1, 2], "text": "ä"},
+            reply_to="answers",
+            correlation_id="7",
         )
         await channel.basic_publish(
             b"hello", routing_key=make.prefix + "jobs", properties=properties
         )
         await channel.basic_publish(b"bare", routing_key=make.prefix + "jobs")
         first, second = await collect(consumer, 2, TRAITS, acknowledge=True)
-    assert first.headers == {"attempt": "3", "text": "ä", "reply-to": "answers"}
-    assert (second.body, second.headers) == (b"bare", {})
+    assert first.headers == {"attempt": "3", "text": "ä"}
+    assert (first.reply_to, first.correlation_id) == ("answers", "7")
+    assert (second.body, second.headers, second.reply_to) == (b"bare", {}, "")
 
 
 async def test_a_large_body_takes_several_frames(make: Make) -> None:

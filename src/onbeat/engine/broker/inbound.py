@@ -17,8 +17,9 @@ PREFETCH: Final = 50  # enough to share commits; each may be as large as the bro
 AT_ONCE_BYTES: Final = 4 << 20  # handled together: each message may be copied several times
 WAIT: Final = 1.0
 
-Reply = tuple[str, Envelope]
-"""The queue for a reply, and the reply."""
+ReplyQueue = tuple[str, bool]
+"""A queue for replies, and whether they go to it directly: its reader has made it."""
+Reply = tuple[ReplyQueue, Envelope]
 
 Answer = Callable[[Delivery], Awaitable[bytes | None]]
 """Handles a message and returns the reply, if the sender wants one. Raises `Unavailable` to have
@@ -52,10 +53,10 @@ class InboundConsumer:
         return 0.0
 
     async def send_replies(self, replies: Iterable[Reply]) -> None:
-        by_queue: dict[str, list[Envelope]] = defaultdict(list)
+        by_queue: dict[ReplyQueue, list[Envelope]] = defaultdict(list)
         for queue, envelope in replies:
             by_queue[queue].append(envelope)
-        await asyncio.gather(*(self.send_to(queue, ones) for queue, ones in by_queue.items()))
+        await asyncio.gather(*(self.send_to(name, ones) for (name, _), ones in by_queue.items()))
 
     async def send_to(self, queue: str, envelopes: Sequence[Envelope]) -> None:
         """Publish replies. Their results are stored, so a failed reply does not hold up others.
@@ -81,13 +82,27 @@ class InboundConsumer:
             return None
         if body is None:
             return None
-        reply_to = delivery.headers.get("reply-to", REPLIES)[:NAME_CHARS_MAX] or REPLIES
-        return reply_to, Envelope(body=body, id=f"{delivery.id}.reply")
+        queue = queue_for_reply(delivery)
+        _, direct = queue
+        return queue, Envelope(
+            body=body,
+            id=f"{delivery.id}.reply",
+            direct=direct,
+            correlation_id=delivery.correlation_id,
+        )
 
     async def close(self) -> None:
         """Return unacknowledged messages to the queue."""
         self.pending = ()
         await self.consumer.close()
+
+
+def queue_for_reply(delivery: Delivery) -> ReplyQueue:
+    """That of the header, else where the sender waits in the broker's own way, else `REPLIES`."""
+    named = delivery.headers.get("reply-to", "")[:NAME_CHARS_MAX]
+    if not named and delivery.reply_to:
+        return delivery.reply_to, True
+    return named or REPLIES, False
 
 
 def first_batch(deliveries: Sequence[Delivery]) -> Sequence[Delivery]:

@@ -143,6 +143,7 @@ def header_of(envelope: Envelope) -> ContentHeader:
     properties = Basic.Properties(
         delivery_mode=TRANSIENT if envelope.fleeting else PERSISTENT,
         message_id=envelope.id,
+        correlation_id=envelope.correlation_id or None,
         headers=dict(envelope.headers) or None,
     )
     return ContentHeader(body_size=len(envelope.body), properties=properties)

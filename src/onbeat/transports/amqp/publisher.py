@@ -43,7 +43,12 @@ class Publisher:
             check_names(envelope)
         if not envelopes:
             return
-        name, until = name_of(queue, self._config), self._now() + self._config.timeout
+        until = self._now() + self._config.timeout
+        if envelopes[0].direct:
+            # Under its own name, and nothing is declared: it may be gone, and then nobody waits.
+            await self._send(queue, envelopes, until)
+            return
+        name = name_of(queue, self._config)
         if not await self._try_publish(name, envelopes, until):
             # The queue was declared before, but has been deleted.
             self._declarations.forget()
@@ -55,11 +60,17 @@ class Publisher:
         self._channel = None
 
     async def _try_publish(self, name: str, envelopes: Sequence[Envelope], until: float) -> bool:
-        """False when the broker had no such queue for at least one of them."""
-        channel = await self._ready(until)
+        """Declares the queue on first use; as `_send`."""
+        # Where the broker is away, a connection is made first.
+        await self._ready(until)
         if name not in self._declarations.known:
             declaring = self._declarations.declare(name, self._connection)
             await call_driver(declaring, until - self._now(), self._config.url)
+        return await self._send(name, envelopes, until)
+
+    async def _send(self, name: str, envelopes: Sequence[Envelope], until: float) -> bool:
+        """False when the broker had no such queue for at least one of them."""
+        channel = await self._ready(until)
         confirmations: list[Confirmation] = []
         try:
             async with asyncio.timeout_at(until):

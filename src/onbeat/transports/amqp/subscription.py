@@ -50,6 +50,8 @@ class Subscription:
             headers=headers_of(properties),
             receipt=(self, tag),
             id=properties.message_id or "",
+            reply_to=properties.reply_to or "",
+            correlation_id=properties.correlation_id or "",
         )
         self._waiting.append(delivery)
         self._news.set()
@@ -107,13 +109,10 @@ def receipt_of(delivery: Delivery) -> tuple[Subscription | None, int]:
 
 
 def headers_of(properties: Basic.Properties) -> dict[str, str]:
-    """Headers as text, since other clients may send numbers; includes `reply-to`."""
+    """Headers as text, since other clients may send numbers."""
     given: Mapping[str, Any] = properties.headers or {}
-    headers = {
+    return {
         name: value if isinstance(value, str) else str(value)
         for name, value in given.items()
         if isinstance(value, str | int | float)
     }
-    if properties.reply_to:
-        headers.setdefault("reply-to", properties.reply_to)
-    return headers
