@@ -28,7 +28,7 @@ from onbeat.rules.history import (
 )
 from onbeat.rules.history_parts import part_of, starts_of
 from onbeat.rules.pulses import FINEST, RETENTIONS, Retention
-from onbeat.rules.quantiles import Bucket, buckets_of, lateness_buckets, quantile
+from onbeat.rules.quantiles import ValueRange, buckets_of, lateness_buckets, quantile
 from onbeat.wire.pulses import (
     AskPulses,
     PointAnswer,
@@ -174,7 +174,7 @@ def point_answer(point: HistoryPoint, queue: str | None, *, has_depths: bool) ->
 
 
 def quantiles(
-    name: str, buckets: Sequence[Bucket], most: float | None = None
+    name: str, buckets: Sequence[ValueRange], most: float | None = None
 ) -> Mapping[str, float | None]:
     return {
         f"{name}_p50": rounded(quantile(buckets, 0.5, most)),

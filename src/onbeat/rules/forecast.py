@@ -31,7 +31,7 @@ class Forecast(msgspec.Struct, frozen=True):
     counted_to: datetime | None = None
 
 
-class Counted(msgspec.Struct):
+class FireCount(msgspec.Struct):
     """Occurrences of one schedule by hour since 1970; `hour` is the one that is being counted."""
 
     hour: int
@@ -58,7 +58,7 @@ def forecast(
     cut: list[str] = []
     reached: list[int] = []
     for schedule in schedules:
-        counted = Counted(hour_of(first))
+        counted = FireCount(hour_of(first))
         if not count_fires(schedule, first, last, budget, compile, counted):
             cut.append(schedule.name)
             reached.append(counted.hour)
@@ -73,7 +73,7 @@ def count_fires(
     last: datetime,
     budget: Budget,
     compile: Compile,
-    counted: Counted,
+    counted: FireCount,
 ) -> bool:
     """Count the schedule's occurrences. False if they were cut or cannot be computed here."""
     own = Budget(RECURRENCE_STEPS_MAX, budget)
@@ -88,7 +88,9 @@ def count_fires(
         return False
 
 
-def count_hours(rule: BoundedRecurrence, first: datetime, last: datetime, counted: Counted) -> bool:
+def count_hours(
+    rule: BoundedRecurrence, first: datetime, last: datetime, counted: FireCount
+) -> bool:
     """Hour by hour, of which some have to be visited."""
     for hour in range(hour_of(first), hour_of(shifted(last, -TICK)) + 1):
         counted.hour = hour
@@ -101,7 +103,7 @@ def count_hours(rule: BoundedRecurrence, first: datetime, last: datetime, counte
     return True
 
 
-def visit(fires: Iterator[int], counted: Counted) -> bool:
+def visit(fires: Iterator[int], counted: FireCount) -> bool:
     """Count the first of them one by one; False if more are left."""
     for at in islice(fires, FORECAST_FIRES_MAX):
         counted.add(at)

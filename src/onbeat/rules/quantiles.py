@@ -16,12 +16,12 @@ from onbeat.model.pulse import (
 )
 
 
-class Bucket(NamedTuple):
+class ValueRange(NamedTuple):
     """How many values lie above `low` and up to `high`."""
 
     low: float
     high: float
-    count: float
+    number: float
 
 
 ROUGH_PLACES: Final = tuple(
@@ -39,55 +39,57 @@ def rough(counts: Sequence[int]) -> list[int]:
     return sums
 
 
-def buckets_of(bounds: Sequence[float], counts: Iterable[float]) -> Iterator[Bucket]:
+def buckets_of(bounds: Sequence[float], counts: Iterable[float]) -> Iterator[ValueRange]:
     """The counts with their bounds; from the last bound on there is none."""
     edges = pairwise((0.0, *bounds, math.inf))
-    return (Bucket(low, high, count) for (low, high), count in zip(edges, counts, strict=False))
+    return (ValueRange(low, high, count) for (low, high), count in zip(edges, counts, strict=False))
 
 
-def lateness_buckets(totals: Totals) -> Iterator[Bucket]:
+def lateness_buckets(totals: Totals) -> Iterator[ValueRange]:
     """As fine as they were counted, from the lowest on."""
     late = [0] * (len(LATE_BOUNDS) + 1)
     late[: len(totals.late)] = totals.late
     fine = list(pairwise((LATE_FROM, *LATE_BOUNDS, math.inf)))
     for one in buckets_of(ROUGH_LATENESS_BOUNDS, totals.lateness):
         parts = [
-            Bucket(low, high, count)
+            ValueRange(low, high, count)
             for (low, high), count in zip(fine, late, strict=True)
             if one.low <= low and high <= one.high
         ]
         yield from divided(one, parts) if parts else (one,)
 
 
-def divided(whole: Bucket, parts: Sequence[Bucket]) -> Iterator[Bucket]:
+def divided(whole: ValueRange, parts: Sequence[ValueRange]) -> Iterator[ValueRange]:
     """Values that were not counted in parts are spread evenly, or said to be at the lower bound."""
-    rest = whole.count - sum(part.count for part in parts)
+    rest = whole.number - sum(part.number for part in parts)
     width = whole.high - whole.low
     if math.isinf(width):
-        yield Bucket(whole.low, whole.low, rest)
+        yield ValueRange(whole.low, whole.low, rest)
         yield from parts
         return
     for low, high, count in parts:
-        yield Bucket(low, high, count + rest * (high - low) / width)
+        yield ValueRange(low, high, count + rest * (high - low) / width)
 
 
-def quantile(buckets: Iterable[Bucket], share: float, most: float | None = None) -> float | None:
+def quantile(
+    buckets: Iterable[ValueRange], share: float, most: float | None = None
+) -> float | None:
     """The value below which `share` of the values lie, interpolated in its bucket.
 
     `share` is above 0, and at most 1; `most` is the greatest value, where it is known. None
     without values. In a bucket without an upper bound it is the lower one: the true value is at
     least that.
     """
-    filled = [bucket for bucket in buckets if bucket.count > 0]
-    left = share * sum(bucket.count for bucket in filled)
+    filled = [bucket for bucket in buckets if bucket.number > 0]
+    left = share * sum(bucket.number for bucket in filled)
     for bucket in filled:
-        if left <= bucket.count or bucket is filled[-1]:
-            return within(bucket, min(1.0, left / bucket.count), most)
-        left -= bucket.count
+        if left <= bucket.number or bucket is filled[-1]:
+            return within(bucket, min(1.0, left / bucket.number), most)
+        left -= bucket.number
     return None
 
 
-def within(bucket: Bucket, share: float, most: float | None) -> float:
+def within(bucket: ValueRange, share: float, most: float | None) -> float:
     """The value that lies this share into the bucket, whose values are `most` at most."""
     high = bucket.high if most is None else min(bucket.high, most)
     if math.isinf(high) or high < bucket.low:
