@@ -3,6 +3,7 @@
 import inspect
 import re
 import tomllib
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -17,6 +18,7 @@ from onbeat.app.schedule_drafts import Policies
 from onbeat.app.schedules import Schedules
 from onbeat.model.attempt import OutcomeName
 from onbeat.model.errors import OnbeatError
+from onbeat.model.ids import JobId
 from onbeat.model.job import JobState
 from onbeat.model.limits import (
     GRACE_DEFAULT_MAX,
@@ -28,8 +30,14 @@ from onbeat.model.limits import (
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.role import Role
 from onbeat.model.schedule import CatchUp, Overlap, Schedule
+from onbeat.model.signals import Cancel
+from onbeat.operations.jobs import CANCELLED_BY_CALLER
+from onbeat.operations.table import OPERATIONS
+from onbeat.rules.condition import FALSE
+from onbeat.rules.dependents import doom_of
 from onbeat.rules.expiry import EXPIRED
-from onbeat.rules.plans import MISFIRED
+from onbeat.rules.overlap import REPLACED, SKIPPED
+from onbeat.rules.plans import CHANGED, DELETED, MISFIRED, PAUSED
 from onbeat.settings import Settings
 from onbeat.targets.context import Context
 from onbeat.wire.errors import TABLE
@@ -83,6 +91,28 @@ def test_the_options_of_a_job_are_named() -> None:
     assert {*READERS} <= words("docs/guides/send-jobs.md")
 
 
+def test_the_requests_that_take_a_key_are_named() -> None:
+    listed = page("docs/reference/rest.md").partition("These requests accept the header: ")[2]
+    named = set(re.findall(r"`(?:POST )?([^`]+)`", listed.partition("\n\n")[0].partition(". ")[0]))
+    assert len(named) == len([one for one in OPERATIONS if one.takes_key])
+    assert all(any(one.path.endswith(end) for end in named) for one in OPERATIONS if one.takes_key)
+
+
+def test_every_request_is_in_the_table_of_rest() -> None:
+    rows = re.findall(r"^\| (`[A-Z]+ /.*?) \|", page("docs/reference/rest.md"), re.MULTILINE)
+    named = {path for row in rows for path in paths_in(row)}
+    assert [one.path for one in OPERATIONS if one.path not in named] == []
+
+
+def paths_in(row: str) -> Iterator[str]:
+    """A path that follows another one without a method has its beginning."""
+    begin = ""
+    for method, path in re.findall(r"`((?:[A-Z]+ )?)(/[^`?]*)", row):
+        if method:
+            begin = path.rpartition("/")[0]
+        yield path if method or path.startswith("/api/") else begin + path
+
+
 def test_every_error_has_its_code_and_status() -> None:
     rows = page("docs/reference/errors.md")
     for _, answer in TABLE:
@@ -95,7 +125,22 @@ def test_every_error_has_its_code_and_status() -> None:
     assert public <= words("docs/reference/errors.md")
 
 
-@pytest.mark.parametrize("reason", [EXPIRED, MISFIRED])
+REASONS = [
+    EXPIRED,
+    MISFIRED,
+    SKIPPED,
+    REPLACED,
+    CHANGED,
+    PAUSED,
+    DELETED,
+    CANCELLED_BY_CALLER,
+    f"{FALSE}: …",
+    doom_of(JobId("…"), JobState.FAILED).reason,
+    Cancel().reason,
+]
+
+
+@pytest.mark.parametrize("reason", REASONS)
 def test_reasons_are_quoted_as_they_are(reason: str) -> None:
     assert f"`{reason}`" in page("docs/reference/errors.md")
 
@@ -154,6 +199,15 @@ def test_defaults_that_the_prose_gives_are_those_of_the_settings() -> None:
         timedelta(days=7),
         timedelta(days=30),
     )
+
+
+def test_one_page_has_every_extra_of_users() -> None:
+    extras = tomllib.loads(page("pyproject.toml"))["project"]["optional-dependencies"]
+    of_developers = {"test", "lint", "docs", "audit", "bench"}
+    empty = {name for name, packages in extras.items() if not packages}
+    rows = re.findall(r"^\| (`.*?) \|", page("docs/start/install.md"), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    assert named == {*extras} - of_developers - empty
 
 
 def test_the_extras_that_are_offered_exist() -> None:

@@ -1,7 +1,9 @@
 """Whatever the pages point at is there."""
 
 import re
+from collections import Counter
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -34,10 +36,32 @@ def is_lost(page: Path, link: str) -> bool:
 @cache
 def anchors(page: Path) -> frozenset[str]:
     """The names of a page's headings, as its readers' sites make them."""
-    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
-    return frozenset(
-        re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings
-    )
+    return frozenset(headings(page))
+
+
+def headings(page: Path) -> list[str]:
+    return [
+        re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+        for heading in re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_page_has_two_equal_headings(page: Path) -> None:
+    # A link to the second would lead to the first.
+    met = Counter(headings(page))
+    assert [heading for heading, times in met.items() if times > 1] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_one_empty_line_stands_between_paragraphs(page: Path) -> None:
+    lines = re.sub(r"```.*?```", "```", page.read_text("utf-8"), flags=re.DOTALL).split("\n")
+    crowded = [
+        after
+        for before, after in pairwise(lines)
+        if (before and after.startswith("#")) or (not before and not after)
+    ]
+    assert crowded == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

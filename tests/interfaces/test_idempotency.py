@@ -329,6 +329,22 @@ async def test_a_key_is_no_matter_where_nothing_is_made(rest: RestClient) -> Non
         assert put.status in {200, 201}
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/silences", {"match": "*", "for": "1h"}),
+        ("/api/keys", {"name": "grafana", "scopes": ["read"]}),
+    ],
+)
+async def test_what_could_not_be_answered_twice_refuses_a_key(
+    rest: RestClient, path: str, body: Any
+) -> None:
+    refused = await rest.post(path, body, idempotency_key="k")
+    assert (refused.status, refused.error["field"]) == (422, "Idempotency-Key")
+    assert f"POST {path} takes no Idempotency-Key" in refused.error["message"]
+    assert (await rest.post(path, body)).status == 201
+
+
 async def call(rest: RestClient, method: Any, params: Any, *, id: int = 1, **members: Any) -> Any:
     text = json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params, **members})
     return (await rest.send("POST", "/rpc", text.encode(), content_type="application/json")).json

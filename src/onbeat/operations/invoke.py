@@ -12,8 +12,9 @@ from onbeat.operations.context import OperationContext
 from onbeat.operations.idempotency import Repeatable, answer_once
 from onbeat.operations.live import announce
 from onbeat.operations.past import forget_past
-from onbeat.operations.tables.operation import Operation
+from onbeat.operations.tables.operation import CREATED, Operation
 from onbeat.rules.access import check_scope
+from onbeat.rules.idempotency import HEADER
 from onbeat.wire.decode import (
     check_text,
     convert,
@@ -26,7 +27,6 @@ from onbeat.wire.decode import (
 Request = TypeVar("Request", bound=msgspec.Struct)
 Answer = TypeVar("Answer")
 
-CREATED: Final = 201
 NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
@@ -68,8 +68,15 @@ async def call_once(
 ) -> tuple[Answer, bool]:
     """The same, once for each key; the flag says whether it is an earlier answer.
 
-    Operations that do not take a key may be repeated without one.
+    Operations that do not take a key may be repeated without one, but for those that refuse it:
+    `Invalid` is raised.
     """
+    if key is not None and operation.refuses_key:
+        raise Invalid(
+            f"{operation.method} {operation.path} takes no {HEADER}: sent again it is a new"
+            " request; leave it out",
+            HEADER,
+        )
     if key is None or not operation.takes_key:
         return await call(context, operation, request), False
     check_scope(context.principal, operation.scope)

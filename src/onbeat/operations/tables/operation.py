@@ -1,7 +1,7 @@
 """What one operation is: its functions, its types and its HTTP form."""
 
 from collections.abc import Awaitable, Callable
-from typing import Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -14,6 +14,8 @@ Request = TypeVar("Request")
 Answer = TypeVar("Answer")
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 
+CREATED: Final = 201
+
 
 class Operation(msgspec.Struct, Generic[Request, Answer], frozen=True, kw_only=True):
     """One operation and its HTTP form.
@@ -22,7 +24,8 @@ class Operation(msgspec.Struct, Generic[Request, Answer], frozen=True, kw_only=T
     the query. `former_path` still works but is undocumented. An answer whose `created` is false has
     status 200 instead of 201. `reader` reads a body that has several forms. The caller needs
     `scope`. With `keeps_audit` it writes its audit record itself. With `takes_key` a request may
-    have an idempotency key; `again` rebuilds its answer where none is stored.
+    have an idempotency key; `again` rebuilds its answer where none is stored. An operation that
+    makes something and takes no key refuses one, as it could not keep what the key promises.
     """
 
     name: str
@@ -54,6 +57,10 @@ class Operation(msgspec.Struct, Generic[Request, Answer], frozen=True, kw_only=T
         """Whether it is a change by operators or administrators, which is audited."""
         is_change = self.scope in {Scope.OPERATE, Scope.ADMIN} and self.method != "GET"
         return is_change and not self.keeps_audit
+
+    @property
+    def refuses_key(self) -> bool:
+        return self.method == "POST" and self.status == CREATED and not self.takes_key
 
     @property
     def noun(self) -> str:
