@@ -1,6 +1,7 @@
 """`onbeat next` and `onbeat explain`."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -123,7 +124,9 @@ def test_an_explanation_shows_the_next_ten_and_what_may_surprise() -> None:
 @pytest.mark.parametrize(
     ("span", "text"),
     [
-        (timedelta(milliseconds=300), "now"),
+        (timedelta(milliseconds=300), "in 1 s"),
+        (timedelta(), "now"),
+        (timedelta(milliseconds=-900), "now"),
         (timedelta(seconds=45), "in 45 s"),
         (timedelta(minutes=10), "in 10 min"),
         (timedelta(hours=-3), "3 h ago"),
@@ -140,6 +143,7 @@ def test_times_show_their_zone_and_how_far_away_they_are() -> None:
     assert in_full(None, NOW) == in_short(None, NOW) == "-"
     assert in_full("2026-11-20T15:00:00Z", NOW).endswith("(in 3 h)")
     assert in_short("2026-11-20T15:00:00Z", NOW).endswith(", in 3 h")
+    assert re.match(r"\d\d:00:07 \S+, in 3 h$", in_short("2026-11-20T15:00:07Z", NOW, seconds=True))
     assert in_short("2028-01-05T12:00:00Z", NOW) == "05 Jan 2028, in 14 mo"
 
 

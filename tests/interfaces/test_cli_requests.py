@@ -319,8 +319,13 @@ def test_the_occurrences_of_a_schedule_are_listed(asked: Any, onbeat: Any, night
     (event,) = asked("schedule", "events", nightly)["events"]
     assert asked("schedule", "events", "nightly")["events"] == [event]
     assert event["schedule_id"] == nightly
-    assert event["_id"] in onbeat("schedule", "events", nightly).stdout
     assert "no occurrences" in onbeat("schedule", "events", nightly, "--history").stdout
+    (row,) = onbeat("schedule", "events", nightly).stdout.splitlines()[1:]
+    assert row.startswith(event["_id"])
+    assert row.endswith("ready_queue")
+    onbeat("job", "cancel", event["_id"], "--reason", "not today")
+    (row,) = onbeat("schedule", "events", nightly, "--history").stdout.splitlines()[1:]
+    assert row.endswith("cancelled: not today")
 
 
 def test_a_job_is_added_with_every_option_and_shown(asked: Any, onbeat: Any) -> None:

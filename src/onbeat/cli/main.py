@@ -16,7 +16,8 @@ Examples:
 
 \b
 Exit codes: 0 ok, 1 the request failed, 2 bad usage or configuration,
-3 store or server unreachable."""
+3 store or server unreachable, 4 `job add --wait`: the job has not ended in
+time, 130 interrupted."""
 
 
 def version_text() -> str:

@@ -143,7 +143,7 @@ retry_options = options(
 )
 
 job_options = options(
-    field("--queue", metavar="NAME", help="Line of jobs to stand in."),
+    field("--queue", metavar="NAME", help="Queue of the job."),
     field("--priority", type=int, metavar="N", help="Smaller goes first.  [default: 0]"),
     field("--timeout", type=span, metavar="SPAN", help="An attempt may take this long."),
     field("--condition", metavar="TEXT", help="CEL that must be true for it to start, or JSON."),

@@ -124,7 +124,7 @@ def occurrences(
     now = local_now()
     rows = [
         (
-            plain(in_short(one["at"], now)),
+            plain(in_short(one["at"], now, seconds=True)),
             plain(one["disposition"]),
             plain(one.get("job_id", "")),
             plain(one.get("reason", "")),

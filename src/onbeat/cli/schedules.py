@@ -325,15 +325,21 @@ def events(
         return
     now = local_now()
     rows = [
-        (plain(event["_id"]), plain(in_short(event["run_time"], now)), last_status(event))
+        (
+            plain(event["_id"]),
+            plain(in_short(event["run_time"], now, seconds=True)),
+            last_status(event),
+        )
         for event in answer["events"]
     ]
     show_table(("ID", "TIME", "STATUS"), rows, empty="no occurrences", whole=("ID", "TIME"))
 
 
 def last_status(event: Mapping[str, Any]) -> str:
-    status: dict[str, Any] = event["status"][-1] if event["status"] else {}
-    return plain(status.get("message") or status.get("status"))
+    """The name of the status, with the error or reason that its message may end with."""
+    last: dict[str, Any] = event["status"][-1] if event["status"] else {}
+    why = last.get("message", "").partition(": ")[2]
+    return plain(": ".join(filter(None, (last.get("status"), why))))
 
 
 @schedule.command("pause")

@@ -56,10 +56,10 @@ def from_wire(text: str) -> datetime:
 
 
 def relative(instant: datetime, now: datetime) -> str:
-    """`in 3 h`, `5 min ago`, `now`."""
+    """`in 3 h`, `5 min ago`; `now` up to a second ago, as what comes within one is not yet here."""
     span = abs(instant - now)
     if span < timedelta(seconds=1):
-        return "now"
+        return "in 1 s" if instant > now else "now"
     for limit, size, unit in STEPS:
         if span < limit:
             text = f"{round(span / size)} {unit}"
@@ -78,14 +78,18 @@ def in_full(text: str | None, now: datetime) -> str:
     return f"{local:%Y-%m-%d %H:%M:%S} {zone_name(local)} ({relative(instant, now)})"
 
 
-def in_short(text: str | None, now: datetime) -> str:
-    """For a column: the time of day if it is near, else the date; with the distance from now."""
+def in_short(text: str | None, now: datetime, *, seconds: bool = False) -> str:
+    """For a column: the time of day if it is near, else the date; with the distance from now.
+
+    With `seconds` the time of day has them.
+    """
     if text is None:
         return "-"
     instant = from_wire(text)
     local = instant.astimezone()
     if abs(instant - now) < 18 * HOUR:
-        return f"{local:%H:%M} {zone_name(local)}, {relative(instant, now)}"
+        clock = f"{local:%H:%M:%S}" if seconds else f"{local:%H:%M}"
+        return f"{clock} {zone_name(local)}, {relative(instant, now)}"
     form = "%d %b" if local.year == now.astimezone().year else "%d %b %Y"
     return f"{local.strftime(form)}, {relative(instant, now)}"
 
