@@ -1,8 +1,12 @@
 """The sentence of each form of a rule."""
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
 
 from onbeat.recurrence import (
     Recurrence,
@@ -69,10 +73,35 @@ RULES = {
 }  # fmt: skip
 
 CRONS = {
-    "* * * * *": "Every minute every day",
-    "* * * * * *": "Every second every day",
-    "*/5 * * * * *": "Every minute at second 0 to 55 in steps of 5 every day",
-    "30 */5 * * * *": "Every hour at minute 0 to 55 in steps of 5 at second 30 every day",
+    "* * * * *": "Every minute",
+    "* * * * * *": "Every second",
+    "* * * * MON-FRI": "Every minute on Monday, Tuesday, Wednesday, Thursday and Friday",
+    "*/5 * * * * *": "Every 5 seconds",
+    "*/7 * * * * *": "Every minute at second 0 to 56 in steps of 7",
+    "30 * * * * *": "Every minute at second 30",
+    "*/5 * * * *": "Every 5 minutes",
+    "*/30 * * * *": "Every 30 minutes",
+    "5-59/10 * * * *": "Every 10 minutes from minute 5",
+    "15,45 * * * *": "Every hour at minute 15 and 45",
+    "*/7 * * * *": "Every hour at minute 0 to 56 in steps of 7",
+    "0-30/5 * * * *": "Every hour at minute 0 to 30 in steps of 5",
+    "10-55/5 * * * *": "Every hour at minute 10 to 55 in steps of 5",
+    "30 */5 * * * *": "Every 5 minutes at second 30",
+    "*/5 * * * SAT": "Every 5 minutes on Saturday",
+    "*/5 9-17 * * *": "Every 5 minutes in hour 9 to 17 every day",
+    "*/15 9 * * *": "At 09:00, 09:15, 09:30 and 09:45 every day",
+    "*/10 */2 * * *": "Every 10 minutes in hour 0 to 22 in steps of 2 every day",
+    "0 * * * *": "Every hour at minute 0",
+    "0 */2 * * *": "Every 2 hours, on the hour",
+    "0 */2 * * SUN": "Every 2 hours, on the hour, on Sunday",
+    "0 */2 * JAN *": "Every 2 hours, on the hour, in January",
+    "15 */2 * * *": "Every 2 hours from 00:15",
+    "0 1-23/2 * * *": "Every 2 hours from 01:00",
+    "15 30 */2 * * *": "Every 2 hours from 00:30:15",
+    "0 0-20/2 * * *": "In hour 0 to 20 in steps of 2 at minute 0 every day",
+    "0 */6 * * *": "At 00:00, 06:00, 12:00 and 18:00 every day",
+    "0 */5 * * *": "At 00:00, 05:00, 10:00, 15:00 and 20:00 every day",
+    "0,30 */2 * * *": "Every 30 minutes in hour 0 to 22 in steps of 2 every day",
     "* 9,17 * * *": "Every minute in hour 9 and 17 every day",
     "15 30 9 * * *": "At 09:30:15 every day",
     "0 9-17 * * MON,FRI": "In hour 9 to 17 at minute 0 on Monday and Friday",
@@ -141,6 +170,26 @@ def test_what_a_rule_takes_from_its_start_is_named(text: str) -> None:
 @pytest.mark.parametrize("text", CRONS)
 def test_a_cron_expression(text: str) -> None:
     assert cron(text).describe() == f"{CRONS[text]} (UTC)"
+
+
+PACE = re.compile(r"Every (\d+) (hour|minute|second)s(, on the hour| from .*)? \(UTC\)")
+SIZES = {"second": (60, "{} * * * * *"), "minute": (60, "{} * * * *"), "hour": (24, "0 {} * * *")}
+UNITS = {"second": 1, "minute": 60, "hour": 3600}
+
+
+@given(st.sampled_from([*SIZES]), st.integers(0, 30), st.integers(1, 40), st.integers(0, 59))
+@example("minute", 5, 10, 59)
+def test_a_pace_is_named_only_where_it_never_breaks(
+    unit: str, first: int, step: int, last: int
+) -> None:
+    size, text = SIZES[unit]
+    assume(first <= last < size)
+    value = cron(text.format(f"{first}-{last}/{step}"))
+    pace = PACE.fullmatch(value.describe())
+    if pace is not None:
+        span = timedelta(seconds=int(pace[1]) * UNITS[pace[2]])
+        instants = value.take(2 * size, after=datetime(2025, 1, 1, tzinfo=UTC))
+        assert {after - before for before, after in pairwise(instants)} == {span}
 
 
 @pytest.mark.parametrize("text", SPANS)

@@ -266,7 +266,7 @@ def test_a_sentence_says_the_rule() -> None:
     cases = {
         daily("02:30", tz=BERLIN): "Every day at 02:30 (Europe/Berlin)",
         cron("0 9 * * MON"): "At 09:00 on Monday (UTC)",
-        cron("*/15 * * * *"): "Every hour at minute 0 to 45 in steps of 15 every day (UTC)",
+        cron("*/15 * * * *"): "Every 15 minutes (UTC)",
         every("1h30m"): "Every 1 hour and 30 minutes",
         every("15m"): "Every 15 minutes",
         every("1d"): "Every day",
