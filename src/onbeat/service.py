@@ -33,7 +33,7 @@ from onbeat.app.signals import SIGNALS, wait_for_either
 from onbeat.app.stores import check_front, open_store
 from onbeat.app.tracing import otlp_export
 from onbeat.app.watchdog import Watchdog
-from onbeat.dashboard.routes import dashboard_routes
+from onbeat.dashboard.routes import dashboard_routes, missing_page
 from onbeat.model.errors import Misconfigured
 from onbeat.model.limits import KEEP_ALIVE_SECONDS_MAX
 from onbeat.model.role import Role
@@ -269,6 +269,7 @@ class Service:
             context,
             self.api_options(),
             pages=lambda access: dashboard_routes(context, access),
+            missing=missing_page(context),
             hub=hub,
         )
         server = Server(

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from interfaces.rest_client import Response, RestClient
 from onbeat.api import ApiOptions, build_api
-from onbeat.dashboard.routes import dashboard_routes
+from onbeat.dashboard.routes import dashboard_routes, missing_page
 from onbeat.ports.store import Store
 from onbeat.rules.sessions import proof_of
 from operations.harness import OperationsHarness
@@ -30,7 +30,10 @@ class DashboardOffice:
         self.harness = harness or OperationsHarness(store)
         context, options = self.harness.context, ApiOptions(keys=keys)
         self.app = build_api(
-            context, options, pages=lambda access: dashboard_routes(context, access)
+            context,
+            options,
+            pages=lambda access: dashboard_routes(context, access),
+            missing=missing_page(context),
         )
 
     def client(self, peer: str = LOOPBACK, scheme: str = "http", **headers: str) -> RestClient:

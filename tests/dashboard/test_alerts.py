@@ -46,7 +46,7 @@ async def test_what_stands_leads_to_the_page_that_mends_it(office: DashboardOffi
     page = await page_of(browser, "/alerts")
     assert "No worker is alive" in page
     assert '<a class="button" href="/workers">Open workers</a>' in page
-    assert ">told<" in page
+    assert ">notified<" in page
     await office.harness.hire("mail", beat_at=office.harness.clock.at)
     office.harness.move(minutes=2)
     await office.harness.hire("mail", beat_at=office.harness.clock.at)

@@ -21,6 +21,29 @@ async def browser() -> RestClient:
     return await DashboardOffice().session(ADMIN)
 
 
+async def test_a_browser_is_shown_a_page_where_nothing_is(browser: RestClient) -> None:
+    answer = await browser.get("/nowhere/<b>", accept="text/html,*/*")
+    page = answer.body.decode()
+    assert (answer.status, answer.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "There is nothing at /nowhere/&lt;b&gt;" in page
+    assert '<a class="button" href="/">To the first page</a>' in page
+
+
+@pytest.mark.parametrize(
+    ("path", "accept"),
+    [("/nowhere", "*/*"), ("/api/nowhere", "text/html"), ("/docs/nowhere", "text/html")],
+)
+async def test_programs_are_answered_json_where_nothing_is(path: str, accept: str) -> None:
+    program = DashboardOffice().client(**{"x-api-key": ADMIN})
+    answer = await program.get(path, accept=accept)
+    assert (answer.status, answer.error["code"]) == (404, "not_found")
+
+
+async def test_who_has_no_session_is_led_to_the_log_in_from_anywhere() -> None:
+    answer = await DashboardOffice().client().get("/nowhere", accept="text/html")
+    assert (answer.status, answer.headers["location"]) == (303, "/login?next=%2Fnowhere")
+
+
 # Headers
 
 ANSWERS = {

@@ -8,6 +8,7 @@ from onbeat.dashboard.formats import (
     distance,
     duration,
     full_moment,
+    in_zone,
     moment,
     number,
     rate,
@@ -20,6 +21,12 @@ from onbeat.dashboard.links import api_path, link, safe_next
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 11, 23, 3, 12, 44, tzinfo=UTC)
+
+
+def test_instants_in_a_text_are_told_on_the_clock_of_the_zone() -> None:
+    text = "It is due at 2026-11-23T03:00:00Z, or 2026-11-24T03:00:00.5Z; ref 2026-11-23."
+    said = "It is due at 04:00:00 Europe/Berlin, or 24 Nov 04:00 Europe/Berlin; ref 2026-11-23."
+    assert in_zone(text, BERLIN, NOW) == said
 
 
 @pytest.mark.parametrize(

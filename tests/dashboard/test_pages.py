@@ -142,7 +142,7 @@ def test_a_question_is_put_before_what_cannot_be_undone(visit: BrowserContext, s
     page.goto("/schedules?q=asked")
     row = page.get_by_role("row").filter(has_text="asked")
     row.get_by_role("button", name="Pause").click()
-    page.get_by_role("button", name="Keep as it is").click()
+    page.get_by_role("button", name="Go back").click()
     expect(row).to_contain_text("active")
     row.get_by_role("button", name="Pause").click()
     page.get_by_role("dialog").get_by_role("button", name="Pause").click()

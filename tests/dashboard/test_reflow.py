@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,16 @@ def page(browser: Browser, service: Up) -> Iterator[Page]:
     context = browser.new_context(base_url=address(service), bypass_csp=True)
     yield log_in(context, ADMIN)
     context.close()
+
+
+def test_the_fields_of_a_silence_stand_side_by_side(page: Page) -> None:
+    page.set_viewport_size({"width": WIDE, "height": 800})
+    page.goto("/alerts")
+    page.get_by_text("Keep alerts quiet for a time").click()
+    boxes = [one.bounding_box() for one in page.locator(".window input:visible").all()]
+    spans = [(box["x"], box["x"] + box["width"]) for box in boxes if box is not None]
+    assert len(spans) == 5
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
 
 
 @pytest.mark.parametrize("route", PAGES)

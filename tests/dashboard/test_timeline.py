@@ -131,7 +131,7 @@ async def test_a_page_of_many_lanes_stays_small(office: DashboardOffice) -> None
     assert "40 of 45 schedules" in text
     assert "These together" in text
     assert 'href="/timeline?order=name&amp;page=2"' in text
-    assert len(text.partition("Planned fires, next 7 days")[0]) <= PAGE_BYTES_MAX
+    assert len(text.partition("Planned occurrences, next 7 days")[0]) <= PAGE_BYTES_MAX
     assert "Previous page" in await page_text(office.client(), "/timeline?order=name&page=2")
 
 
@@ -145,7 +145,7 @@ async def test_a_schedule_has_its_lane_of_the_day(office: DashboardOffice) -> No
 async def test_the_heat_map_leads_to_its_hours(office: DashboardOffice) -> None:
     await add(office)
     text = await page_text(office.client())
-    assert "156 fires" in text
+    assert "156 occurrences" in text
     assert 'href="/timeline?span=6h&amp;day=2026-03-02T12%3A00%3A00%2B00%3A00"' in text
 
 
@@ -166,13 +166,13 @@ async def test_the_heat_map_says_where_it_is_cut(office: DashboardOffice) -> Non
 async def test_a_forecast_is_kept_for_a_minute(office: DashboardOffice) -> None:
     await add(office)
     rest = office.client()
-    assert "156 fires" in await page_text(rest)
+    assert "156 occurrences" in await page_text(rest)
     await add(office)
-    assert "156 fires" in await page_text(rest)
+    assert "156 occurrences" in await page_text(rest)
     office.harness.move(minutes=1)
 
     async def is_made_anew() -> bool:
-        return "312 fires" in await page_text(rest)
+        return "312 occurrences" in await page_text(rest)
 
     await eventually(is_made_anew, "the next forecast is shown")
 

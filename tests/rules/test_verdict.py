@@ -128,13 +128,13 @@ def test_a_fault_tells_of_all_its_jobs_at_once() -> None:
         ("charge failed", None, "b"),
     ]
     assert found[0].detail == (
-        "412 failed attempts in the last hours, 38 failed for good, 211 will be tried again."
+        "412 failed attempts in this hour and the last, 38 failed for good, 211 will be tried again."
     )
 
 
 def test_counts_that_stopped_say_so() -> None:
     (one,) = concerns([], 1, [], NOW, faults=[fault(failed=1_001, waiting=0)])
-    assert one.detail.endswith("hours, more than 1,000 failed for good.")
+    assert one.detail.endswith("and the last, more than 1,000 failed for good.")
 
 
 def test_only_faults_that_need_somebody_are_concerns() -> None:
@@ -146,9 +146,9 @@ def test_only_faults_that_need_somebody_are_concerns() -> None:
     assert concerns([], 1, [replace(failed("a"), fault="7")], NOW, faults=quiet[:1]) == []
     assert concerns([], 1, [], NOW, faults=quiet) == []
     (again,) = concerns([], 1, [], NOW, faults=[fault(failed=0, attempts=5, waiting=0)])
-    assert (again.weight, again.detail) == (70, "5 failed attempts in the last hours.")
+    assert (again.weight, again.detail) == (70, "5 failed attempts in this hour and the last.")
     (once,) = concerns([], 1, [], NOW, faults=[fault(failed=1, attempts=1, waiting=0)])
-    assert once.detail == "1 failed attempt in the last hours, 1 failed for good."
+    assert once.detail == "1 failed attempt in this hour and the last, 1 failed for good."
 
 
 def test_a_storm_leads_to_the_fault_that_fails_most_now() -> None:

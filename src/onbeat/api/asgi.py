@@ -1,6 +1,7 @@
 """The HTTP API as one ASGI application."""
 
 from collections.abc import Callable, Iterable
+from http import HTTPStatus
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -31,14 +32,21 @@ def no_pages(_access: Access) -> Iterable[BaseRoute]:
     return ()
 
 
+def no_page(_request: Request) -> None:
+    return None
+
+
 def build_api(
     context: OperationContext,
     options: ApiOptions = PLAIN,
     *,
     pages: Callable[[Access], Iterable[BaseRoute]] = no_pages,
+    missing: Callable[[Request], Response | None] = no_page,
     hub: StreamHub | None = None,
 ) -> ASGIApp:
     """REST, documents and health checks behind one guard; the `pages` of the caller come first.
+
+    `missing` answers a path that nothing is at, where it has a page for who asks.
 
     A caller that stops the server gives the `hub` of streams, to close it before.
     """
@@ -46,6 +54,12 @@ def build_api(
         Keyring(options.keys, context), Refusals(context.clock.monotonic, options.key_refused)
     )
     bulk = BulkSlots()
+
+    async def handle_error(request: Request, error: Exception) -> Response:
+        is_missing = isinstance(error, HTTPException) and error.status_code == HTTPStatus.NOT_FOUND
+        page = missing(request) if is_missing else None
+        return page or error_response(error, request)
+
     return secure_app(
         Starlette(
             routes=[
@@ -62,7 +76,3 @@ def build_api(
         options,
         access,
     )
-
-
-async def handle_error(request: Request, error: Exception) -> Response:
-    return error_response(error, request)

@@ -244,6 +244,11 @@ def is_page(path: str) -> bool:
     return not path.startswith(FOR_PROGRAMS)
 
 
+def is_for_people(request: Request) -> bool:
+    """Whether a browser asks for a page."""
+    return is_page(path_of(request)) and "text/html" in request.headers.get("accept", "")
+
+
 def refusal(error: OnbeatError, request: Request) -> Response:
     """The error; a browser that lacks a session is led to the log-in, and then back to the page."""
     wanted = page_behind(request)
@@ -255,7 +260,7 @@ def refusal(error: OnbeatError, request: Request) -> Response:
 def page_behind(request: Request) -> str | None:
     """The page that a browser asks for, or that has the form which it sends; None for programs."""
     path = path_of(request)
-    if not is_page(path) or "text/html" not in request.headers.get("accept", ""):
+    if not is_for_people(request):
         return None
     if request.method in READING:
         query = request.scope["query_string"].decode("latin-1")

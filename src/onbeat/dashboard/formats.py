@@ -1,6 +1,7 @@
 """Numbers, spans and instants as people read them. No clock, no zone of the machine."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -17,6 +18,9 @@ CONTROLS_OF_DIRECTION: Final = {
     code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
 """Text could be shown in another order than it is written."""
+
+
+INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", re.ASCII)
 
 
 def number(value: float) -> str:
@@ -76,6 +80,15 @@ def moment(at: datetime, zone: ZoneInfo, now: datetime) -> str:
     if there.year == today.year:
         return f"{day} {there:%H:%M}"
     return f"{day} {there.year} {there:%H:%M}"
+
+
+def in_zone(text: str, zone: ZoneInfo, now: datetime) -> str:
+    """The text with its instants, which are in UTC, on the clock of the zone that it then names."""
+
+    def there(found: re.Match[str]) -> str:
+        return f"{moment(datetime.fromisoformat(found[0]), zone, now)} {zone.key}"
+
+    return INSTANT.sub(there, text)
 
 
 def full_moment(at: datetime, zone: ZoneInfo) -> str:

@@ -8,7 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from onbeat.api.security import Access
+from onbeat.api.security import NOBODY, Access, is_for_people, principal_of
+from onbeat.dashboard.formats import shown
 from onbeat.dashboard.forms import (
     FIELDS_MAX,
     FORM_BYTES_MAX,
@@ -107,6 +108,8 @@ FORMS: Final[dict[str, FormFunction]] = {
 }
 """What takes forms; their paths end as `FORM_ENDINGS` says."""
 
+PATH_CHARS_SHOWN: Final = 200
+
 lines = Log("onbeat.dashboard")
 
 
@@ -164,6 +167,18 @@ def form_endpoint(
             return render(answered, viewer) if isinstance(answered, PageAnswer) else answered
         except Exception as error:  # noqa: BLE001  as above
             return error_page(error, viewer)
+
+    return answer
+
+
+def missing_page(context: OperationContext) -> Callable[[Request], Response | None]:
+    """What a browser is shown at a path of the dashboard that nothing is at; None for programs."""
+
+    def answer(request: Request) -> Response | None:
+        if not is_for_people(request) or principal_of(request) is NOBODY:
+            return None
+        path = shown(request.scope["path"][:PATH_CHARS_SHOWN])
+        return error_page(NotFound(f"There is nothing at {path}"), viewer_of(context, request))
 
     return answer
 

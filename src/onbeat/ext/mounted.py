@@ -11,7 +11,7 @@ from onbeat.api.asgi import build_api
 from onbeat.api.options import ApiOptions
 from onbeat.api.stream_hub import StreamHub
 from onbeat.app.client import Onbeat
-from onbeat.dashboard.routes import dashboard_routes
+from onbeat.dashboard.routes import dashboard_routes, missing_page
 from onbeat.model.errors import Misconfigured
 from onbeat.ports.store import Store
 
@@ -67,6 +67,7 @@ class Mounted:
                 context,
                 self.options,
                 pages=lambda access: dashboard_routes(context, access),
+                missing=missing_page(context),
                 hub=self.hub,
             )
         return self.app

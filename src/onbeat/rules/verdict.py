@@ -82,7 +82,7 @@ class FailedJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FaultLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault that failed lately: its attempts in the last hours, and what becomes of its jobs."""
+    """A fault that failed lately: its attempts since the last hour began, and its jobs."""
 
     fault: str
     title: str
@@ -186,7 +186,7 @@ def alike(faults: Sequence[FaultLoad], now: datetime) -> list[Concern]:
 
 def detail_of(fault: FaultLoad) -> str:
     attempts = "attempt" if fault.attempts == 1 else "attempts"
-    parts = [f"{fault.attempts:,} failed {attempts} in the last hours"]
+    parts = [f"{fault.attempts:,} failed {attempts} in this hour and the last"]
     if fault.failed:
         parts.append(f"{at_most(fault.failed)} failed for good")
     if fault.waiting:

@@ -41,7 +41,10 @@ def cell(
     found: YearOfFires, number: int, steps: tuple[int, ...], turned: dict[date, str]
 ) -> Markup:
     day, fires = found.first + number * DAY, found.days[number]
-    kind, words = f"heat-{level(fires, steps)}", f"{fires:,} {'fire' if fires == 1 else 'fires'}"
+    kind, words = (
+        f"heat-{level(fires, steps)}",
+        f"{fires:,} {'occurrence' if fires == 1 else 'occurrences'}",
+    )
     if found.counted_to is not None and day >= found.counted_to:
         kind, words = "unread", "not counted"
     if day in turned:

@@ -204,7 +204,7 @@ async def alike(viewer: Viewer, job: JobInfo) -> str:
     except NotFound:
         return "Others like this"
     jobs = fault.failed + fault.waiting
-    return "The fault of this alone" if jobs <= 1 else f"{in_words(jobs, FAULT_JOBS_MAX)} like this"
+    return "No other job like this" if jobs <= 1 else f"{in_words(jobs, FAULT_JOBS_MAX)} like this"
 
 
 def in_words(count: int, most: int) -> str:

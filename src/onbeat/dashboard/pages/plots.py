@@ -102,8 +102,8 @@ def plots_of(
         PlotLine("failed", per_second(points, lambda point: point.failed), "fail"),
     ]
     late = [
-        PlotLine("95 of 100", [quiet(point, point.lateness_p95) for point in points], "run"),
-        PlotLine("half of them", [quiet(point, point.lateness_p50) for point in points], "wait"),
+        PlotLine("p95", [quiet(point, point.lateness_p95) for point in points], "run"),
+        PlotLine("median", [quiet(point, point.lateness_p50) for point in points], "wait"),
     ]
     deep = [
         PlotLine("waiting", [point.waiting for point in points], "wait"),

@@ -39,7 +39,8 @@ OUTCOMES_SHOWN: Final = 20
 TROUBLE: Final = "trouble"
 TROUBLES: Final = {ScheduleTrouble.FAILING: "failing", ScheduleTrouble.MISFIRED: "misfired in 24 h"}
 OCCURRENCES_SHOWN: Final = 20
-RULES: Final = ("rrule", "cron", "every", "at")
+RULES: Final = {"rrule": "RRULE", "cron": "Cron", "every": "Every", "at": "Once, at"}
+"""The fields of a rule, and their names."""
 CALENDAR_OCCURRENCES_MAX: Final = 500
 TABS: Final = ("planned", "ran", "late", "skipped", "misfired", "failed")
 OUTCOMES: Final = {
@@ -118,11 +119,14 @@ async def schedule_page(viewer: Viewer) -> PageAnswer:
     found = await viewer.ask(
         SCHEDULE_OCCURRENCES, **{"id": id, "limit": OCCURRENCES_SHOWN, **viewer.query}
     )
-    zone = "" if schedule.timezone is UNSET else schedule.timezone
-    own_zone = zone_of(zone) if zone else viewer.zone
+    own_zone = zone_of("" if schedule.timezone is UNSET else schedule.timezone)
     values = {
         "schedule": schedule,
-        "rule": {name: text for name in RULES if (text := getattr(schedule, name)) is not UNSET},
+        "rule": {
+            word: text
+            for name, word in RULES.items()
+            if (text := getattr(schedule, name)) is not UNSET
+        },
         "on": None if schedule.on is UNSET else readable(msgspec.json.encode(schedule.on)),
         "preview": await preview_of(viewer, id),
         "occurrences": found.occurrences,
