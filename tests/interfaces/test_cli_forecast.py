@@ -35,7 +35,7 @@ def test_the_map_has_a_row_for_a_day_and_a_block_for_a_busy_hour(
     assert lines[1].startswith("Mon 07 Jan")
     assert "█" in lines[1] or "▓" in lines[1]
     assert lines[1].rstrip().endswith("1")
-    assert "2 fires of 1 active schedules; the busiest hour has 1" in lines[-1]
+    assert "2 occurrences of 1 active schedules; the busiest hour has 1" in lines[-1]
 
 
 def test_json_has_every_hour(onbeat: Callable[..., Any]) -> None:

@@ -162,7 +162,7 @@ def test_tiles_tell_numbers_and_what_they_are_of() -> None:
         ("1 min 14 s", "billing"),
         ("7", "12k waiting"),
         ("3 of 10", "1, 1 silent"),
-        ("14", "fires"),
+        ("14", "occurrences"),
     ]
 
 

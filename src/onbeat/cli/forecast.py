@@ -1,4 +1,4 @@
-"""`onbeat forecast`: the number of fires in the coming hours."""
+"""`onbeat forecast`: the number of occurrences in the coming hours."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -18,8 +18,8 @@ Examples:
 
 \b
 A row is a day, a column an hour, both in this machine's time zone. A dot is
-an hour without fires; the darker the block, the more fires. A plus says that
-there may be more."""
+an hour without any; the darker the block, the more occurrences. A plus says
+that there may be more."""
 
 SHADES: Final = "·░▒▓█"
 COLOURS: Final = ("dim", "blue", "cyan", "yellow", "red")
@@ -66,14 +66,14 @@ def show_map(answer: Mapping[str, Any]) -> None:
     to = answer.get("counted_to")
     cut_at = None if to is None else datetime.fromisoformat(to).astimezone()
     most = max((hour["fires"] for hour in answer["hours"]), default=0)
-    out.print("            " + "".join(f"{hour:<6}" for hour in range(0, 24, 3)) + "   fires")
+    out.print("            " + "".join(f"{hour:<6}" for hour in range(0, 24, 3)) + "   total")
     for day, fires in days.items():
         cells = "".join(cell(fires.get(hour), most) for hour in range(24))
         plus = "+" if cut_at is not None and day >= cut_at.date() else ""
         out.print(f"{day:%a %d %b}  {cells}  {sum(fires.values()):>7,}{plus}")
     least, plus = ("", "") if cut_at is None else ("at least ", "+")
     out.print(
-        f"\n{least}{answer['fires']:,} fires of {answer['schedules']:,} active schedules;"
+        f"\n{least}{answer['fires']:,} occurrences of {answer['schedules']:,} active schedules;"
         f" the busiest hour has {most:,}{plus}"
     )
     if cut_at is not None:

@@ -73,7 +73,7 @@ def print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
         "next": LazyCommand("onbeat.cli.recurrence:show_next", "When a rule fires next."),
         "explain": LazyCommand("onbeat.cli.recurrence:explain", "What a rule says, in words."),
         "forecast": LazyCommand(
-            "onbeat.cli.forecast:forecast", "Forecast the number of fires per hour."
+            "onbeat.cli.forecast:forecast", "Forecast the number of occurrences per hour."
         ),
         "timeline": LazyCommand(
             "onbeat.cli.timeline:timeline", "What ran and what will run, on one axis."

@@ -160,7 +160,7 @@ def tiles(picture: Picture) -> tuple[Tile, ...]:
         Tile(
             name="Next 10 min",
             value="many" if now.fires is None else number(now.fires),
-            note="100+ schedules" if now.fires is None else "fires",
+            note="100+ schedules" if now.fires is None else "occurrences",
         ),
     )
 
@@ -203,7 +203,7 @@ def tables(picture: Picture, zone: tzinfo | None) -> tuple[Rows, ...]:
             empty="No worker is alive: `onbeat up app.py` starts one.",
         ),
         Rows(
-            name="Next fires",
+            name="Next occurrences",
             columns=FIRE_COLUMNS,
             rows=tuple(fire_row(one, now, zone) for one in picture.fires),
             empty="Too many schedules to look at."
