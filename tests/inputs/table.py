@@ -131,6 +131,7 @@ NOTICE = "target `notify`, `POST /api/notifications`"
 SCHEDULE, JOB = "body of a schedule", "body of a job"
 RULE = "body of a schedule or preview, CLI"
 EVENT = "event, over HTTP or a broker"
+LENIENT = "JSON-RPC; [in a query](rest.md#pages) a larger one is the largest, any other the default"
 WORK = "work of remote workers"
 ENCRYPTION_KEY = "k:" + "A" * 43
 
@@ -1112,8 +1113,8 @@ TABLE: tuple[Input, ...] = (
         30_000,
     ),
     # Lists, queues, keys
-    number("`limit` of a list", "query", 1, limits.PAGE_LIMIT_MAX, query(ListQueues, "limit")),
-    number("`page` of a list", "query", 1, PAGE_MAX, query(ListQueues, "page")),
+    number("`limit` of a list", LENIENT, 1, limits.PAGE_LIMIT_MAX, query(ListQueues, "limit")),
+    number("`page` of a list", LENIENT, 1, PAGE_MAX, query(ListQueues, "page")),
     text("`q` of a list", "query", 200, query(ListSchedules, "q")),
     text("`queue` of figures over time", "query", 200, query(AskPulses, "queue")),
     text("`task` of figures over time", "query", 200, query(AskPulses, "task")),

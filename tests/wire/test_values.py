@@ -73,6 +73,22 @@ def test_what_is_no_span_names_its_field(value: float | str) -> None:
     assert "retry.delay" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("-5m", "delay must be from 0s to 3660d"),
+        ("99999999999d", "delay must be from 0s to 3660d"),
+        ("P1M", "delay must be without months and years"),
+        ("5m" * 100, "delay must have at most 60 characters"),
+        ("soon", "delay must be a span such as 90s"),
+    ],
+)
+def test_a_span_that_is_refused_says_what_is_wrong(value: str, wanted: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        read_span(value, "delay")
+    assert str(caught.value).startswith(wanted)
+
+
 def test_a_span_has_bounds() -> None:
     assert read_span(SPAN_MAX.total_seconds(), "delay") == SPAN_MAX
     with pytest.raises(Invalid, match="from 0s to 3660d"):
@@ -132,7 +148,7 @@ def test_a_bad_name_names_its_field(text: str) -> None:
     ("labels", "field"),
     [
         ({str(number): "" for number in range(51)}, "labels"),
-        ({"": "x"}, "labels key"),
+        ({"": "x"}, "labels"),
         ({"a": "x" * 201}, "labels.a"),
         ({"a": "x\n"}, "labels.a"),
     ],

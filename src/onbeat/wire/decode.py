@@ -111,9 +111,9 @@ def load_json(body: bytes, bytes_max: int) -> object:
         raise NotJson(f"The body is not UTF-8: wrong at byte {error.start}") from None
     except json.JSONDecodeError as error:
         raise NotJson(f"The body is not JSON: {error.msg} at character {error.pos}") from None
-    except ValueError as error:
-        # Python limits integers to some thousand digits.
-        raise Malformed(f"The body has a number that is too long: {error}") from None
+    except ValueError:
+        # Python limits integers to some thousand digits, and advises to change its settings.
+        raise Malformed("The body has a number that does not fit 64 bits") from None
 
 
 def check_size(body: bytes, bytes_max: int) -> None:

@@ -58,6 +58,8 @@ SECOND: Final = timedelta(seconds=1)
 MOMENT: Final = timedelta(microseconds=1)
 
 UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+ONE_NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?\s*(?:ms|[wdhms])?", re.ASCII | re.IGNORECASE)
+CALENDAR_SPAN: Final = re.compile(r"P(?:\d+[YM])+", re.ASCII | re.IGNORECASE)
 OTHER_ID: Final = re.compile(r"[0-9a-f]{24}|[0-9a-f]{32}")
 
 
@@ -66,14 +68,24 @@ def read_span(
 ) -> timedelta:
     """A span in the form `SpanForm`, from `least` to `most`."""
     seconds = span_seconds(value)
+    bounds = f"be from {span_text(least)} to {span_text(most)}"
     if seconds is None:
-        raise Invalid(
-            f"{field} must be a span such as 90s, 5m, 1h30m, PT1H or a number of seconds", field
-        )
+        raise Invalid(f"{field} must {demand_of(str(value).strip(), bounds)}", field)
     # Compare first: a timedelta cannot hold every number.
     if not least.total_seconds() <= seconds <= most.total_seconds():
-        raise Invalid(f"{field} must be from {span_text(least)} to {span_text(most)}", field)
+        raise Invalid(f"{field} must {bounds}", field)
     return timedelta(seconds=seconds)
+
+
+def demand_of(text: str, bounds: str) -> str:
+    """What is asked of a text that is no span here: its form may be right and its value not."""
+    if len(text) > SPAN_CHARS_MAX:
+        return f"have at most {SPAN_CHARS_MAX} characters"
+    if ONE_NUMBER.fullmatch(text):
+        return bounds  # negative, or longer than any calendar
+    if CALENDAR_SPAN.fullmatch(text):
+        return "be without months and years, which have no fixed length; count days"
+    return "be a span such as 90s, 5m, 1h30m, PT1H or a number of seconds"
 
 
 def span_seconds(value: str | float) -> float | None:
@@ -150,7 +162,12 @@ def read_labels(value: dict[str, str], field: str) -> dict[str, str]:
     if len(value) > LABELS_MAX:
         raise Invalid(f"{field} may have at most {LABELS_MAX} entries", field)
     for name, text in value.items():
-        read_name(name, f"{field} key", chars_max=LABEL_CHARS_MAX)
+        if not name.strip() or len(name) > LABEL_CHARS_MAX or not NAME.fullmatch(name):
+            raise Invalid(
+                f"a name in {field} must have 1 to {LABEL_CHARS_MAX} characters, not all blank,"
+                " and no control characters",
+                field,
+            )
         if len(text) > LABEL_CHARS_MAX or not NAME.fullmatch(text):
             raise Invalid(
                 f"{field}.{name} must have at most {LABEL_CHARS_MAX} characters"
