@@ -113,7 +113,9 @@ def load_json(body: bytes, bytes_max: int) -> object:
         raise NotJson(f"The body is not JSON: {error.msg} at character {error.pos}") from None
     except ValueError:
         # Python limits integers to some thousand digits, and advises to change its settings.
-        raise Malformed("The body has a number that does not fit 64 bits") from None
+        raise Malformed(
+            "The body has a number that is too long; numbers must fit 64 bits"
+        ) from None
 
 
 def check_size(body: bytes, bytes_max: int) -> None:
