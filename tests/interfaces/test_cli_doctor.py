@@ -25,7 +25,6 @@ def findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., A
 
     def run(**settings: Any) -> dict[str, Any]:
         (tmp_path / "onbeat.yaml").write_text(json.dumps(settings))
-        assert CliRunner().invoke(root, ["migrate"]).exit_code == 0
         result = CliRunner().invoke(root, ["doctor", "--json"])
         rows = {rows["name"]: rows for rows in json.loads(result.stdout)["findings"]}
         assert result.exit_code == (0 if all(each["ok"] for each in rows.values()) else 1)

@@ -15,7 +15,6 @@ from onbeat.cli.main import root
 def onbeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TZ", "UTC")
-    assert CliRunner().invoke(root, ["migrate"]).exit_code == 0
 
     def run(*args: str, code: int = 0) -> str:
         result = CliRunner().invoke(root, args)

@@ -46,7 +46,6 @@ def test_the_file_is_accepted_and_fires_as_the_table_says(onbeat: Run) -> None:
         ).stdout
     )
     assert answer["name"] == "cron"
-    onbeat("migrate")
     onbeat("schedule", "diff", "s.yaml")
     onbeat("schedule", "apply", "s.yaml")
     for key, fires in answer["fires"].items():

@@ -60,7 +60,6 @@ class Files:
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     monkeypatch.chdir(tmp_path)
-    assert CliRunner().invoke(root, ["migrate"]).exit_code == 0
     return Files(tmp_path)
 
 

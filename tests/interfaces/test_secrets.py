@@ -152,7 +152,6 @@ def test_a_service_rotates_while_its_jobs_run(shell: Any, tmp_path: Path) -> Non
 
 
 def test_doctor_says_which_key_encrypts(shell: Any) -> None:
-    shell.run("migrate")
     out, _ = shell.run("doctor", "--json", keys=[NEW, OLD])
     result = {load["name"]: load["value"] for load in json.loads(out)["findings"]}
     assert result["encryption at rest"] == "key new, 1 former keys decrypt"

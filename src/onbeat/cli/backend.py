@@ -2,14 +2,12 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from onbeat.app.backend import Backend
-from onbeat.app.stores import SQLITE
-from onbeat.model.errors import Misconfigured, Unavailable
+from onbeat.model.errors import Misconfigured
 from onbeat.model.ids import JobId
 from onbeat.operations.table import OPERATIONS_BY_NAME
 from onbeat.settings import Settings
@@ -19,20 +17,17 @@ class BackendClient:
     """Implements `onbeat.cli.client.Client`.
 
     A store and a service read the request in the same form, so both refuse the same input with the
-    same messages. Unless it `creates`, a look at an SQLite file that does not exist raises
-    `Unavailable`, and only a change makes the file.
+    same messages.
     """
 
-    def __init__(self, backend: Backend, *, creates: bool = False) -> None:
+    def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.creates = creates
 
     async def call(
         self, operation: str, named: Mapping[str, object], body: object | None = None
     ) -> Any:
         texts = {name: str(value) for name, value in named.items() if value is not None}
         encoded = None if body is None else msgspec.json.encode(body)
-        self.refuse_missing(operation)
         return await self.backend.call_json(OPERATIONS_BY_NAME[operation], texts, encoded)
 
     async def call_schedule(
@@ -42,14 +37,9 @@ class BackendClient:
         named: Mapping[str, object],
         body: object | None = None,
     ) -> Any:
-        self.refuse_missing(operation)
         return await self.backend.with_schedule(
             which, lambda found: self.call(operation, {**named, "id": found}, body)
         )
-
-    def refuse_missing(self, operation: str) -> None:
-        if not self.creates and OPERATIONS_BY_NAME[operation].is_read:
-            refuse_missing(self.backend.url)
 
     async def wait_for_end(self, id: str) -> Any:
         job = await self.backend.wait_for_end(JobId(id))
@@ -77,23 +67,12 @@ async def open_backend(
             "store: memory:// lives inside the service's process; name it by --server URL",
             key="store",
         )
-    async with store_of(settings) as backend:
-        # The first request opens a file that does not exist, where it may make one.
-        if missing_file(settings.store) is None:
-            await backend.open()
+    async with open_store_of(settings) as backend:
         yield backend
 
 
 @asynccontextmanager
 async def open_store_of(settings: Settings) -> AsyncGenerator[Backend]:
-    """The store, open until the block ends; an SQLite file that does not exist is made."""
-    async with store_of(settings) as backend:
-        await backend.open()
-        yield backend
-
-
-@asynccontextmanager
-async def store_of(settings: Settings) -> AsyncGenerator[Backend]:
     # Imported here: each of the two loads modules that the other does not need.
     from onbeat.app.configure import options_from  # noqa: PLC0415
     from onbeat.app.local_backend import LocalBackend  # noqa: PLC0415
@@ -102,24 +81,10 @@ async def store_of(settings: Settings) -> AsyncGenerator[Backend]:
     backend = LocalBackend(settings.store, options=options_from(settings))
     backend.settings = setting_answers(settings)
     try:
+        await backend.open()
         yield backend
     finally:
         await backend.aclose()
-
-
-def missing_file(url: str) -> Path | None:
-    """The SQLite file of a store, where it does not exist."""
-    path = Path(url.removeprefix(SQLITE)).absolute()
-    return path if url.startswith(SQLITE) and not path.exists() else None
-
-
-def refuse_missing(url: str) -> None:
-    """Raises `Unavailable` for an SQLite file that does not exist: to open it would make one."""
-    path = missing_file(url)
-    if path is not None:
-        raise Unavailable(
-            f"SQLite database {path} does not exist; `onbeat up` or `onbeat migrate` makes it"
-        )
 
 
 def service_at(url: str, api_key: str | None) -> Backend:

@@ -57,17 +57,12 @@ class Client(Protocol):
 
 
 class ConnectionOptions(msgspec.Struct, frozen=True):
-    """The connection options of a command.
-
-    One that `creates` makes an SQLite file that does not exist, although its first request may be
-    a look.
-    """
+    """The connection options of a command."""
 
     store: str | None = None
     server: str | None = None
     api_key: str | None = None
     config: Path | None = None
-    creates: bool = False
 
     def call(
         self,
@@ -107,7 +102,7 @@ class ConnectionOptions(msgspec.Struct, frozen=True):
 
         async def run_connected() -> Value:
             async with self.connect() as backend:
-                return await work(BackendClient(backend, creates=self.creates))
+                return await work(BackendClient(backend))
 
         return asyncio.run(run_connected())
 
@@ -116,13 +111,6 @@ class ConnectionOptions(msgspec.Struct, frozen=True):
         from onbeat.cli.backend import open_backend  # noqa: PLC0415  as above
 
         return open_backend(self.server, self.api_key, self.settings)
-
-    def refuse_missing(self) -> None:
-        """Raises `Unavailable` for an SQLite file that does not exist."""
-        from onbeat.cli.backend import refuse_missing  # noqa: PLC0415  as above
-
-        if not self.server:
-            refuse_missing(self.settings().store)
 
     def settings(self) -> Settings:
         """The settings, as a client reads them."""

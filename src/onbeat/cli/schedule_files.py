@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-import msgspec
 
 from onbeat.cli.client import Client, ConnectionOptions, json_option, with_client
 from onbeat.cli.examples import examples
@@ -147,7 +146,6 @@ def apply(
     Everything is checked before anything changes. `-` is standard input.
     """
     wanted = read(file)
-    connection = msgspec.structs.replace(connection, creates=not dry_run)
     steps = connection.run(lambda client: plan(client, wanted, prune=prune))
     if not dry_run:
         warn_of_unknown_tasks(*connection.run(lambda client: carry_out(client, wanted, steps)))

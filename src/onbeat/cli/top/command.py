@@ -57,8 +57,6 @@ def show_once(connection: ConnectionOptions, *, as_json: bool) -> None:
     from onbeat.cli.top.picture import picture_of  # noqa: PLC0415
     from onbeat.cli.top.text import show_picture  # noqa: PLC0415
 
-    connection.refuse_missing()
-
     async def ask() -> "Picture":
         async with connection.connect() as backend:
             return picture_of(await Asker(backend).ask())
@@ -75,7 +73,6 @@ def show_live(connection: ConnectionOptions) -> None:
         if (error.name or "").partition(".")[0] != "textual":
             raise
         raise Misconfigured(EXTRA) from None
-    connection.refuse_missing()
     from onbeat.telemetry.redaction import without_credentials  # noqa: PLC0415
 
     place = connection.server or connection.settings().store

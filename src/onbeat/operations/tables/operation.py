@@ -48,11 +48,6 @@ class Operation(msgspec.Struct, Generic[Request, Answer], frozen=True, kw_only=T
     again: Callable[[OperationContext, Request], Awaitable[Answer]] | None = None
 
     @property
-    def is_read(self) -> bool:
-        """Whether it reads what is stored, and changes nothing."""
-        return self.method == "GET" or self.scope is Scope.READ
-
-    @property
     def is_audited(self) -> bool:
         """Whether it is a change by operators or administrators, which is audited."""
         is_change = self.scope in {Scope.OPERATE, Scope.ADMIN} and self.method != "GET"
