@@ -182,7 +182,7 @@ async def check_rollback(bank: Bank, book: ContextTask) -> None:
         assert await job.aresult(PATIENCE) == "booked 7"
         assert await outcomes_of(job) == ["failed", "succeeded"]
         first, _ = await attempts_of(job)
-        assert first.error is not UNSET
+        assert first.error is not None
         assert "finish_in_transaction" in first.error
         assert "the transaction was not committed" in first.error
         assert not await bank.has_child(0)
@@ -210,7 +210,7 @@ async def test_an_error_before_the_commit_counts_as_it_is(bank: Bank) -> None:
         assert await job.aresult(PATIENCE) == "booked 7"
         assert await outcomes_of(job) == ["failed", "succeeded"]
         first = (await attempts_of(job))[0]
-        assert first.error is not UNSET
+        assert first.error is not None
         assert "the bank is closed" in first.error
         assert not await bank.has_child(0)
 

@@ -47,8 +47,10 @@ async def test_an_option_that_a_schedule_would_lose_is_refused(beat: Onbeat, nam
 
 async def test_an_unknown_policy_is_refused(beat: Onbeat) -> None:
     work = declare(beat)
-    call, misspelt = work.call(), {"catchup": "all"}
-    schedules = beat.schedules
+    call = work.call()
+    misspelt: dict[str, Any] = {"catchup": "all"}
+    schedules: Any = beat.schedules
+    schedule: Any = beat.schedule
     for name, asked in {
         "put": schedules.aput("k", every("1h"), call, **misspelt),
         "put_diff": schedules.aput_diff("k", every("1h"), call, **misspelt),
@@ -57,13 +59,14 @@ async def test_an_unknown_policy_is_refused(beat: Onbeat) -> None:
         with pytest.raises(TypeError, match=rf"schedules\.{name}\(\) got an unexpected .*catchup"):
             await asked
     with pytest.raises(TypeError, match=r"schedule\(\) got an unexpected keyword .*'over_lap'"):
-        beat.schedule(every("1h"), over_lap="skip")(work)
+        schedule(every("1h"), over_lap="skip")(work)
     assert await beat.schedules.alist() == ()
 
 
 @pytest.mark.parametrize("name", ["timeout", "expires_after"])
 async def test_a_span_of_no_length_is_refused_as_by_rest(beat: Onbeat, name: str) -> None:
-    work, given = declare(beat), {name: 0}
+    work = declare(beat)
+    given: dict[str, Any] = {name: 0}
     for asked in (
         beat.schedules.aput("k", every("1h"), work.call(), **given),
         beat.schedules.aupdate("k", **given),
@@ -74,5 +77,5 @@ async def test_a_span_of_no_length_is_refused_as_by_rest(beat: Onbeat, name: str
 
 
 def test_a_timeout_of_no_length_is_refused_for_a_call(beat: Onbeat) -> None:
-    with pytest.raises(Invalid, match="timeout must be from 0.000001s"):
+    with pytest.raises(Invalid, match=r"timeout must be from 0\.000001s"):
         declare(beat).options(timeout=0)

@@ -86,7 +86,7 @@ async def by_client(served: Served, labels: Mapping[str, str]) -> Job:
     @client.task("work", **GIVEN)
     def work() -> None: ...
 
-    sent = await work.options(unique="u", labels=labels).asend()
+    sent: Any = await work.options(unique="u", labels=labels).asend()
     await client.aclose()
     return await served.stored(sent.id)
 

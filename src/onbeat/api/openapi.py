@@ -12,9 +12,9 @@ import yaml
 
 from onbeat.api.event_document import CONTENT, header_parameters
 from onbeat.model.limits import IDEMPOTENCY_KEY_CHARS_MAX
-from onbeat.operations.invoke import CREATED, body_type, query_names
+from onbeat.operations.invoke import body_type, query_names
 from onbeat.operations.table import OPERATIONS
-from onbeat.operations.tables.operation import Operation
+from onbeat.operations.tables.operation import CREATED, Operation
 from onbeat.rules.idempotency import HEADER
 from onbeat.rules.reports import ROUTE
 from onbeat.wire.errors import ProblemAnswer

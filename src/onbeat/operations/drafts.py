@@ -427,16 +427,15 @@ def with_task_options(
 ) -> dict[str, Any]:
     """What is given, with the defaults of the target's task for the other fields of `record`.
 
-    Mappings of both are joined.
+    The labels of both are joined.
     """
     declared = {
         name: value
         for name, value in context.defaults_of(target).fields.items()
         if value and name in record.__struct_fields__
     }
-    joined = {
-        name: joined_labels(value, given.get(name) or {}, f"{prefix}{name}")
-        for name, value in declared.items()
-        if isinstance(value, dict)
-    }
-    return {**declared, **given, **joined}
+    merged = {**declared, **given}
+    if "labels" in declared:
+        own: dict[str, str] = given.get("labels") or {}
+        merged["labels"] = joined_labels(declared["labels"], own, f"{prefix}labels")
+    return merged
