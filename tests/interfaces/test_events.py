@@ -83,6 +83,33 @@ async def test_a_structured_event_keeps_its_attributes(rest: RestClient) -> None
     assert (event["extensions"], event["subject"], event["data"]) == ({"tenant": "a"}, "order", [1])
 
 
+@pytest.mark.parametrize(
+    ("mark", "is_hidden"),
+    [(True, True), ("true", True), ("yes", True), (1, True), (False, False), ("false", False)],
+)
+async def test_the_data_of_a_sensitive_event_is_shown_in_no_answer(
+    office: OperationsHarness, rest: RestClient, mark: object, is_hidden: bool
+) -> None:
+    """The extension may be a text: in binary mode there is no other."""
+    body = msgspec.json.encode({**LEAST, "sensitive": mark, "data": {"code": "4711"}})
+    await rest.post("/api/events", body, content_type=STRUCTURED)
+    event = await shown(rest)
+    assert event["data"] == ("…" if is_hidden else {"code": "4711"})
+    listed = await rest.get("/api/events")
+    assert ("4711" not in listed.body.decode()) is is_hidden
+    ((stored),) = await office.store.events_by_id("1")
+    assert stored.event.data is not None
+    assert b"4711" in bytes(stored.event.data)
+
+
+async def test_the_data_of_a_sensitive_event_in_binary_mode_is_not_shown(rest: RestClient) -> None:
+    await rest.post(
+        "/api/events", b"\x00\xff", content_type="image/png", **BINARY, ce_sensitive="true"
+    )
+    event = await shown(rest)
+    assert (event["data"], "data_base64" in event) == ("…", False)
+
+
 async def test_a_batch_is_stored_whole_or_not_at_all(rest: RestClient) -> None:
     batch = [{**LEAST, "id": "1"}, {**LEAST, "id": "2"}]
     answer = await rest.post("/api/events", msgspec.json.encode(batch), content_type=BATCHED)

@@ -12,6 +12,9 @@ OWN_SOURCE = "onbeat"
 OWN_TYPES_PREFIX = f"{OWN_SOURCE}."
 """Types of events from outside never begin so."""
 
+SENSITIVE = "sensitive"
+"""The extension by which the sender of an event hides its data in answers."""
+
 OWN_TYPES = (
     "onbeat.job.failed",
     "onbeat.job.cancelled",
@@ -43,6 +46,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     data: msgspec.Raw | None = None
     is_base64: bool = False
     extensions: dict[str, str | int | bool] = {}
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether its data is never shown. In a header the extension is a text."""
+        return self.extensions.get(SENSITIVE, False) not in {False, "false"}
 
 
 class EventVerdict(msgspec.Struct, frozen=True, array_like=True, gc=False):

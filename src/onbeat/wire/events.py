@@ -10,6 +10,7 @@ from onbeat.model.event import Event, StoredEvent
 from onbeat.model.limits import EVENT_NAME_CHARS_MAX, PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
 from onbeat.wire.answer import AnswerRecord, plain_value
 from onbeat.wire.cloud_events import PublishBody
+from onbeat.wire.hidden import NOT_SHOWN_JSON
 from onbeat.wire.values import value_or_unset
 
 NAME = Meta(max_length=EVENT_NAME_CHARS_MAX)
@@ -67,9 +68,9 @@ class VerdictInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventInfo(AnswerRecord, frozen=True, kw_only=True):
-    """An event. `routed_at` is null until it is decided what it makes; `jobs` are the ids of the
-    jobs that it made, joined or freed, `verdicts` are of all schedules whose type and source
-    matched, and of freed jobs.
+    """An event; `…` stands for the data of a sensitive one. `routed_at` is null until it is decided
+    what it makes; `jobs` are the ids of the jobs that it made, joined or freed, `verdicts` are of
+    all schedules whose type and source matched, and of freed jobs.
     """
 
     id: str
@@ -104,7 +105,7 @@ class EventListAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def event_answer(stored: StoredEvent) -> EventInfo:
-    event, verdicts = stored.event, stored.verdicts
+    event, verdicts = shown_event(stored.event), stored.verdicts
     text = base64_of(event)
     return EventInfo(
         id=event.id,
@@ -125,6 +126,13 @@ def event_answer(stored: StoredEvent) -> EventInfo:
             for one in verdicts
         ),
     )
+
+
+def shown_event(event: Event) -> Event:
+    """The event without the data of a sensitive one."""
+    if event.data is None or not event.is_sensitive:
+        return event
+    return msgspec.structs.replace(event, data=NOT_SHOWN_JSON, is_base64=False)
 
 
 def base64_of(event: Event) -> str | None:
