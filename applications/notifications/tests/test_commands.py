@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -165,6 +166,45 @@ def test_the_triggers_of_s4_by_their_commands(run: Run, here: World, mails: Mail
         service.eventually(lambda: {1, 2, 3, 4} <= orders(mails), "each trigger has told Ada")
         eventually(lambda: state_of(service.url, never["job"]) == "cancelled", "it is cancelled")
     assert orders(mails) == {1, 2, 3, 4}
+
+
+CODE = ("--data", '{"code": "4711"}')
+
+
+@pytest.fixture
+def secret(run: Run) -> str:
+    """A topic of codes that are good for a minute."""
+    run(*TOPIC, "--sensitive", "--good-for", "1m")
+    return PAID
+
+
+def test_s4_d09_what_a_command_publishes_of_a_sensitive_topic_is_not_shown(
+    run: Run, here: World, secret: str
+) -> None:
+    run("publish", secret, "--id", "now", *CODE)
+    later = run("publish", secret, "--id", "later", "--delay", "1h", *CODE)
+    run("schedule", "put", "hours", secret, "--cron", "0 * * * *", *CODE)
+    beat = here.program().beat
+    shown = (
+        beat.events.show("now"),
+        beat.jobs.get(later["job"]),
+        beat.schedules.get("hours"),
+    )
+    assert "4711" not in str(shown)
+    assert all(one.sensitive for one in shown[1:])
+
+
+def test_s4_d04_what_a_command_publishes_expires_as_its_topic_says(
+    run: Run, here: World, secret: str
+) -> None:
+    later = run("publish", secret, "--delay", "1h")
+    run("publish", secret, "--at", "2020-01-01T00:00Z")  # long expired, and not refused
+    run("schedule", "put", "hours", secret, "--cron", "0 * * * *")
+    beat = here.program().beat
+    job = beat.jobs.get(later["job"])
+    assert job.expires_at is not None
+    assert job.expires_at - job.run_at == timedelta(minutes=1)
+    assert beat.schedules.get("hours").expires_after == "1m"
 
 
 def orders(mails: Mails) -> set[int]:

@@ -3,11 +3,14 @@
 import logging
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
+from notifications import app
 from notifications.app import SOURCE
-from onbeat import cron
+from notifications.topics import Text
+from onbeat import Retry, cron
 from receivers import Mails
 from world import PAID, World
 
@@ -154,6 +157,67 @@ def test_s4_d04_a_code_is_not_sent_after_its_time(world: World, mails: Mails) ->
     assert sent == ("sent", "")
 
 
+@pytest.mark.parametrize(("late", "told"), [("4s", 1), ("20s", 0)])
+def test_s4_d04_the_time_of_a_delayed_code_counts_from_when_it_was_due(
+    world: World, mails: Mails, late: str, told: int
+) -> None:
+    """Nothing ran when it was due, so it is published late, which gives it no further time."""
+    world.topic(good_for=5)
+    world.recipient("ada", "mail")
+    program = world.program(mails.port)
+    with program.beat.testing(at=AT) as trial:
+        due = AT - timedelta(seconds=int(late[:-1]))
+        program.publish.options(run_at=due).send(PAID, {}, "e1")
+        trial.advance("1m")
+        assert program.beat.events.show("e1").time == due
+    assert len(mails.to) == told
+    assert world.outcomes("outcome") == [("sent" if told else "cancelled",)]
+
+
+def test_s4_d04_the_time_of_a_recurring_code_counts_from_its_occurrence(
+    sqlite: World, mails: Mails
+) -> None:
+    sqlite.topic(good_for=5)
+    sqlite.recipient("ada", "mail")
+    program = sqlite.program(mails.port)
+    with program.beat.testing(at=AT) as trial:
+        call = program.publish.call(PAID, {}, "hours")
+        program.beat.schedules.put("hours", cron("0 * * * *"), call)
+        program.beat.queues.pause("default")
+        trial.advance("1h")
+        trial.advance("20s")
+        program.beat.queues.resume("default")
+        trial.advance("10s")
+    assert mails.tried == 0
+    assert sqlite.outcomes("outcome") == [("cancelled",)]
+
+
+@pytest.mark.parametrize("part", ["apublish", "next_portion"])
+def test_s4_d04_another_attempt_gives_a_code_no_further_time(
+    sqlite: World, mails: Mails, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first attempt that fails is tried again 2 s later."""
+    sqlite.topic(good_for=1)
+    sqlite.recipient("ada", "mail")
+    monkeypatch.setattr(app, "RETRY", Retry(attempts_max=2, delay="2s", jitter=False))
+    program = sqlite.program(mails.port)
+    owner = app if part == "next_portion" else type(program.beat.events)
+    work, failed = getattr(owner, part), list[str]()
+
+    async def fail_once(*given: Any, **more: Any) -> Any:
+        if not failed:
+            failed.append(part)
+            raise OSError(part)
+        return await work(*given, **more)
+
+    monkeypatch.setattr(owner, part, fail_once)
+    with program.beat.testing(at=AT) as trial:
+        program.publish.options(run_at=AT).send(PAID, {}, "e1")
+        trial.advance("1m")
+    assert (failed, mails.tried) == ([part], 0)
+    assert sqlite.outcomes("outcome") == [("cancelled",)]
+
+
 def test_s4_d09_a_sensitive_notice_is_not_shown(sqlite: World, mails: Mails) -> None:
     sqlite.topic(sensitive=True)
     sqlite.recipient("ada", "mail", hours=("10:00-18:00",))
@@ -165,3 +229,17 @@ def test_s4_d09_a_sensitive_notice_is_not_shown(sqlite: World, mails: Mails) -> 
         assert "4711" not in str(job)
         trial.advance("1h")
     assert mails.to == ["ada"]
+
+
+def test_s4_d09_the_event_of_a_sensitive_topic_is_not_shown(sqlite: World, mails: Mails) -> None:
+    """The notice has what the event does not show."""
+    text = Text("Code", "{{ data.event.code }} {{ data.unsubscribe }}")
+    sqlite.topic(sensitive=True, texts={"en": text})
+    sqlite.recipient("ada", "mail")
+    program = sqlite.program(mails.port)
+    with program.beat.testing(at=AT) as trial:
+        program.publish.options(delay="1m", sensitive=True).send(PAID, {"code": "4711"}, "e1")
+        trial.advance("2m")
+        assert "4711" not in str(program.beat.events.show("e1"))
+        assert "4711" not in str(list(program.beat.events.list()))
+    assert mails.texts("ada")[0].startswith("Code: 4711")

@@ -82,7 +82,7 @@ def build(config: Config, options: Options | None = None) -> Program:
     add_plan(beat, config, database, ask_task(beat, database))
     add_record(beat, database)
     add_clean_up(beat, config, database)
-    return Program(beat, config, database, publish_task(beat))
+    return Program(beat, config, database, publish_task(beat, database))
 
 
 def ask_task(beat: Onbeat, database: Database) -> Ask:
@@ -114,7 +114,7 @@ def add_plan(beat: Onbeat, config: Config, database: Database, may_start: Ask) -
             },
             condition=Condition("answer.start", ask=may_start.call(name, address.address)),
             window=None if subject.critical else recipient.windows or None,
-            run_at=context.due_at,
+            run_at=happened_at(context),
             expires_in=subject.good_for or None,
             sensitive=subject.sensitive,
             priority=FIRST if subject.critical else None,
@@ -142,6 +142,15 @@ def add_plan(beat: Onbeat, config: Config, database: Database, may_start: Ask) -
                 yield call_of(notice, cause, subject, context)
             after = portion.last
             context.save(after)
+
+
+def happened_at(context: Context) -> datetime:
+    """When what the notice is about happened, from which its time counts.
+
+    The event says so, except that it cannot lie ahead. The time of the job would be later after an
+    outage, and in each further attempt.
+    """
+    return min(context.events[0].time, context.due_at)
 
 
 async def next_portion(
@@ -201,12 +210,35 @@ def add_clean_up(beat: Onbeat, config: Config, database: Database) -> None:
             return await notices.forget(session, context.due_at - timedelta(days=config.keep_days))
 
 
-def publish_task(beat: Onbeat) -> Publish:
+def publish_task(beat: Onbeat, database: Database) -> Publish:
     @beat.task(PUBLISH, retry=RETRY)
     async def publish(context: Context, type: str, data: dict[str, object], id: str) -> str:
         """Its event is the same in each attempt: once for each occurrence, else once for `id`."""
         occurrence = f"{id} {context.occurrence.isoformat()}" if context.occurrence else id
-        sent = await beat.events.apublish(type, data, id=occurrence, source=SOURCE)
+        async with database.session() as session:
+            subject = await topic(session, type)
+        sent = await beat.events.apublish(
+            type,
+            data,
+            id=occurrence,
+            source=SOURCE,
+            time=context.occurrence or await first_due_at(context),
+            extensions=marks(subject),
+        )
         return sent.id
 
     return publish
+
+
+def marks(subject: Topic | None) -> dict[str, bool]:
+    """The extensions of an event of the topic: Onbeat does not show the data of a sensitive one."""
+    return {"sensitive": True} if subject is not None and subject.sensitive else {}
+
+
+async def first_due_at(context: Context) -> datetime:
+    """When the job was first due; a further attempt is due later."""
+
+    def due_at() -> datetime:
+        return context.due_at
+
+    return await context.step("due_at", due_at)

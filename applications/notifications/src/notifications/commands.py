@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from uuid import uuid4
 
 from notifications import notices, people, topics
-from notifications.app import SOURCE, Program
+from notifications.app import SOURCE, Program, marks
 from notifications.links import Wish, link
 from notifications.people import Address, Recipient, RefusedError
 from notifications.schema import migrate as make_tables
@@ -121,15 +121,19 @@ async def link_show(given: Namespace, program: Program) -> Answer:
 
 async def publish(given: Namespace, program: Program) -> Answer:
     """At once as an event; else as a job that publishes it, which `onbeat job` shows."""
-    await require_topic(program, given.topic)
+    subject = await the_topic(program, given.topic)
     id, data = given.id or str(uuid4()), data_of(given.data)
     if not (given.at or given.delay or given.condition):
-        sent = await program.beat.events.apublish(given.topic, data, id=id, source=SOURCE)
+        sent = await program.beat.events.apublish(
+            given.topic, data, id=id, source=SOURCE, extensions=marks(subject)
+        )
         return {"event": sent.id, "created": sent.created}
     task = program.publish.options(
         run_at=instant_of(given.at) if given.at else None,
         delay=given.delay or None,
         condition=given.condition or None,
+        expires_in=subject.good_for or None,
+        sensitive=subject.sensitive,
         unique=f"publish {id}",
         unique_for=UNIQUE_FOR,
     )
@@ -139,16 +143,25 @@ async def publish(given: Namespace, program: Program) -> Answer:
 
 async def schedule_put(given: Namespace, program: Program) -> Answer:
     """Publishes an event at each occurrence."""
-    await require_topic(program, given.topic)
+    subject = await the_topic(program, given.topic)
     rule = cron(given.cron, tz=given.zone)
     call = program.publish.call(given.topic, data_of(given.data), given.key)
-    id = await program.beat.schedules.aput(given.key, rule, call)
+    id = await program.beat.schedules.aput(
+        given.key,
+        rule,
+        call,
+        expires_after=subject.good_for or None,
+        sensitive=subject.sensitive,
+    )
     return {"schedule": id, "key": given.key, "rule": rule.describe()}
 
 
-async def require_topic(program: Program, name: str) -> None:
+async def the_topic(program: Program, name: str) -> Topic:
     async with program.database.session() as session:
-        await people.require(session, "topics", "name", name, "topic")
+        found = await topics.topic(session, name)
+    if found is None:
+        raise RefusedError("topic", f"there is none called {name!r:.100}; see `topic list`")
+    return found
 
 
 def data_of(text: str) -> dict[str, object]:
