@@ -64,6 +64,22 @@ async def test_the_request_to_the_worker_and_its_success(
         assert json.loads(bytes(done.result))["result"] == "success"
 
 
+async def test_s3_d01_its_workers_may_answer_as_they_did(
+    make_fleet: Callable[..., Any], outside: Outside
+) -> None:
+    """S3-A03 and S3-A08, by workers that send an attempt and no token."""
+    async with make_fleet(fence="attempt") as fleet:
+        await outside.say(SUBMIT, SUBMITTED)
+        first = await outside.next(WORK)
+        await outside.answer_plainly(first, error={"code": 1, "message": "m", "attempt": 1})
+        again = await outside.next(WORK)
+        await outside.answer_plainly(first, result={"result": "late", "attempt": 1})
+        await outside.answer_plainly(again, result={"result": "success", "attempt": 2})
+        done = await fleet.the_job(lambda job: job.state is JobState.SUCCEEDED, "its end")
+        assert json.loads(bytes(done.result)) == {"result": "success"}
+        assert await fleet.beat.backend.store.dead_letters(None, 1) == []
+
+
 async def test_an_error_is_tried_again_after_five_seconds(
     make_fleet: Callable[..., Any], outside: Outside
 ) -> None:

@@ -15,6 +15,7 @@ from onbeat.model.ids import JobId, Token
 from onbeat.model.job import JobState
 from onbeat.model.limits import REQUEST_BYTES_MAX, RESULT_BYTES_MAX
 from onbeat.model.outcome import Lost, Snoozed, Succeeded
+from onbeat.model.remote_task import RemoteFence
 from onbeat.model.worker import carrier_id
 from onbeat.operations.fence import fence_of
 from onbeat.operations.results import ResultJudgement, Verdict, settle_result
@@ -519,6 +520,80 @@ async def test_a_released_attempt_changes_nothing_though_its_number_is_the_same(
     assert (await office.show(job))["state"] == "running"
     assert (await office.settle(again, result={"who": "the second"}))["state"] == "succeeded"
     assert (await office.show(job))["result"] == {"who": "the second"}
+
+
+# Fenced by the attempt
+
+
+@pytest.fixture
+def lenient() -> RemoteWorkerHarness:
+    """An office whose workers know no token."""
+    return RemoteWorkerHarness(remote_fence=RemoteFence.ATTEMPT)
+
+
+SUCCESS = {"result": {"result": "success", "attempt": 1}}
+
+
+async def test_s3_d01_the_documented_messages_count_by_their_attempt(
+    lenient: RemoteWorkerHarness,
+) -> None:
+    job = await lenient.given()
+    error = {"code": -1234, "message": "something bad happened", "attempt": 1}
+    judged = await lenient.tell(response(job, error=error))
+    assert (judged.verdict, judged.job and judged.job.state) == (Verdict.SETTLED, JobState.WAITING)
+    lenient.move(hours=1)
+    await lenient.take()
+    late = await lenient.tell(response(job, **SUCCESS))
+    assert (late.verdict, (await lenient.show(job))["state"]) == (Verdict.STALE, "running")
+    current = response(job, result={"result": "success", "attempt": 2})
+    for _ in "again":
+        assert (await lenient.tell(current)).verdict is Verdict.SETTLED
+    assert (await lenient.show(job))["result"] == {"result": "success"}
+    assert list(await lenient.letters()) == []
+
+
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [
+        ({"result": {"result": "success"}}, "attempt is missing"),
+        ({"result": "success"}, "attempt is missing"),
+        ({"error": {"code": 1, "message": "m"}}, "attempt is missing"),
+        ({"result": {"attempt": 3}}, "had no attempt 3"),
+        ({"result": {"attempt": 1}, "token": "1." + "A" * 22}, "not given out"),
+    ],
+)
+async def test_a_result_without_a_token_needs_an_attempt_that_there_was(
+    lenient: RemoteWorkerHarness, members: dict[str, Any], why: str
+) -> None:
+    job = await lenient.given()
+    judged = await lenient.tell(response(job, **members))
+    assert (judged.verdict, why in judged.reason) == (Verdict.DEAD, True), judged.reason
+    assert (await lenient.show(job))["state"] == "running"
+
+
+async def test_a_token_still_counts_where_the_attempt_would_do(
+    lenient: RemoteWorkerHarness,
+) -> None:
+    job = await lenient.given()
+    assert (await lenient.tell(response(job, result=1), token=1)).verdict is Verdict.SETTLED
+
+
+async def test_a_job_of_a_worker_with_the_store_is_not_ended_by_an_attempt(
+    lenient: RemoteWorkerHarness,
+) -> None:
+    await lenient.enqueue()
+    await lenient.hire("export")
+    (job,) = await lenient.claim("export")
+    judged = await lenient.tell(response({"id": job.id}, **SUCCESS))
+    assert judged.verdict is Verdict.STALE
+    assert (await lenient.show({"id": job.id}))["state"] == "running"
+
+
+async def test_an_attempt_alone_ends_no_job_by_default(office: RemoteWorkerHarness) -> None:
+    job = await office.given()
+    judged = await office.tell(response(job, **SUCCESS))
+    assert (judged.verdict, "remote.fence" in judged.reason) == (Verdict.DEAD, True)
+    assert (await office.show(job))["state"] == "running"
 
 
 FORGED = ["", "1", "1.", "1." + "A" * 22, "01." + "A" * 22, "\u0661." + "A" * 22, "9" * 90]

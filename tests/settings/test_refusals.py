@@ -66,6 +66,7 @@ WRONG = [
     ("remote.tasks", {"export": {"unique_for": "1d"}}, "give key"),
     ("worker.queues", "mail/urgent", "must not contain /"),
     ("remote.lease", "10ms", "from 1s"),
+    ("remote.fence", "atempt", "did you mean 'attempt'"),
     ("roles", "workr", "did you mean 'worker'"),
     ("roles", "", "all, or some of"),
     ("app", " ", "not empty"),

@@ -28,6 +28,7 @@ from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.model.outcome import Outcome
 from onbeat.model.owner import NOBODY, Owner
+from onbeat.model.remote_task import RemoteFence
 from onbeat.operations.context import OperationContext, no_capacity_check
 from onbeat.operations.declarations import declare_all, delete_doubles
 from onbeat.operations.old_lanes import OldLanes
@@ -263,6 +264,7 @@ class Backend(ABC):
             compile=self.registry.compile,
             knows_task=self._knows_task,
             remote_tasks=self.options.remote_tasks_by_name,
+            remote_fence=RemoteFence(self.options.remote_fence),
             on_dead_letter=self._note_dead_letter,
             telemetry=self.telemetry,
             connections=frozenset(self.options.connections),

@@ -22,6 +22,7 @@ def options_from(settings: Settings) -> Options:
         templates=read_templates(settings.templates),
         remote_tasks=settings.remote.tasks,
         remote_lease=settings.remote.lease,
+        remote_fence=settings.remote.fence.value,
         sidecar=settings.worker.sidecar,
         encryption_keys=settings.secrets.keys,
         metrics_port=settings.metrics.port,

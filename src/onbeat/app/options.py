@@ -36,7 +36,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     `transport` carries claimed jobs to workers. `connections` are brokers that messages may go to,
     by name; `channels` are ways to people, by name, and `templates` the texts of notices.
     `remote_tasks`, names or declarations by `remote_task`, are run by workers in other languages,
-    under leases of `remote_lease`.
+    under leases of `remote_lease`; their results need a token, or with `remote_fence` "attempt"
+    only the number of the attempt.
     `encryption_keys`, each as `ID:BASE64`, encrypt credentials and marked arguments at rest: the
     first encrypts, all decrypt. With `sidecar` a process beside the worker sends its heartbeats
     while its interpreter is held. `metrics_port` opens a port with `/metrics`, `/healthz` and
@@ -57,6 +58,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     templates: dict[str, Template] = {}
     remote_tasks: Collection[str | RemoteTask] = ()
     remote_lease: timedelta = timedelta(minutes=2)
+    remote_fence: Literal["token", "attempt"] = "token"
     sidecar: bool = True
     encryption_keys: tuple[str, ...] = ()
     metrics_port: int | None = None

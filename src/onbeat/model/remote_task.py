@@ -1,6 +1,7 @@
-"""A task that workers in other languages run."""
+"""A task that workers in other languages run, and what tells their results apart."""
 
 from datetime import timedelta
+from enum import StrEnum
 
 import msgspec
 
@@ -17,3 +18,14 @@ class RemoteTask(msgspec.Struct, frozen=True, kw_only=True):
     requires: tuple[str, ...] = ()
     key: str | None = None
     unique_for: timedelta | None = None
+
+
+class RemoteFence(StrEnum):
+    """What a result on the results queue needs, to count for the running attempt.
+
+    TOKEN: the token of its call, which cannot be guessed. ATTEMPT: where it has no token, the
+    number of the attempt, which can; for workers that know no token.
+    """
+
+    TOKEN = "token"  # noqa: S105  its name
+    ATTEMPT = "attempt"

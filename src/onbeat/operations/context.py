@@ -12,7 +12,7 @@ from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import Invalid
 from onbeat.model.idempotency import KeyedRequest
 from onbeat.model.principal import LOCAL, Principal
-from onbeat.model.remote_task import RemoteTask
+from onbeat.model.remote_task import RemoteFence, RemoteTask
 from onbeat.model.retry import RetryPolicy
 from onbeat.model.target import HandlerTarget, HttpTarget, MessageTarget, NotifyTarget, Target
 from onbeat.model.trace_context import HEADER, STATE_HEADER, TraceContext, read_trace
@@ -86,9 +86,9 @@ class OperationContext(msgspec.Struct, frozen=True, kw_only=True):
     `refuse_url` returns why a callback URL is not allowed here, or None. `task_defaults` returns
     the defaults that the named task declares in this process. `compile` compiles stored rules into
     recurrences. `knows_task` says whether a task is registered in this process or declared as
-    remote; `remote_tasks` are those by name. `on_dead_letter` is called with every new dead letter,
-    `telemetry` receives the events of remote workers. `connections` are the names of the brokers
-    that messages may be sent to.
+    remote; `remote_tasks` are those by name, `remote_fence` is what their results need.
+    `on_dead_letter` is called with every new dead letter, `telemetry` receives the events of remote
+    workers. `connections` are the names of the brokers that messages may be sent to.
     `notices` knows channels and templates, `cipher` encrypts stored data, `expressions` compiles
     those of requests. `faults` counts failures of remote workers, `seen_workers`
     show which tasks are unknown. `check_start` is asked before a
@@ -113,6 +113,7 @@ class OperationContext(msgspec.Struct, frozen=True, kw_only=True):
     compile: Compile = compile_spec
     knows_task: Callable[[str], Awaitable[bool]] = knows_no_task
     remote_tasks: Mapping[str, RemoteTask] = {}
+    remote_fence: RemoteFence = RemoteFence.TOKEN
     on_dead_letter: Callable[[DeadLetter], None] = ignore_dead_letter
     telemetry: Telemetry | None = None
     connections: frozenset[str] = frozenset()

@@ -15,6 +15,7 @@ from onbeat.model.ids import DeadLetterId, JobId, Token
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import REASON_CHARS_MAX, REQUEST_BYTES_MAX
 from onbeat.model.outcome import Cancelled, Outcome, Snoozed, Succeeded
+from onbeat.model.remote_task import RemoteFence
 from onbeat.operations.context import OperationContext
 from onbeat.operations.encryption import keep_letter
 from onbeat.operations.fence import is_held_elsewhere, open_token
@@ -58,8 +59,9 @@ async def settle_result(
 ) -> ResultJudgement:
     """Process a message of the results queue: a JSON-RPC response to the call of a job.
 
-    It counts only for the running attempt and with the token that came with the call. `token` is
-    the transport's copy; without it the token is in the message. A message that can never count,
+    It counts only for the running attempt and with the token that came with the call, or as the
+    fence of `context` says. `token` is the transport's copy; without it the token is in the
+    message. A message that can never count,
     such as one with a forged token, becomes a dead letter. A repeated message gets the same answer.
     Raises `Unavailable` when the store is away: the message has to be delivered again.
     """
@@ -91,15 +93,38 @@ async def read_and_find(
     id = job_id(response.id, "id")
     text = token if token is not None else response.token
     if text is None:
-        raise Malformed(
-            f"token is missing: a result counts only with the token of its call, in the header "
-            f"{TOKEN_HEADER} or in the result or error",
-            "token",
-        )
+        check_fence(context.remote_fence, response.report)
     job = await context.store.job(id)
     if job is None:
         raise NotFound(f"Nothing has the id {response.id[:100]}")
+    if text is None:
+        return job, await token_of_attempt(context, job, response.report), response.report
     return job, await open_token(context.store, job.id, text), response.report
+
+
+def check_fence(fence: RemoteFence, report: WorkerReport) -> None:
+    """Raises `Malformed` where a result without a token can never count."""
+    if fence is RemoteFence.TOKEN:
+        raise Malformed(
+            f"token is missing: a result counts only with the token of its call, in the header "
+            f"{TOKEN_HEADER} or in the result or error; remote.fence can change that",
+            "token",
+        )
+    if report.attempt is None:
+        raise Malformed(
+            "attempt is missing: a result counts only with the token or the attempt of its call",
+            "attempt",
+        )
+
+
+async def token_of_attempt(context: OperationContext, job: Job, report: WorkerReport) -> Token:
+    """The token of the newest lease under the attempt. Raises `LeaseLost` without any."""
+    if job.state is JobState.RUNNING and report.attempt == job.attempt:
+        return job.token
+    for attempt in reversed(await context.store.attempts(job.id)):
+        if report.attempt == attempt.number:
+            return attempt.token
+    raise LeaseLost(f"Job {job.id} has had no attempt {report.attempt}")
 
 
 async def judge(

@@ -17,7 +17,7 @@ from onbeat.model.limits import (
     LOST_MAX_LARGEST,
     SPAN_MAX,
 )
-from onbeat.model.remote_task import RemoteTask
+from onbeat.model.remote_task import RemoteFence, RemoteTask
 from onbeat.model.retry import Backoff, RetryPolicy
 from onbeat.model.role import Role
 from onbeat.rules.access import clear_key
@@ -258,6 +258,14 @@ class RemoteSettings(msgspec.Struct, frozen=True, kw_only=True):
             span(timedelta(seconds=1), DAY),
         ),
     ] = timedelta(minutes=2)
+    fence: Annotated[
+        RemoteFence,
+        SettingInfo(
+            "what their results must have: `token`; or `attempt`, a number that others can guess, "
+            "for workers that send no token",
+            one_of(RemoteFence),
+        ),
+    ] = RemoteFence.TOKEN
 
 
 class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
