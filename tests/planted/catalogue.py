@@ -648,11 +648,11 @@ USE: Final[tuple[Bug, ...]] = (
             "transports/amqp/declarations.py",
             (
                 "        async with self._declaring:\n            if queue not in self.known:\n"
-                "                await self._declare(queue, connection)\n"
+                "                await self._declare(queue, connection, has_dead_letters=has_dead_letters)\n"
             ),
             (
                 "        if queue not in self.known:\n"
-                "            await self._declare(queue, connection)\n"
+                "            await self._declare(queue, connection, has_dead_letters=has_dead_letters)\n"
             ),
         ),
         tests="transports/rabbitmq/test_rabbitmq.py -k burst",

@@ -146,10 +146,10 @@ async def test_what_the_broker_drops_is_kept_as_dead(
     make: Make, raw: aiormq.abc.AbstractConnection
 ) -> None:
     broker = make()
-    await broker.publish("jobs", envelopes(2))
+    await broker.publish("onbeat.work.jobs", envelopes(2))
     channel = await raw.channel()
     for _ in range(2):
-        message = await channel.basic_get(make.prefix + "jobs")
+        message = await channel.basic_get(make.prefix + "onbeat.work.jobs")
         await channel.basic_reject(message.delivery_tag or 0, requeue=False)
     async with broker.consumer("onbeat.dead", prefetch=5) as dead:
         got = await collect(dead, 2, TRAITS, acknowledge=True)
@@ -176,10 +176,10 @@ async def test_quorum_queues_are_made_where_they_are_asked_for(
     make: Make, raw: aiormq.abc.AbstractConnection
 ) -> None:
     broker = make(quorum="true")
-    await broker.publish("jobs", [an_envelope()])
+    await broker.publish("onbeat.work.jobs", [an_envelope()])
     channel = await raw.channel()
     await channel.queue_declare(
-        make.prefix + "jobs",
+        make.prefix + "onbeat.work.jobs",
         durable=True,
         arguments={
             "x-queue-type": "quorum",
@@ -187,7 +187,31 @@ async def test_quorum_queues_are_made_where_they_are_asked_for(
         },
     )
     with pytest.raises(aiormq.ChannelPreconditionFailed):
-        await channel.queue_declare(make.prefix + "jobs", durable=True)
+        await channel.queue_declare(make.prefix + "onbeat.work.jobs", durable=True)
+
+
+async def test_a_queue_of_others_has_no_arguments_so_that_they_may_declare_it(
+    make: Make, raw: aiormq.abc.AbstractConnection
+) -> None:
+    """Whoever reads it decides about dead letters."""
+    await make().publish("failed_payments", [an_envelope()])
+    channel = await raw.channel()
+    declared = await channel.queue_declare(make.prefix + "failed_payments", durable=True)
+    assert declared.message_count == 1
+
+
+async def test_a_queue_that_is_read_here_has_dead_letters_whatever_its_name(
+    make: Make, raw: aiormq.abc.AbstractConnection
+) -> None:
+    broker = make()
+    async with broker.consumer("theirs", prefetch=1) as consumer:
+        await consumer.receive(1, 0)
+    channel = await raw.channel()
+    await channel.queue_declare(
+        make.prefix + "theirs",
+        durable=True,
+        arguments={"x-dead-letter-exchange": make.prefix + "onbeat.dlx"},
+    )
 
 
 async def test_a_queue_that_is_there_is_used_as_it_is_with_one_warning(
@@ -209,12 +233,12 @@ async def test_a_queue_that_is_there_is_used_as_it_is_with_one_warning(
 async def test_a_burst_of_first_messages_to_a_queue_of_other_arguments_keeps_its_connection(
     make: Make, raw: aiormq.abc.AbstractConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    name = f"{make.prefix}burst"
+    name = f"{make.prefix}onbeat.work.burst"
     channel = await raw.channel()
     await channel.queue_declare(name, durable=True, arguments={"x-max-priority": 3})
     broker = make()
     caplog.set_level(logging.INFO)
-    burst = [broker.publish("burst", [an_envelope(body=b"%d" % n)]) for n in range(200)]
+    burst = [broker.publish("onbeat.work.burst", [an_envelope(body=b"%d" % n)]) for n in range(200)]
     await asyncio.gather(*burst)
     assert sum("declared_differently" in record.getMessage() for record in caplog.records) == 1
     assert not [record for record in caplog.records if "away" in record.getMessage()]

@@ -86,7 +86,7 @@ class RabbitMqConsumer:
 
     async def _consume(self) -> None:
         config, consumer = self._config, Subscription()
-        await self._declarations.declare(self._name, self._connection)
+        await self._declarations.declare(self._name, self._connection, has_dead_letters=True)
         channel = await self._connection.channel(consumer.on_message)
         consumer.start(channel)
         try:

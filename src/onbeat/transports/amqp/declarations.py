@@ -35,28 +35,37 @@ class Declarations:
         # that the broker has not freed yet, which closes the whole connection.
         self._declaring = asyncio.Lock()
 
-    async def declare(self, queue: str, connection: Connection) -> None:
-        """Declares the durable queue, and a dead-letter queue for messages that the broker drops.
+    async def declare(self, queue: str, connection: Connection, *, has_dead_letters: bool) -> None:
+        """Declares the durable queue, where asked with one for messages that the broker drops.
 
-        Uses `connection`, one queue at a time. Existing queues are used as they are. Raises
+        Others declare their queues without arguments, and the broker would refuse theirs after
+        ours. Uses `connection`, one queue at a time. Existing queues are used as they are. Raises
         `Unavailable`.
         """
         if queue in self.known:
             return
         async with self._declaring:
             if queue not in self.known:
-                await self._declare(queue, connection)
+                await self._declare(queue, connection, has_dead_letters=has_dead_letters)
 
-    async def _declare(self, queue: str, connection: Connection) -> None:
+    async def _declare(self, queue: str, connection: Connection, *, has_dead_letters: bool) -> None:
+        arguments = await self._dead_letters(connection) if has_dead_letters else {}
+        if queue not in self.known:  # it may be the one for dead letters
+            await self._declare_queue(queue, arguments, connection)
+        self._remember(queue)
+
+    async def _dead_letters(self, connection: Connection) -> dict[str, Any]:
+        """The arguments of the queue, for an exchange and a queue that are declared now."""
         dead = dead_queue(self._config)
         if dead not in self.known:
             await self._declare_dead(dead, connection)
-        if queue != dead:
-            exchange = dead_exchange(self._config)
-            await self._declare_queue(queue, {"x-dead-letter-exchange": exchange}, connection)
+            self._remember(dead)
+        return {"x-dead-letter-exchange": dead_exchange(self._config)}
+
+    def _remember(self, queue: str) -> None:
         if len(self.known) >= KNOWN_MAX:
             self.known.clear()
-        self.known |= {queue, dead}
+        self.known.add(queue)
 
     def forget(self) -> None:
         """Called when the broker turned out to lack one of the queues."""

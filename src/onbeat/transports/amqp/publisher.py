@@ -13,7 +13,7 @@ from onbeat.transports.amqp.config import RabbitMqConfig
 from onbeat.transports.amqp.connection import Connection
 from onbeat.transports.amqp.declarations import Declarations
 from onbeat.transports.amqp.driver_calls import FAULTS, call_driver, error_text, raise_unavailable
-from onbeat.transports.amqp.queue_names import name_of
+from onbeat.transports.amqp.queue_names import is_own_queue, name_of
 from onbeat.transports.batches import check_size
 from onbeat.transports.reconnect import Fraction, Reconnector
 
@@ -48,23 +48,25 @@ class Publisher:
             # Under its own name, and nothing is declared: it may be gone, and then nobody waits.
             await self._send(queue, envelopes, until)
             return
-        name = name_of(queue, self._config)
-        if not await self._try_publish(name, envelopes, until):
+        name, is_own = name_of(queue, self._config), is_own_queue(queue)
+        if not await self._try_publish(name, envelopes, until, is_own=is_own):
             # The queue was declared before, but has been deleted.
             self._declarations.forget()
-            if not await self._try_publish(name, envelopes, until):
+            if not await self._try_publish(name, envelopes, until, is_own=is_own):
                 raise_unavailable(self._config.url, f"there is no queue {name!r}")
 
     async def close(self) -> None:
         await self._attempts.cancel()
         self._channel = None
 
-    async def _try_publish(self, name: str, envelopes: Sequence[Envelope], until: float) -> bool:
+    async def _try_publish(
+        self, name: str, envelopes: Sequence[Envelope], until: float, *, is_own: bool
+    ) -> bool:
         """Declares the queue on first use; as `_send`."""
         # Where the broker is away, a connection is made first.
         await self._ready(until)
         if name not in self._declarations.known:
-            declaring = self._declarations.declare(name, self._connection)
+            declaring = self._declarations.declare(name, self._connection, has_dead_letters=is_own)
             await call_driver(declaring, until - self._now(), self._config.url)
         return await self._send(name, envelopes, until)
 

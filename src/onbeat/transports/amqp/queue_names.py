@@ -10,6 +10,7 @@ MARK: Final = "#"
 SWAPS: Final = {char: char for char in "-_.:@,/+ "} | {MARK: MARK + MARK}
 EMPTY: Final = MARK + "-"  # for an empty name, the broker would generate one
 
+OWN_PREFIX: Final = "onbeat."
 DEAD: Final = "onbeat.dead"
 DEAD_EXCHANGE: Final = "onbeat.dlx"
 
@@ -17,6 +18,11 @@ DEAD_EXCHANGE: Final = "onbeat.dlx"
 def name_of(queue: str, config: RabbitMqConfig) -> str:
     """The name with the prefix, in characters that every AMQP client accepts."""
     return encode_name(config.prefix + queue, swaps=SWAPS, mark=MARK, room=CHARS_MAX) or EMPTY
+
+
+def is_own_queue(queue: str) -> bool:
+    """Whether Onbeat decides how the queue is declared; else whoever reads it does."""
+    return queue.startswith(OWN_PREFIX)
 
 
 def dead_queue(config: RabbitMqConfig) -> str:
