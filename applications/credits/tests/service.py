@@ -90,6 +90,11 @@ class Service:
 
         self.eventually(triggered)
 
+    def states(self, task: str) -> list[str]:
+        """Of its jobs."""
+        with Onbeat(f"http://127.0.0.1:{self.port}") as remote:
+            return [job.state for job in remote.jobs.list(task=task, limit=100)]
+
     def eventually(self, condition: Callable[[], Any]) -> Any:
         deadline = time.monotonic() + PATIENCE
         while not (answer := condition()):

@@ -1,17 +1,24 @@
 """A process that is killed between any two statements changes nothing in the end."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import victim
-from service import running
-from world import World, stamp
+from credits.config import Config
+from credits.topup import PORTION
+from service import PATIENCE, running
+from world import World, mariadb, stamp
 
 DAY = "2025/11/18"
 
@@ -114,20 +121,51 @@ def test_s5_d21_a_sweep_that_is_killed_leaks_no_file_and_no_record(
     assert at > 15
 
 
-def test_a_service_that_is_killed_in_the_month_gives_each_user_once(sqlite: World) -> None:
-    """`kill -9` of the real service while portions run; the next one takes them over."""
-    number = 8_000
-    sqlite.many(
+@pytest.fixture
+def game(config: Config) -> Iterator[World]:
+    """On MariaDB, with a schema for itself, which is also the store of its jobs."""
+    with mariadb() as url:
+        yield World(replace(config, database=url))
+
+
+@contextmanager
+def held(world: World, user: str) -> Iterator[None]:
+    """Another transaction has the row of this user."""
+    let_go, is_held = threading.Event(), threading.Event()
+
+    async def hold() -> None:
+        async with world.database.session() as session, session.transaction():
+            await session.rows("SELECT id FROM users WHERE id = ? {lock}", user)
+            is_held.set()
+            await asyncio.get_running_loop().run_in_executor(None, let_go.wait)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(asyncio.run, hold())
+        try:
+            assert is_held.wait(PATIENCE), "the row is not held"
+            yield
+        finally:
+            let_go.set()
+            done.result()
+
+
+def test_a_service_that_is_killed_in_the_month_gives_each_user_once(game: World) -> None:
+    """`kill -9` of the real service while a portion runs; the next one takes it over."""
+    number = 3 * PORTION
+    game.many(
         "INSERT INTO users (id, email, free_credits, monthly_credit_limit) VALUES (?, ?, 3, 10)",
         [(f"u{n:06}", f"u{n}@example.com") for n in range(number)],
     )
-    with running(sqlite) as service:
+    with running(game) as service, held(game, f"u{number // 2:06}"):
         service.trigger()
-        service.wait(lambda status: status.month.users > 0)
+        # The portion in the middle waits for our row.
+        service.wait(lambda status: status.month.users == number - PORTION)
+        service.eventually(lambda: service.states("credits.top_up_portion").count("running") == 1)
         service.kill()
-    with running(sqlite) as service:
+    assert game.rows("SELECT count(*) FROM credit_adjustments") == [(number - PORTION,)]
+    with running(game) as service:
         service.wait(lambda status: status.month.done and status.month.users == number)
-    assert sqlite.rows("SELECT DISTINCT free_credits FROM users") == [(10,)]
-    assert sqlite.rows(
+    assert game.rows("SELECT DISTINCT free_credits FROM users") == [(10,)]
+    assert game.rows(
         "SELECT count(*), count(DISTINCT user_id), min(credits), max(credits) FROM credit_adjustments"
     ) == [(number, number, 7, 7)]
