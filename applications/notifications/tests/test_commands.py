@@ -165,7 +165,37 @@ def test_the_triggers_of_s4_by_their_commands(run: Run, here: World, mails: Mail
     with running(here, mails) as (service,):
         service.eventually(lambda: {1, 2, 3, 4} <= orders(mails), "each trigger has told Ada")
         eventually(lambda: state_of(service.url, never["job"]) == "cancelled", "it is cancelled")
+        (unpublished,) = run("notice", "list", "never")
+        assert unpublished["outcome"] == "cancelled"
+        assert unpublished["why"] == "condition is false: job.queue == 'x'"
     assert orders(mails) == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize(("sensitive", "data"), [((), {"code": "4711"}), (("--sensitive",), "…")])
+def test_s4_a10_an_event_that_waits_is_shown_with_its_time_and_limit(
+    run: Run, sensitive: tuple[str, ...], data: object
+) -> None:
+    run(*TOPIC, *sensitive)
+    sent = run("publish", PAID, "--id", "later", "--at", "2099-01-01T00:00Z", *CODE)
+    (waiting,) = run("notice", "list", "later")
+    assert waiting == {
+        "source": "/notifications",
+        "event": "later",
+        "topic": PAID,
+        "recipient": "",
+        "channel": "",
+        "outcome": "waiting",
+        "why": "",
+        "data": data,
+        "job": sent["job"],
+        "state": "waiting",
+        "created_at": waiting["created_at"],
+        "run_at": "2099-01-01 00:00:00+00:00",
+        "attempt": 0,
+        "attempts_max": 5,
+        "last_error": None,
+    }
+    assert run("notice", "list", "later", "--after", "x") == []
 
 
 CODE = ("--data", '{"code": "4711"}')

@@ -113,6 +113,7 @@ def test_s4_a10_what_became_of_an_event_can_be_asked(
     sqlite.recipient("bob")
     sqlite.recipient("ops")
     sqlite.address("ops", "room", "")
+    sqlite.recipient("eve", "pager")  # no worker has that channel
     mails.answers += ["451 busy"]
     more = {
         "hook": f"webhook+http://127.0.0.1:{posts.port}/hook",
@@ -135,6 +136,7 @@ def test_s4_a10_what_became_of_an_event_can_be_asked(
                 ("ada", "hook", "sent"),
                 ("ada", "mail", "started"),
                 ("bob", "", "skipped"),
+                ("eve", "pager", "planned"),
                 ("ops", "room", "sent"),
             ]
 
@@ -147,6 +149,11 @@ def test_s4_a10_what_became_of_an_event_can_be_asked(
     assert (mail["attempts_max"], mail["topic"], mail["source"]) == (6, PAID, "/notifications")
     assert "451 busy" in mail["last_error"]
     assert mail["run_at"]
+    assert {repr(row["data"]) for row in found} == {"{'order': 7}"}
+    pager = rows["eve pager"]
+    assert (pager["state"], pager["attempt"], pager["attempts_max"]) == ("waiting", 0, 6)
+    assert pager["run_at"]
+    assert pager["job"]
     bodies = dict(posts.came)
     assert bodies["/hook"]["to"] == "ada@example.com"
     assert "Dear Ops, thanks." in json.dumps(bodies["/room/secret"])

@@ -9,13 +9,14 @@ from datetime import datetime
 from typing import Any, Final, cast
 from uuid import uuid4
 
-from notifications import notices, people, topics
+from notifications import people, topics
 from notifications.app import SOURCE, Program, marks
 from notifications.links import Wish, link
+from notifications.outcomes import outcomes_of, publish_key
 from notifications.people import Address, Recipient, RefusedError
 from notifications.schema import migrate as make_tables
 from notifications.topics import Text, Topic
-from onbeat import Invalid, NotFound, cron
+from onbeat import Invalid, cron
 
 UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 UNIQUE_FOR: Final = "7d"
@@ -134,7 +135,8 @@ async def publish(given: Namespace, program: Program) -> Answer:
         condition=given.condition or None,
         expires_in=subject.good_for or None,
         sensitive=subject.sensitive,
-        unique=f"publish {id}",
+        labels={"topic": subject.name},
+        unique=publish_key(id),
         unique_for=UNIQUE_FOR,
     )
     job = await task.asend(given.topic, data, id)
@@ -187,27 +189,7 @@ def instant_of(text: str) -> datetime:
 
 
 async def notice_list(given: Namespace, program: Program) -> Answer:
-    """What became of an event, with what Onbeat knows of jobs that have been tried."""
-    async with program.database.session() as session:
-        found = await notices.of_event(session, given.event, given.after, given.limit)
-    return [one | await job_of(program, one["job"]) for one in found]
-
-
-async def job_of(program: Program, id: str) -> dict[str, Any]:
-    if not id:
-        return {}
-    try:
-        job = await program.beat.jobs.aget(id)
-    except NotFound:
-        return {}
-    errors = [attempt.error for attempt in job.attempts or () if attempt.error]
-    return {
-        "state": job.state,
-        "attempt": job.attempt,
-        "attempts_max": job.attempts_max,
-        "run_at": job.run_at,
-        "last_error": errors[-1] if errors else None,
-    }
+    return await outcomes_of(program, given.event, given.after, given.limit)
 
 
 COMMANDS: Final[dict[str, Callable[[Namespace, Program], Awaitable[Answer]]]] = {
