@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from world import NOW, World
+from world import NOW, SINCE, World
 
 
 def customers(
@@ -21,7 +21,7 @@ def customers(
         "INSERT INTO workspaces_users (workspace_id, user_id) VALUES (?, ?)",
         [(id, id) for id in ids],
     )
-    subscribe(world, number, plan, NOW)
+    subscribe(world, number, plan, SINCE)
     world.many(
         "INSERT INTO users_cards (workspace_id, user_id, `primary`, stripe_payment_method_id,"
         " exp_month, exp_year, last_4) VALUES (?, ?, 1, ?, 12, 2030, '4242')",

@@ -145,6 +145,67 @@ def test_s1_d18_an_annual_subscription_may_have_a_day_of_its_own(world: World) -
         assert [task.run_id for task in tasks(world, run)] == run_ids
 
 
+OCTOBER_15, JANUARY_15 = datetime(2026, 10, 15, tzinfo=UTC), datetime(2026, 1, 15, tzinfo=UTC)
+DECEMBER_15 = datetime(2026, 12, 15, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("end", "today", "run_id"),
+    [
+        (DECEMBER_15, OCTOBER_15, "MONTHLY:2026-09-15@15"),  # in the future
+        (DECEMBER_15, DECEMBER_15, "MONTHLY:2026-11-15@15"),  # on the day
+        (DECEMBER_15, DECEMBER_15 + timedelta(days=31), "MONTHLY:2026-12-15@15"),  # in the past
+        (DECEMBER_15, DECEMBER_15 + timedelta(days=1), None),
+        (DECEMBER_15, JANUARY_15, None),  # its first day
+        (DECEMBER_15, datetime(2025, 12, 15, tzinfo=UTC), None),  # before it began
+    ],
+)
+def test_s1_d18_each_month_up_to_the_end_of_the_period_is_billed(
+    world: World, end: datetime, today: datetime, run_id: str | None
+) -> None:
+    customer(world, created_at=JANUARY_15, current_period_end=end)
+    run = BillingRun(type="MONTHLY", at=today, zone="UTC", by_anniversary=True)
+    assert [task.run_id for task in tasks(world, run)] == ([run_id] if run_id else [])
+
+
+@pytest.mark.parametrize(
+    ("end", "today", "run_id"),
+    [
+        (DECEMBER_15, DECEMBER_15, "ANNUAL:2025-12-15@15"),
+        (datetime(2027, 12, 15, tzinfo=UTC), DECEMBER_15, "ANNUAL:2025-12-15@15"),
+        (datetime(2025, 12, 15, tzinfo=UTC), DECEMBER_15, "ANNUAL:2025-12-15@15"),
+        (DECEMBER_15, datetime(2025, 12, 15, tzinfo=UTC), None),
+        (DECEMBER_15, OCTOBER_15, None),
+    ],
+)
+def test_s1_d18_the_year_up_to_the_end_of_the_period_is_billed(
+    world: World, end: datetime, today: datetime, run_id: str | None
+) -> None:
+    began = datetime(2025, 12, 15, 9, tzinfo=UTC)
+    customer(world, billing_cycle="ANNUAL", created_at=began, current_period_end=end)
+    run = BillingRun(type="ANNUAL", at=today, zone="UTC", by_anniversary=True)
+    assert [task.run_id for task in tasks(world, run)] == ([run_id] if run_id else [])
+
+
+@pytest.mark.parametrize(
+    ("type", "cycle", "last"),
+    [
+        ("MONTHLY", "MONTHLY", datetime(2026, 11, 1, tzinfo=UTC)),
+        ("MONTHLY_DEBUG", "MONTHLY", datetime(2026, 11, 1, tzinfo=UTC)),
+        ("MONTHLY", "ANNUAL", datetime(2026, 11, 1, tzinfo=UTC)),
+        ("ANNUAL", "ANNUAL", datetime(2026, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_s1_d11_a_run_that_comes_late_bills_who_was_there_in_its_period(
+    world: World, type: str, cycle: str, last: datetime
+) -> None:
+    """Who came in its last moment is billed for all of it; who came after it is not."""
+    came = customer(world, billing_cycle=cycle, created_at=last - timedelta(microseconds=1))
+    customer(world, billing_cycle=cycle, created_at=last)
+    run = BillingRun(type=type, at=datetime(2026, 11, 20, tzinfo=UTC), zone="UTC")
+    assert [task.subscription_id for task in tasks(world, run)] == [came]
+
+
 def test_s1_d41_the_month_is_that_of_the_zone(world: World) -> None:
     customer(world)
     at = datetime(2026, 10, 31, 23, tzinfo=UTC)  # midnight in Berlin, where it is winter by now

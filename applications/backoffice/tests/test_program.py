@@ -172,6 +172,58 @@ async def test_s1_a04_a_creator_who_is_gone_is_no_failure(
     assert (line.levelname, vars(line)["workspace_id"]) == ("ERROR", 1)
 
 
+async def test_s1_d11_a_task_of_a_period_before_the_subscription_is_no_bill(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A publisher of the old system sends one for each that is active."""
+    customers(world, 1)
+    async with on_trial(world, NEW_YEAR, paused=False) as (trial, program):
+        await program.billing.charge.asend(task_of(world, "MONTHLY:2026-12"))
+        world.run("UPDATE subscriptions SET created_at = ?", NEW_YEAR)
+        await trial.adrain()
+        (job,) = await program.beat.jobs.alist(task=CHARGE)
+    assert (job.state, job.result) == ("succeeded", None)
+    assert world.rows("SELECT * FROM users_invoices") == []
+    assert "its subscription began after 2026-12: workspace 1 is not billed" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("before", "ended", "state"),
+    [(timedelta(seconds=2), 3, "succeeded"), (timedelta(hours=2), 0, "failed")],
+)
+async def test_s1_d11_a_month_is_billed_when_it_has_ended(
+    world: World, before: timedelta, ended: int, state: str
+) -> None:
+    """The clock of its publisher may be ahead a little."""
+    plan = customers(world, 1)
+    world.run("UPDATE service_plans SET monthly_cost_cents = 0 WHERE id = ?", plan)
+    world.run("DELETE FROM users")
+    async with on_trial(world, NEW_YEAR - before, paused=False) as (trial, program):
+        sent = await program.billing.charge.asend(task_of(world, "MONTHLY:2026-12"))
+        await trial.adrain()
+        if ended:
+            assert (await sent.ainfo()).state == "waiting"
+        await trial.aadvance(timedelta(seconds=ended))
+        job = await sent.ainfo()
+    assert job.state == state
+    assert ended or "2026-12 has not ended" in str(job.error)
+
+
+def task_of(world: World, run_id: str) -> BillingTask:
+    """Of the first of `customers`."""
+    ((plan,),) = world.rows("SELECT current_plan_id FROM subscriptions WHERE id = 1")
+    return BillingTask(
+        run_id=run_id,
+        billing_type="MONTHLY",
+        workspace_id=1,
+        creator_id=1,
+        subscription_id=1,
+        action="renewal",
+        plan_to_bill=plan,
+        provider_subscription_id="",
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [

@@ -17,6 +17,8 @@ Value = TypeVar("Value")
 
 SERVER: Final = os.environ.get("ONBEAT_TEST_MYSQL", "mysql://root@127.0.0.1:3306")
 NOW: Final = datetime(2026, 11, 1, tzinfo=UTC)
+SINCE: Final = datetime(2001, 1, 1, tzinfo=UTC)
+"""When subscriptions began, unless a test says otherwise."""
 
 
 class World:
@@ -85,7 +87,7 @@ class World:
 
     def subscription(self, workspace: int, plan: int, **columns: object) -> int:
         given: dict[str, object] = {"billing_cycle": "MONTHLY", "status": "ACTIVE"}
-        given |= {"created_at": NOW, "updated_at": NOW, **columns}
+        given |= {"created_at": SINCE, "updated_at": NOW, **columns}
         return self.add("subscriptions", workspace_id=workspace, current_plan_id=plan, **given)
 
     def card(self, workspace: int, user: int, **columns: object) -> int:

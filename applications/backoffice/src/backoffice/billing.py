@@ -6,6 +6,7 @@ runs are made up, one after another: an outage loses no month.
 
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from backoffice.charging import Charged, charge
@@ -18,7 +19,7 @@ from backoffice.gateways.choice import Gateways
 from backoffice.intake import DeadMessage, open_queue, read_message
 from backoffice.invoices import draft
 from backoffice.occurrences import time_of
-from backoffice.periods import parse
+from backoffice.periods import Period, parse
 from backoffice.rules import Rules
 from backoffice.tasks import (
     ANNUAL,
@@ -40,6 +41,7 @@ from onbeat import (
     Onbeat,
     Recurrence,
     Retry,
+    Snooze,
     Task,
     cron,
     daily,
@@ -55,6 +57,9 @@ CHARGE_RETRY: Final = Retry(attempts_max=10, delay="2s", delay_max="10m")
 RUN_RETRY: Final = Retry(attempts_max=10, delay="5s", delay_max="10m")
 MESSAGE_RETRY: Final = Retry(attempts_max=1_000, delay="5s", delay_max="10m")
 """A broker may be away for days."""
+
+CLOCKS_DIFFER_MAX: Final = timedelta(hours=1)
+"""A publisher whose clock is ahead may send a bill before its period has ended here."""
 
 KEPT: Final = {"MONTHLY": "62d", "MONTHLY_DEBUG": "31d", "ANNUAL": "400d"}
 """How long the key of a bill stays taken after its job: the invoice refuses a second one anyway."""
@@ -105,6 +110,7 @@ def add_charge(beat: Onbeat, database: Database, gateways: Gateways, rules: Rule
         log = {"workspace_id": task.workspace_id, "run_id": task.run_id, "component": "billing"}
         try:
             period = parse(task.run_id.partition(":")[2], task.billing_type, rules.zone)
+            check_ended(period, context.now)
             async with database.session() as session:
                 invoice = await draft(session, task, period, rules, context.due_at)
         except ValueError as error:
@@ -115,6 +121,15 @@ def add_charge(beat: Onbeat, database: Database, gateways: Gateways, rules: Rule
         return await charge(context, database, gateways, invoice, rules, context.due_at, beat=beat)
 
     return charge_bill
+
+
+def check_ended(period: Period, now: datetime) -> None:
+    """Raises `ValueError` for a period to come, `Snooze` for one that ends in a moment."""
+    left = period.end - now
+    if left > CLOCKS_DIFFER_MAX:
+        raise ValueError(f"{period.name} has not ended: it is billed from {period.end} on")
+    if left > timedelta(0):
+        raise Snooze(left)
 
 
 def add_run(

@@ -10,7 +10,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from backoffice.database import Database, Row
-from backoffice.periods import month_before, period_ending, year_before, year_ending
+from backoffice.periods import Period, month_before, period_ending, year_before, year_ending
 from backoffice.tasks import BillingTask
 
 PAGE: Final = 500
@@ -44,29 +44,40 @@ class BillingRun:
     @property
     def period(self) -> str:
         """The name of the calendar's period; of a debug run its minute, which stands for it."""
-        match self.type:
-            case "MONTHLY":
-                return month_before(self.at, self.zone).name
-            case "ANNUAL":
-                return year_before(self.at, self.zone).name
-            case _:
-                return f"{self.day:%Y-%m-%d-%H:%M}"
+        if self.type in {"MONTHLY", "ANNUAL"}:
+            return self.calendar_period.name
+        return f"{self.day:%Y-%m-%d-%H:%M}"
+
+    @property
+    def calendar_period(self) -> Period:
+        before = year_before if self.billing_type == "ANNUAL" else month_before
+        return before(self.at, self.zone)
 
     @property
     def day(self) -> datetime:
-        return self.at.astimezone(ZoneInfo(self.zone))
+        return self.local(self.at)
 
-    def period_of(self, anchor: datetime) -> str | None:
-        """The name of the period to bill now, if one is due; `anchor` is any end of a period."""
+    def local(self, at: datetime) -> datetime:
+        return at.astimezone(ZoneInfo(self.zone))
+
+    def period_of(self, created: datetime, period_end: datetime | None) -> str | None:
+        """The name of the period to bill now, if one is due.
+
+        `created` is when the subscription began, which no period before it is billed for, and
+        `period_end` any end of a period of its own, past or to come; without one `created` is.
+        """
         if not self.by_anniversary:
-            return self.period
-        first = anchor.astimezone(ZoneInfo(self.zone)).date()
+            return self.period if created < self.calendar_period.end else None
+        ended = self.period_by_anniversary(period_end or created)
+        is_today = self.local(ended.end).date() == self.day.date()
+        # Its first day ends no period, at whatever time of the day it began.
+        return ended.name if is_today and self.local(created).date() < self.day.date() else None
+
+    def period_by_anniversary(self, anchor: datetime) -> Period:
+        first = self.local(anchor).date()
         if self.billing_type == "ANNUAL":
-            ended = year_ending(self.at, first, self.zone)
-        else:
-            ended = period_ending(self.at, first.day, self.zone)
-        is_today = ended.end.astimezone(ZoneInfo(self.zone)).date() == self.day.date()
-        return ended.name if is_today and first < self.day.date() else None
+            return year_ending(self.at, first, self.zone)
+        return period_ending(self.at, first.day, self.zone)
 
 
 def key_of(task: BillingTask) -> str:
@@ -97,7 +108,7 @@ async def subscriptions(database: Database, cycle: str, after: int) -> list[Row]
             await session.rows(
                 "SELECT s.id, s.workspace_id, w.creator_id, s.current_plan_id,"
                 " s.scheduled_plan_id, s.scheduled_effective_date, s.provider_subscription_id,"
-                " coalesce(s.current_period_end, s.created_at)"
+                " s.created_at, s.current_period_end"
                 " FROM subscriptions s JOIN workspaces w ON w.id = s.workspace_id"
                 " WHERE s.status = 'ACTIVE' AND s.billing_cycle = ? AND s.id > ?"
                 " ORDER BY s.id LIMIT ?",
@@ -109,8 +120,8 @@ async def subscriptions(database: Database, cycle: str, after: int) -> list[Row]
 
 
 def billing_task(run: BillingRun, row: Row) -> BillingTask | None:
-    id, workspace, creator, current, scheduled, effective, provider_id, anchor = row
-    period = run.period_of(anchor)
+    id, workspace, creator, current, scheduled, effective, provider_id, *ends = row
+    period = run.period_of(*ends)
     if period is None:
         return None
     is_upgrade = bool(scheduled is not None and effective is not None and effective <= run.at)

@@ -72,17 +72,20 @@ async def draft(
     """The invoice of the task, from what is used and owed now, in a transaction of its own.
 
     Repeats find the same invoice. Its figures are worked out again until something is demanded for
-    it. None, and nothing is written, if the creator of the workspace is gone. Raises `NoSuchPlan`
-    and `NoSuchSubscription`.
+    it. None, and nothing is written, if the creator of the workspace is gone, or the subscription
+    began after the period. Raises `NoSuchPlan` and `NoSuchSubscription`.
     """
     async with session.transaction():
         if not await session.row("SELECT id FROM users WHERE id = ?", task.creator_id):
-            log_missing_creator(task)
+            tell(logging.ERROR, f"user {task.creator_id} is not there", task)
             return None
         workspace = await locked_workspace(session, task)
         key = (task.subscription_id, task.billing_type, period.date)
         invoice = await invoice_of(session, *key)
         if invoice is None:
+            if await began_later(session, task, period):
+                tell(logging.WARNING, f"its subscription began after {period.name}", task)
+                return None
             await insert(session, task, period, at)
             invoice = await expected(session, *key)
         if not await is_fixed(session, invoice):
@@ -92,16 +95,23 @@ async def draft(
         return invoice
 
 
-def log_missing_creator(task: BillingTask) -> None:
-    log.error(
-        "user %d is not there: workspace %d is not billed",
-        *(task.creator_id, task.workspace_id),
+def tell(level: int, why: str, task: BillingTask) -> None:
+    log.log(
+        level,
+        "%s: workspace %d is not billed",
+        *(why, task.workspace_id),
         extra={
             "component": f"{task.billing_type.lower()}_billing",
             "workspace_id": task.workspace_id,
             "run_id": task.run_id,
         },
     )
+
+
+async def began_later(session: Session, task: BillingTask, period: Period) -> bool:
+    """As a publisher of the old system may not have looked."""
+    sql = "SELECT id FROM subscriptions WHERE id = ? AND created_at >= ?"
+    return await session.row(sql, task.subscription_id, period.end) is not None
 
 
 async def locked_workspace(session: Session, task: BillingTask) -> Workspace:
