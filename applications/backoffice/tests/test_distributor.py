@@ -145,6 +145,18 @@ def test_s1_d18_an_annual_subscription_may_have_a_day_of_its_own(world: World) -
         assert [task.run_id for task in tasks(world, run)] == run_ids
 
 
+def test_who_came_at_an_unknown_time_is_billed(world: World) -> None:
+    """The column of the provider may be empty."""
+    id = customer(world)
+    world.run("ALTER TABLE subscriptions MODIFY created_at DATETIME(6) NULL")
+    try:
+        world.run("UPDATE subscriptions SET created_at = NULL")
+        assert [task.subscription_id for task in tasks(world)] == [id]
+    finally:
+        world.run("DELETE FROM subscriptions")
+        world.run("ALTER TABLE subscriptions MODIFY created_at DATETIME(6) NOT NULL")
+
+
 OCTOBER_15, JANUARY_15 = datetime(2026, 10, 15, tzinfo=UTC), datetime(2026, 1, 15, tzinfo=UTC)
 DECEMBER_15 = datetime(2026, 12, 15, tzinfo=UTC)
 

@@ -21,6 +21,14 @@ SINCE: Final = datetime(2001, 1, 1, tzinfo=UTC)
 """When subscriptions began, unless a test says otherwise."""
 
 
+PROVIDERS_OWN: Final = (
+    "ALTER TABLE debugger_logs ADD COLUMN id BIGINT AUTO_INCREMENT PRIMARY KEY FIRST",
+    "ALTER TABLE debugger_logs ADD COLUMN message TEXT",
+    "ALTER TABLE usage_triggers_results ADD COLUMN id BIGINT AUTO_INCREMENT PRIMARY KEY FIRST",
+)
+"""Columns that no program of the back office needs."""
+
+
 class World:
     """The rows of one database. Its methods block, so that a test reads like a table."""
 
@@ -102,13 +110,21 @@ class World:
 
 @contextmanager
 def mariadb() -> Iterator[str]:
+    """The URL of a schema with the tables, which is dropped at the end."""
+    with empty_mariadb() as url:
+        World(url).do(migrate)
+        for statement in PROVIDERS_OWN:
+            World(url).run(statement)
+        yield url
+
+
+@contextmanager
+def empty_mariadb() -> Iterator[str]:
     """The URL of a schema that is dropped at the end."""
     name = f"backoffice_test_{os.getpid()}_{uuid4().hex[:8]}"
     server = World(SERVER)
     server.run(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
     try:
-        url = urlunsplit(urlsplit(SERVER)._replace(path=f"/{name}"))
-        World(url).do(migrate)
-        yield url
+        yield urlunsplit(urlsplit(SERVER)._replace(path=f"/{name}"))
     finally:
         server.run(f"DROP DATABASE {name}")

@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Final
 
+from asyncmy.errors import MySQLError
+
 from backoffice.commands import DONE, FAILED, USAGE, Command, Execution, Report
 from backoffice.config import Config, ConfigError, read_config
 from backoffice.database import Database
 from backoffice.environment import Role, RoleError, for_onbeat, of_process, role_of
 from backoffice.mails.selections import KINDS
-from backoffice.schema import migrate
+from backoffice.schema import SchemaError, migrate
 from backoffice.status import status_of
 from backoffice.tasks import ANNUAL, BILLING_QUEUE, DEBUG, MONTHLY, RETRY_FAILED
 from backoffice.upkeep import CLEAN_UP_USERS, REMOVE_LOGS
@@ -51,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"backoffice: {error}", file=sys.stderr)
         # As the old image did.
         return FAILED if isinstance(error, RoleError) else USAGE
-    except OnbeatError as error:
+    except (OnbeatError, SchemaError, MySQLError) as error:
         print(f"backoffice: {error}", file=sys.stderr)
         return FAILED
 

@@ -22,7 +22,7 @@ SETTINGS: Final = (
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
     "SET SESSION innodb_lock_wait_timeout = 10",
     "SET SESSION time_zone = '+00:00'",
-    "SET SESSION sql_notes = 0",  # `IF NOT EXISTS` is meant
+    "SET SESSION sql_notes = 0",  # `CREATE TABLE IF NOT EXISTS` is meant
 )
 
 

@@ -5,7 +5,7 @@ A page is read by its key, so that a run that was interrupted goes on behind the
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,7 @@ from backoffice.periods import Period, month_before, period_ending, year_before,
 from backoffice.tasks import BillingTask
 
 PAGE: Final = 500
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 BILLING_TYPES: Final = {"MONTHLY": "MONTHLY", "MONTHLY_DEBUG": "MONTHLY", "ANNUAL": "ANNUAL"}
 """By the type of the run."""
 
@@ -60,12 +61,14 @@ class BillingRun:
     def local(self, at: datetime) -> datetime:
         return at.astimezone(ZoneInfo(self.zone))
 
-    def period_of(self, created: datetime, period_end: datetime | None) -> str | None:
+    def period_of(self, created: datetime | None, period_end: datetime | None) -> str | None:
         """The name of the period to bill now, if one is due.
 
-        `created` is when the subscription began, which no period before it is billed for, and
-        `period_end` any end of a period of its own, past or to come; without one `created` is.
+        `created` is when the subscription began, if that is known: it is billed for no period
+        before. `period_end` is any end of a period of its own, past or to come; without one
+        `created` is.
         """
+        created = created or EPOCH
         if not self.by_anniversary:
             return self.period if created < self.calendar_period.end else None
         ended = self.period_by_anniversary(period_end or created)

@@ -10,7 +10,7 @@ from backoffice.gateways.stripe import Stripe
 
 CREDENTIALS: Final = """
     SELECT stripe_private_key, braintree_merchant_id, braintree_public_key, braintree_private_key
-    FROM api_credentials ORDER BY id LIMIT 1
+    FROM api_credentials LIMIT 1
 """
 
 
@@ -45,7 +45,7 @@ class Gateways:
 
         A program calls it when it starts too, so that it does not run into the first charge.
         """
-        row = await session.row("SELECT payment_gateway FROM customizations ORDER BY id LIMIT 1")
+        row = await session.row("SELECT payment_gateway FROM customizations LIMIT 1")
         return await self.named(session, str(row[0]).strip().lower() if row else "")
 
     async def named(self, session: Session, provider: str) -> Gateway:

@@ -1,4 +1,5 @@
--- The tables of the provider that the jobs read and write. All money is in cents of USD, all times in UTC.
+-- The tables of the provider, with the columns that the back office needs of them: made where there are none, for
+-- trials. All money is in cents of USD, all times in UTC.
 CREATE TABLE IF NOT EXISTS users (
   id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
   username VARCHAR(255) NOT NULL DEFAULT '',
@@ -19,7 +20,6 @@ CREATE TABLE IF NOT EXISTS service_plans (
   annual_cost_cents BIGINT NOT NULL DEFAULT 0,
   minutes_per_month BIGINT NOT NULL DEFAULT 0,
   recording_space BIGINT NOT NULL DEFAULT 0,
-  fax BIGINT NOT NULL DEFAULT 0,
   extensions BIGINT NOT NULL DEFAULT 0,
   pay_as_you_go TINYINT NOT NULL DEFAULT 0
 );
@@ -38,9 +38,7 @@ CREATE TABLE IF NOT EXISTS workspaces (
   billing_region_id BIGINT NULL
 );
 CREATE TABLE IF NOT EXISTS workspaces_users (
-  id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
-  workspace_id BIGINT NOT NULL,
-  user_id BIGINT NOT NULL
+  workspace_id BIGINT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS subscriptions (
   id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -119,7 +117,6 @@ CREATE TABLE IF NOT EXISTS did_numbers (
 CREATE TABLE IF NOT EXISTS recordings (
   id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
   user_id BIGINT NOT NULL,
-  workspace_id BIGINT NULL,
   size BIGINT NOT NULL DEFAULT 0,
   status VARCHAR(16) NOT NULL,
   storage_id VARCHAR(255) NOT NULL,
@@ -140,19 +137,14 @@ CREATE TABLE IF NOT EXISTS usage_triggers (
   percentage INT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS usage_triggers_results (
-  id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
   usage_trigger_id BIGINT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS debugger_logs (
-  id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
-  message TEXT NULL,
   created_at DATETIME(6) NOT NULL
 );
 CREATE TABLE IF NOT EXISTS customizations (
-  id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
   payment_gateway VARCHAR(32) NOT NULL
 );
 CREATE TABLE IF NOT EXISTS api_credentials (
-  id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
   stripe_private_key VARCHAR(255) NULL
 );

@@ -1,0 +1,18 @@
+CREATE TABLE workspaces (id BIGINT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(255), creator_id BIGINT, plan VARCHAR(255), plan_term VARCHAR(32), created_at DATETIME, free_trial_started DATETIME NULL, free_trial_reminder_sent TINYINT DEFAULT 0, sent_satisfaction_survey TINYINT DEFAULT 0, outbound_macro_id BIGINT NULL, billing_country_id BIGINT NULL, billing_region_id BIGINT NULL);
+CREATE TABLE workspaces_users (workspace_id BIGINT);
+CREATE TABLE users (id BIGINT AUTO_INCREMENT PRIMARY KEY, username VARCHAR(255), first_name VARCHAR(255), last_name VARCHAR(255), email VARCHAR(255), stripe_id VARCHAR(255), last_login DATETIME, last_login_reminded DATETIME, needs_set_password_date DATETIME, needs_password_set TINYINT DEFAULT 0);
+CREATE TABLE subscriptions (id BIGINT AUTO_INCREMENT PRIMARY KEY, created_at DATETIME, updated_at DATETIME, workspace_id BIGINT, current_plan_id BIGINT, billing_cycle VARCHAR(16), status VARCHAR(16), current_period_end DATETIME, scheduled_plan_id BIGINT, scheduled_effective_date DATETIME, provider_subscription_id VARCHAR(255));
+CREATE TABLE service_plans (id BIGINT AUTO_INCREMENT PRIMARY KEY, nice_name VARCHAR(255), key_name VARCHAR(255), monthly_cost_cents BIGINT, annual_cost_cents BIGINT, minutes_per_month BIGINT, recording_space BIGINT, extensions BIGINT, pay_as_you_go TINYINT);
+CREATE TABLE users_debits (id BIGINT AUTO_INCREMENT PRIMARY KEY, source VARCHAR(32), status VARCHAR(16), cents BIGINT, module_id BIGINT, user_id BIGINT, workspace_id BIGINT, created_at DATETIME);
+CREATE TABLE users_credits (id BIGINT AUTO_INCREMENT PRIMARY KEY, cents BIGINT, workspace_id BIGINT, created_at DATETIME);
+CREATE TABLE users_invoices (id BIGINT AUTO_INCREMENT PRIMARY KEY, cents BIGINT, cents_including_taxes BIGINT, call_costs BIGINT, recording_costs BIGINT, fax_costs BIGINT, membership_costs BIGINT, number_costs BIGINT, status VARCHAR(16), source VARCHAR(16), cents_collected BIGINT, confirmation_number VARCHAR(32), num_attempts INT, last_attempted DATETIME, user_id BIGINT, workspace_id BIGINT, tax_metadata TEXT, created_at DATETIME, updated_at DATETIME);
+CREATE TABLE users_cards (id BIGINT AUTO_INCREMENT PRIMARY KEY, workspace_id BIGINT, user_id BIGINT, `primary` TINYINT, stripe_payment_method_id VARCHAR(255), stripe_id VARCHAR(255), exp_month INT, exp_year INT, last_4 VARCHAR(4));
+CREATE TABLE calls (id BIGINT AUTO_INCREMENT PRIMARY KEY, started_at DATETIME, ended_at DATETIME, duration BIGINT);
+CREATE TABLE did_numbers (id BIGINT AUTO_INCREMENT PRIMARY KEY, number VARCHAR(64), monthly_cost BIGINT, setup_cost BIGINT, workspace_id BIGINT);
+CREATE TABLE recordings (id BIGINT AUTO_INCREMENT PRIMARY KEY, user_id BIGINT, size BIGINT, status VARCHAR(16), storage_id VARCHAR(255), storage_server_ip VARCHAR(255), trim VARCHAR(8), relocation_attempts INT DEFAULT 0, s3_url VARCHAR(1024), created_at DATETIME);
+CREATE TABLE faxes (id BIGINT AUTO_INCREMENT PRIMARY KEY, workspace_id BIGINT, created_at DATETIME);
+CREATE TABLE usage_triggers (id BIGINT AUTO_INCREMENT PRIMARY KEY, workspace_id BIGINT, percentage INT);
+CREATE TABLE usage_triggers_results (usage_trigger_id BIGINT);
+CREATE TABLE debugger_logs (created_at DATETIME);
+CREATE TABLE customizations (payment_gateway VARCHAR(32));
+CREATE TABLE api_credentials (stripe_private_key VARCHAR(255));
