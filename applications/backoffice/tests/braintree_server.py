@@ -50,6 +50,10 @@ class BraintreeServer:
         """The next requests of the path go wrong: see `fault`."""
         self.call("fail", kind=kind, times=times, path=path)
 
+    def refuse(self, code: str, attribute: str, times: int = 1) -> None:
+        """The next sales are no valid requests."""
+        self.fail(f"refuse {code} {attribute}", times)
+
     def settle(self, order: str) -> None:
         """What was pending is paid."""
         self.call("settle", order=order)
@@ -147,8 +151,10 @@ class Sales:
         order, token = text(tree, "order_id"), text(tree, "payment_method_token")
         assert text(tree, "options/submit_for_settlement") == "true"
         assert 0 < len(order) <= 255
+        if kind.startswith("refuse"):
+            return answered(invalid(*kind.split(" ")[1:]), 422)
         if token not in TOKENS:
-            return answered(invalid_token(), 422)
+            return answered(invalid("91518", "payment_method_token"), 422)
         sale = self.sell(order, Decimal(text(tree, "amount")), token)
         if is_alive(sale):
             return answered(sale.xml(), 201)
@@ -179,12 +185,12 @@ def text(tree: ET.Element, path: str) -> str:
     return found
 
 
-def invalid_token() -> str:
+def invalid(code: str, attribute: str) -> str:
     error = element(
         "error",
-        element("code", "91518"),
-        element("attribute", "payment_method_token", type="symbol"),
-        element("message", "Payment method token is invalid."),
+        element("code", code),
+        element("attribute", attribute, type="symbol"),
+        element("message", f"{attribute} is invalid."),
     )
     of_sale = element("transaction", element("errors", error, type="array"))
     none = element("errors", type="array")

@@ -74,6 +74,10 @@ async def fault(kind: str, request: web.Request, handler: Handler) -> web.Stream
             key = request.headers["Authorization"]
             error = {"message": f"Invalid key: {key}", "code": key}
             return web.json_response({"error": error}, status=401)
+        case _ if kind.startswith("refuse"):
+            _, code, parameter = kind.split(" ")
+            error = {"type": "invalid_request_error", "code": code, "param": parameter}
+            return web.json_response({"error": error}, status=400)
         case _:
             error = {"type": "api_error", "message": "It went wrong."}
             return web.json_response({"error": error}, status=int(kind))

@@ -36,6 +36,10 @@ class StripeServer:
         """The next requests of the path go wrong: see `fault` of the program."""
         self.call("/_config/fail", kind=kind, times=times, path=path)
 
+    def refuse(self, code: str, parameter: str = "", times: int = 1) -> None:
+        """The next charges are no valid requests."""
+        self.fail(f"refuse {code} {parameter}", times)
+
     def expire(self) -> None:
         """A day later: no idempotency key is known any more."""
         self.call("/_config/expire")

@@ -101,6 +101,33 @@ async def test_a_refused_card_is_not_charged_again_but_a_new_one_is(
     assert stripe_server.charges == {ada.key(invoice, "_2"): [2_499]}
 
 
+async def test_s1_20_a_request_that_is_refused_uses_up_the_attempts(
+    world: World, till: Till, ada: Counterparty, stripe_server: StripeServer
+) -> None:
+    """It is no outage, which would be tried again each day for ever."""
+    ada.card()
+    invoice = ada.invoice(2_499)
+    stripe_server.refuse("parameter_unknown", "statement_descriptor_suffix", times=100)
+    async with running(till):
+        await till.charge(invoice)
+        assert await retry_daily(till, world, 12) == [1, 3, 7, -7]
+    assert standing(world, invoice) == ("INCOMPLETE", "CARD", 0, 4)
+    assert states(world, invoice) == ["DECLINED"] * 4
+
+
+async def test_s1_20_an_amount_that_is_never_taken_fails_at_once(
+    world: World, till: Till, ada: Counterparty, stripe_server: StripeServer
+) -> None:
+    ada.card()
+    invoice = ada.invoice(30)
+    stripe_server.refuse("amount_too_small", "amount", times=100)
+    async with running(till):
+        with pytest.raises(JobFailed, match="stripe: amount_too_small"):
+            await till.charge(invoice)
+        assert await retry_daily(till, world, 12) == []
+    assert states(world, invoice) == ["REFUSED"]
+
+
 async def test_what_is_pending_is_asked_for_each_day(
     world: World, till: Till, ada: Counterparty, stripe_server: StripeServer
 ) -> None:

@@ -130,6 +130,44 @@ async def test_a_decline_is_final_if_the_card_will_never_be_accepted(
     assert place.server.charges == {}
 
 
+REFUSALS = [
+    ("stripe", "amount_too_small", "amount", True),
+    ("stripe", "payment_method_invalid_parameter", "", True),
+    ("stripe", "", "payment_method", True),  # as one of another customer
+    ("stripe", "parameter_unknown", "statement_descriptor_suffix", False),
+    ("braintree", "81528", "amount", True),
+    ("braintree", "91513", "merchant_account_id", False),
+]
+
+
+@pytest.mark.parametrize(("name", "code", "about", "is_final"), REFUSALS)
+async def test_s1_20_a_request_that_is_refused_is_a_decline(
+    request: pytest.FixtureRequest, name: str, code: str, about: str, is_final: bool
+) -> None:
+    """Final where the bill or its card is wrong; anything else may be put right for all bills."""
+    server = request.getfixturevalue(f"{name}_server")
+    place = at_stripe(server) if name == "stripe" else Place(name, server, {"good": "visa"})
+    server.refuse(code, about)
+    async with place.open() as gateway:
+        answer = await gateway.charge(place.demand())
+        assert isinstance(answer, Declined)
+        assert answer.is_final == is_final
+        assert answer.reason.startswith(name)
+        assert (code or about) in answer.reason
+        assert server.charges == {}
+        assert isinstance(await gateway.charge(replace(place.demand(), key="next")), Paid)
+
+
+async def test_a_key_with_other_parameters_is_no_decline(stripe_server: StripeServer) -> None:
+    """What was demanded under it before may have been charged."""
+    place = at_stripe(stripe_server)
+    async with place.open() as gateway:
+        await gateway.charge(place.demand())
+        with pytest.raises(GatewayFailed, match="IdempotencyError"):
+            await gateway.charge(place.demand(cents=1_000))
+    assert stripe_server.charges == {KEY: [107_497]}
+
+
 async def test_s1_d27_what_is_pending_is_not_paid(place: Place) -> None:
     async with place.open() as gateway:
         answer = await gateway.charge(place.demand("slow"))

@@ -31,6 +31,9 @@ PAID: Final = frozenset({
 })  # fmt: skip
 PENDING: Final = frozenset({"authorizing", "settlement_pending"})
 
+OF_THE_CARD: Final = frozenset({"amount", "payment_method_token"})
+"""Attributes that are of the bill or of its card; the others are the same for all bills."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BraintreeCredentials:
@@ -131,9 +134,9 @@ def most_certain(answers: Iterable[Answer]) -> Answer | None:
 
 
 def invalid(result: Any) -> Declined:
-    """Final if it is about the card; raises `GatewayFailed` for any other error of a request."""
+    """The request was refused, and no transaction made. Final if the bill or its card is wrong."""
     errors = result.errors.deep_errors
     codes = ", ".join(str(each.code) for each in errors)
-    if any(each.attribute == "payment_method_token" for each in errors):
-        return Declined(f"braintree: invalid token, {codes}", is_final=True)
-    raise GatewayFailed(f"braintree: the sale was refused, {codes}")
+    attributes = ", ".join(sorted({str(each.attribute) for each in errors}))
+    is_final = any(each.attribute in OF_THE_CARD for each in errors)
+    return Declined(f"braintree: invalid {attributes or 'request'}, {codes}", is_final)

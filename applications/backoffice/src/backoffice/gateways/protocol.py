@@ -36,7 +36,8 @@ class Paid:
 class Declined:
     """A definite no: nothing was charged under this key, nor will be.
 
-    `is_final` says that the same card will never be accepted, as for a token that is invalid.
+    That is a card that is declined, or a request that is refused. `is_final` says that the same
+    card will never be charged this bill, as for a token that is invalid.
     """
 
     reason: str

@@ -25,16 +25,20 @@ SUFFIX_MAX: Final = 22
 """Characters of a statement suffix that Stripe accepts."""
 
 FINAL: Final = frozenset({
-    "card_not_supported", "currency_not_supported", "expired_card", "incorrect_number",
+    "amount_too_large", "amount_too_small", "card_not_supported", "currency_not_supported",
+    "expired_card", "incorrect_number",
     "invalid_account", "invalid_expiry_month", "invalid_expiry_year", "invalid_number",
-    "lost_card", "payment_method_unactivated", "pickup_card",
+    "lost_card", "payment_method_unactivated", "pickup_card", "resource_missing",
     "restricted_card", "revocation_of_all_authorizations", "revocation_of_authorization",
     "stolen_card",
 })  # fmt: skip
-"""Codes after which the same card is never accepted."""
+"""Codes after which this amount is never taken from the same card."""
 
 MISSING: Final = "resource_missing"
 """There is no such card, or no such customer."""
+
+OF_THE_CARD: Final = frozenset({"amount", "customer", "payment_method"})
+"""Parameters that are of the bill or of its card; the others are the same for all bills."""
 
 UNANSWERED: Final = (stripe.StripeError, aiohttp.ClientError, OSError)
 
@@ -78,15 +82,11 @@ class Stripe:
             intent = await self.intents.create_async(
                 self.parameters(demand), {"idempotency_key": demand.key}
             )
-        except stripe.CardError as error:
-            refused: Any = getattr(error.error, "payment_intent", None)
-            if refused is None:
-                return declined(error, "")
-            intent = refused
-        except stripe.InvalidRequestError as error:
-            if error.code != MISSING and error.http_status != 404:
-                raise failed(error) from None
-            return Declined(f"stripe: {MISSING}", is_final=True)
+        except (stripe.CardError, stripe.InvalidRequestError) as error:
+            made: Any = getattr(error.error, "payment_intent", None)
+            if made is None:
+                return refused(error)
+            intent = made
         except UNANSWERED as error:
             raise failed(error) from None
         return await self.answer(intent)
@@ -135,6 +135,16 @@ async def answered(request: Awaitable[Value]) -> Value:
 def failed(error: Exception) -> GatewayFailed:
     status = getattr(error, "http_status", None)
     return GatewayFailed(f"stripe: {type(error).__name__}, status {status}")
+
+
+def refused(error: stripe.CardError | stripe.InvalidRequestError) -> Declined:
+    """Nothing was made under the key. Only what is about the bill or its card is final."""
+    if isinstance(error, stripe.CardError):
+        return declined(error, "")
+    code = str(error.code or (MISSING if error.http_status == 404 else "invalid_request"))
+    parameter = str(getattr(error, "param", None) or "")
+    is_final = code in FINAL or code.startswith("payment_method") or parameter in OF_THE_CARD
+    return Declined(f"stripe: {code} {parameter}".rstrip(), is_final)
 
 
 def declined(error: object, reference: str) -> Declined:
