@@ -28,7 +28,7 @@ DECLINES = {  # by token: the code of the processor, and its kind
     "insufficient-funds": ("2001", "soft_declined"),
     "expired-card": ("2004", "hard_declined"),
 }
-TOKENS = {"visa", "slow", *DECLINES}
+TOKENS = {"visa", "slow", "stuck", *DECLINES}
 
 
 class BraintreeServer:
@@ -118,7 +118,7 @@ class Sales:
         elif token in DECLINES:
             sale.status = "processor_declined"
             sale.code, sale.kind = DECLINES[token]
-        elif token == "slow":
+        elif token in {"slow", "stuck"}:
             sale.status = "settlement_pending"
         self.all.append(sale)
         return sale
@@ -146,6 +146,15 @@ class Sales:
         if kind == "hang after":
             await asyncio.Event().wait()
         return answer
+
+    async def void(self, request: web.Request) -> web.Response:
+        (sale,) = [each for each in self.all if each.id == request.match_info["id"]]
+        if sale.status not in {"submitted_for_settlement", "settlement_pending"}:
+            return answered(invalid("91504", "base"), 422)
+        if sale.token == "stuck":
+            return answered(invalid("91504", "base"), 422)
+        sale.status = "voided"
+        return answered(sale.xml())
 
     def sale(self, tree: ET.Element, kind: str) -> web.Response:
         order, token = text(tree, "order_id"), text(tree, "payment_method_token")
@@ -236,6 +245,7 @@ async def main() -> None:
 
     app = web.Application()
     app.router.add_post("/_config/{action}", configure)
+    app.router.add_put("/merchants/{merchant}/transactions/{id}/void", sales.void)
     app.router.add_post("/merchants/{merchant}/{path:.+}", sales.post)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()

@@ -69,6 +69,10 @@ async def fault(kind: str, request: web.Request, handler: Handler) -> web.Stream
             await asyncio.Event().wait()
         case "empty":
             return web.json_response({"object": "search_result", "data": [], "has_more": False})
+        case "finish":
+            # The owner has acted just before.
+            finish(PaymentIntent._api_retrieve(request.path.split("/")[3]))
+            return await handler(request)
         case "echo":
             # Worse than Stripe, which shows the end of a key only.
             key = request.headers["Authorization"]
@@ -239,6 +243,8 @@ class Controls:
                 self.keys.answers.clear()
             case "fail":
                 self.faults.planned[values["path"]] += [values["kind"]] * values["times"]
+            case "heal":
+                self.faults.planned.clear()
             case "expire":
                 self.keys.answers.clear()
             case "finish":

@@ -40,6 +40,10 @@ class StripeServer:
         """The next charges are no valid requests."""
         self.fail(f"refuse {code} {parameter}", times)
 
+    def heal(self) -> None:
+        """Nothing goes wrong any more."""
+        self.call("/_config/heal")
+
     def expire(self) -> None:
         """A day later: no idempotency key is known any more."""
         self.call("/_config/expire")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from backoffice.billing import REPORT
+from backoffice.environment import DISTRIBUTION
 from neighbours import ONE_IN, Neighbours
 from onbeat import Onbeat
 from world import World
@@ -114,7 +114,7 @@ def read_sums(world: World, around: Neighbours, beat: Onbeat, workspaces: int) -
         charged_cents=sum(amounts),
         charged_twice=sum(number > 1 for number in bills.values()),
         refused=int(refused),
-        reported=len(beat.jobs.list(task=REPORT, state="succeeded", limit=1_000)),
+        reported=reported(beat),
         retries=retries(beat),
         waiting=sum(each.due + each.running for each in queues),
         due=workspaces // ONE_IN,
@@ -122,6 +122,12 @@ def read_sums(world: World, around: Neighbours, beat: Onbeat, workspaces: int) -
         moved=moved,
         objects=len(around.storage.names()),
     )
+
+
+def reported(beat: Onbeat) -> int:
+    """The messages that the broker has."""
+    jobs = beat.jobs.list(queue=DISTRIBUTION, state="succeeded", limit=1_000)
+    return sum(bool(job.target.message) for job in jobs)
 
 
 def retries(beat: Onbeat) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 import charge_victim
 from charge_victim import runtime
-from till import Counterparty, build, choose, eventually, running, standing, states
+from till import Counterparty, Till, build, choose, eventually, running, standing, states
 from world import World
 
 
@@ -85,6 +85,65 @@ async def test_s1_a09_a_worker_killed_after_the_answer_charges_once(
     for number, invoice in enumerate(invoices):
         assert standing(world, invoice) == ("COMPLETE", "CARD", 1_000 + number, 1)
         assert states(world, invoice) == ["PAID"]
+
+
+KILLS = 8
+
+
+async def test_s1_d10_a_worker_killed_at_a_final_decline_tells_of_it_once(
+    world: World, jobs: str, stripe_server: Any, victims: Victims
+) -> None:
+    choose(world, "stripe")
+    one = Counterparty(world, customer=stripe_server.customer())
+    one.card("pm_card_chargeDeclinedStolenCard")
+    invoices = [one.invoice(1_000) for _ in range(KILLS + 1)]
+    kill(victims, (world.url, jobs, stripe_server.url, "-"), invoices)
+    till = build(world, jobs, stripe=stripe_server.url, runtime=runtime(), sidecar=False)
+    async with running(till):
+        await eventually(lambda: is_done(till), "the end of all jobs")
+        assert len(await till.messages(one.workspace)) == len(invoices)
+    for invoice in invoices:
+        assert states(world, invoice) == ["REFUSED"]
+        assert standing(world, invoice) == ("INCOMPLETE", "CARD", 0, 1)
+
+
+async def test_a_worker_killed_while_cards_change_charges_the_new_one_once(
+    world: World, jobs: str, stripe_server: Any, victims: Victims
+) -> None:
+    """After the cancel, and after the answer about the new card too."""
+    choose(world, "stripe")
+    one = Counterparty(world, customer=stripe_server.customer())
+    one.card("pm_card_requiresAction")
+    invoices = [one.invoice(1_000) for _ in range(KILLS + 1)]
+    till = build(world, jobs, stripe=stripe_server.url, sidecar=False)
+    async with running(till):
+        for invoice in invoices:
+            assert (await till.charge(invoice)).outcome == "pending"
+    one.card()
+    kill(victims, (world.url, jobs, stripe_server.url, "-"), invoices)
+    till = build(world, jobs, stripe=stripe_server.url, runtime=runtime(), sidecar=False)
+    async with running(till):
+        await eventually(lambda: is_done(till), "the end of all jobs")
+        assert await till.messages(one.workspace) == []
+    for invoice in invoices:
+        assert states(world, invoice) == ["DECLINED", "PAID"]
+        assert standing(world, invoice) == ("COMPLETE", "CARD", 1_000, 2)
+    assert stripe_server.charges == {one.key(invoice, "_2"): [1_000] for invoice in invoices}
+
+
+def kill(victims: Victims, urls: tuple[str, ...], invoices: list[int]) -> None:
+    """A worker at each of some points of all but the first, from the first to the last."""
+    code, points = victims.charge(*urls, invoices[0], 0)
+    assert code == 0
+    assert points >= KILLS
+    for number, invoice in enumerate(invoices[1:]):
+        at = 1 + number * (points - 1) // (KILLS - 1)
+        assert victims.charge(*urls, invoice, at) == (-signal.SIGKILL, 0)
+
+
+async def is_done(till: Till) -> bool:
+    waiting = await till.beat.jobs.alist(task="billing.charge", state="waiting")
+    return not waiting and not await till.beat.jobs.alist(task="billing.charge", state="running")
 
 
 def all_complete(world: World, invoices: list[int]) -> bool:

@@ -15,6 +15,7 @@ from till import Counterparty, Till, build, choose, eventually, running, standin
 from world import NOW, World
 
 DECLINED = "pm_card_chargeDeclinedInsufficientFunds"
+STOLEN = "pm_card_chargeDeclinedStolenCard"
 PAYG = {"pay_as_you_go": 1}
 
 
@@ -292,6 +293,140 @@ async def test_s1_d10_an_invoice_whose_attempts_are_used_up_fails_once(
     assert len(stripe_server.intents) == 4
 
 
+async def test_s1_d10_there_is_one_message_for_each_card_that_has_failed_for_good(
+    world: World, till: Till, stripe_server: StripeServer
+) -> None:
+    """However often the job is run again."""
+    one = Counterparty(world, customer=stripe_server.customer())
+    one.card(STOLEN)
+    invoice = one.invoice(2_499)
+    async with running(till):
+        for _ in range(3):
+            with pytest.raises(JobFailed, match="stripe: stolen_card"):
+                await till.charge(invoice)
+        (message,) = await till.messages(one.workspace)
+        assert (message["run_id"], message["reason"]) == ("MONTHLY:2026-10", "stripe: stolen_card")
+        assert (message["workspace_id"], message["creator_id"]) == (one.workspace, one.user)
+        assert message.keys() == {
+            "run_id", "workspace_id", "subscription_id", "creator_id", "reason"
+        }  # fmt: skip
+        world.run("UPDATE users_cards SET stripe_payment_method_id = 'pm_invalid'")
+        with pytest.raises(JobFailed, match="resource_missing"):
+            await till.charge(invoice)
+        assert len(await till.messages(one.workspace)) == 2
+
+
+async def test_s1_d10_attempts_that_are_used_up_have_one_message(
+    world: World, till: Till, stripe_server: StripeServer
+) -> None:
+    one = Counterparty(world, customer=stripe_server.customer())
+    one.card(DECLINED)
+    invoice = one.invoice(2_499)
+    async with running(till):
+        for days in (0, 1, 3):
+            await till.charge(invoice, NOW + timedelta(days=days))
+            assert await till.messages(one.workspace) == []
+        for days in (7, 20):
+            with pytest.raises(JobFailed):
+                await till.charge(invoice, NOW + timedelta(days=days))
+        (message,) = await till.messages(one.workspace)
+    assert message["reason"] == "stripe: insufficient_funds"
+
+
+async def test_s1_d10_an_outage_is_no_failed_payment(
+    world: World, till: Till, ada: Counterparty, stripe_server: StripeServer
+) -> None:
+    """Until the gateway has not answered for so long that nobody asks any more, which is told."""
+    invoice = ada.invoice(2_499)
+    stripe_server.fail("drop after", times=3)
+    stripe_server.fail("503", times=1_000, path="/v1/payment_intents/search")
+    async with running(till):
+        for days in (0, 1, 2, 13):
+            with pytest.raises(JobFailed, match="GatewayFailed"):
+                await till.charge(invoice, NOW + timedelta(days=days))
+        assert await till.messages(ada.workspace) == []
+        assert states(world, invoice) == ["DEMANDED"]
+        for days in (14, 15):
+            with pytest.raises(JobFailed, match="no answer in 14 days"):
+                await till.charge(invoice, NOW + timedelta(days=days))
+        (message,) = await till.messages(ada.workspace)
+        assert message["reason"].startswith("stripe: no answer in 14 days")
+        assert states(world, invoice) == ["UNKNOWN"]
+        ada.card()  # another one is not charged beside it
+        stripe_server.heal()
+        assert (await till.charge(invoice, NOW + timedelta(days=16))).outcome == "paid"
+    assert stripe_server.charges == {ada.key(invoice): [2_499]}
+
+
+async def test_a_pending_charge_makes_way_for_another_card(
+    world: World, till: Till, stripe_server: StripeServer
+) -> None:
+    one = Counterparty(world, customer=stripe_server.customer())
+    one.card("pm_card_authenticationRequired")
+    invoice = one.invoice(2_499)
+    async with running(till):
+        assert await till.charge(invoice) == Charged("pending")
+        one.card()
+        assert (await till.charge(invoice, NOW + timedelta(days=1))).outcome == "paid"
+        assert await till.messages(one.workspace) == []
+    assert [intent["status"] for intent in stripe_server.intents] == ["canceled", "succeeded"]
+    assert stripe_server.charges == {one.key(invoice, "_2"): [2_499]}
+    assert states(world, invoice) == ["DECLINED", "PAID"]
+    assert standing(world, invoice) == ("COMPLETE", "CARD", 2_499, 2)
+
+
+async def test_a_pending_charge_ends_with_one_message(
+    world: World, till: Till, stripe_server: StripeServer
+) -> None:
+    one = Counterparty(world, customer=stripe_server.customer())
+    one.card("pm_card_requiresAction")
+    invoice = one.invoice(2_499)
+    async with running(till):
+        for days in (0, 1, 13):
+            assert await till.charge(invoice, NOW + timedelta(days=days)) == Charged("pending")
+        for days in (14, 15):
+            with pytest.raises(JobFailed, match="nobody has acted in 14 days"):
+                await till.charge(invoice, NOW + timedelta(days=days))
+        assert len(await till.messages(one.workspace)) == 1
+        assert states(world, invoice) == ["REFUSED"]
+        assert standing(world, invoice) == ("INCOMPLETE", "CARD", 0, 1)
+        one.card()
+        assert (await till.charge(invoice, NOW + timedelta(days=16))).outcome == "paid"
+    assert stripe_server.charges == {one.key(invoice, "_2"): [2_499]}
+
+
+async def test_a_pending_charge_that_was_paid_meanwhile_is_not_charged_again(
+    world: World, till: Till, stripe_server: StripeServer
+) -> None:
+    one = Counterparty(world, customer=stripe_server.customer())
+    one.card("pm_card_requiresAction")
+    invoice = one.invoice(2_499)
+    async with running(till):
+        await till.charge(invoice)
+        one.card()
+        stripe_server.finish(stripe_server.intents[0]["id"])
+        assert (await till.charge(invoice, NOW + timedelta(days=20))).outcome == "paid"
+    assert stripe_server.charges == {one.key(invoice): [2_499]}
+    assert states(world, invoice) == ["PAID"]
+
+
+async def test_a_charge_that_is_on_its_way_is_waited_for(
+    world: World, till: Till, stripe_server: StripeServer
+) -> None:
+    """It cannot be cancelled, so no other card is charged beside it."""
+    one = Counterparty(world, customer=stripe_server.customer())
+    one.card("pm_card_processing")
+    invoice = one.invoice(2_499)
+    async with running(till):
+        await till.charge(invoice)
+        one.card()
+        for days in (1, 14, 40):
+            assert await till.charge(invoice, NOW + timedelta(days=days)) == Charged("pending")
+        stripe_server.finish(stripe_server.intents[0]["id"])
+        assert (await till.charge(invoice, NOW + timedelta(days=41))).outcome == "paid"
+    assert stripe_server.charges == {one.key(invoice): [2_499]}
+
+
 async def test_s1_d27_a_pending_charge_is_asked_for_until_it_is_paid(
     world: World, till: Till, stripe_server: StripeServer
 ) -> None:
@@ -322,7 +457,7 @@ async def test_a_charge_that_is_pending_for_weeks_has_one_event(
         await till.charge(invoice)
         await eventually(lambda: invoice in till.pending, "the event")
         World(jobs).run("DELETE FROM events")  # as after `prune.events_after`
-        assert await till.charge(invoice, NOW + timedelta(days=30)) == Charged("pending")
+        assert await till.charge(invoice, NOW + timedelta(days=13)) == Charged("pending")
         assert not await till.beat.events.alist(type=PENDING_EVENT)
 
 

@@ -244,6 +244,56 @@ async def test_a_card_whose_owner_has_to_act_is_pending(
     assert stripe_server.charges == {}
 
 
+@pytest.mark.parametrize("name", ["stripe", "braintree"])
+async def test_what_is_pending_can_be_cancelled(request: pytest.FixtureRequest, name: str) -> None:
+    """Then nobody pays it any more, and the answer stays the same."""
+    server = request.getfixturevalue(f"{name}_server")
+    place = at_stripe(server) if name == "stripe" else Place(name, server, {})
+    demand = place.demand("pm_card_requiresAction" if name == "stripe" else "slow")
+    async with place.open() as gateway:
+        pending = await gateway.charge(demand)
+        assert isinstance(pending, Pending)
+        repeat = replace(demand, is_repeat=True, reference=pending.reference)
+        for ask in (gateway.cancel, gateway.cancel, gateway.charge):
+            answer = await ask(repeat)
+            assert isinstance(answer, Declined)
+            assert answer.reference == pending.reference
+    assert server.charges == {}
+
+
+async def test_what_is_paid_is_not_cancelled(place: Place) -> None:
+    async with place.open() as gateway:
+        paid = await gateway.charge(place.demand())
+        assert await gateway.cancel(replace(place.demand(), is_repeat=True)) == paid
+    assert place.server.charges == {KEY: [107_497]}
+
+
+@pytest.mark.parametrize("name", ["stripe", "braintree"])
+async def test_what_cannot_be_cancelled_stays_pending(
+    request: pytest.FixtureRequest, name: str
+) -> None:
+    server = request.getfixturevalue(f"{name}_server")
+    place = at_stripe(server) if name == "stripe" else Place(name, server, {"slow": "stuck"})
+    demand = place.demand("pm_card_processing" if name == "stripe" else "slow")
+    async with place.open() as gateway:
+        pending = await gateway.charge(demand)
+        assert await gateway.cancel(replace(demand, is_repeat=True)) == pending
+
+
+async def test_a_payment_in_the_moment_of_the_cancel_is_paid(stripe_server: StripeServer) -> None:
+    """Stripe refuses to cancel what has succeeded since it was read."""
+    place = at_stripe(stripe_server)
+    demand = place.demand("pm_card_requiresAction")
+    async with place.open() as gateway:
+        pending = await gateway.charge(demand)
+        assert isinstance(pending, Pending)
+        path = f"/v1/payment_intents/{pending.reference}/cancel"
+        stripe_server.fail("finish", path=path)
+        repeat = replace(demand, is_repeat=True, reference=pending.reference)
+        assert await gateway.cancel(repeat) == Paid(pending.reference)
+    assert stripe_server.charges == {KEY: [107_497]}
+
+
 async def test_what_was_pending_is_paid_under_the_same_key(stripe_server: StripeServer) -> None:
     place = at_stripe(stripe_server)
     async with place.open() as gateway:

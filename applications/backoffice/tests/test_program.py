@@ -17,6 +17,7 @@ from backoffice.environment import ROLES
 from backoffice.tasks import ANNUAL, BILLING_QUEUE, CHARGE, DEBUG, MONTHLY, BillingTask
 from crowd import customers
 from onbeat import JobFailed, NotFound, Onbeat
+from till import choose
 from world import World
 
 NEW_YEAR = datetime(2027, 1, 1, tzinfo=UTC)
@@ -245,11 +246,32 @@ async def test_s1_20_a_task_that_cannot_be_billed_fails_at_once(
         assert (job.state, job.attempt) == ("failed", 1)
         stored: Any = await program.beat.jobs.alist()
         messages = [each for each in stored if each.target.message]
+        await program.beat.jobs.aretry(job.id)
+        await trial.adrain()
+        stored = await program.beat.jobs.alist()
+        assert len([each for each in stored if each.target.message]) == 1
     body = messages[0].target.message.body
     assert len(messages) == 1
     assert body["subscription_id"] == 1
     assert body["reason"]
     assert any(text in body["reason"] for text in why.split("|"))
+
+
+async def test_s1_d10_a_gateway_that_is_away_is_no_failed_payment(world: World) -> None:
+    """The bill is charged again each day."""
+    choose(world, "stripe")
+    customers(world, 1, stripe_id="cus_1")
+    away: dict[str, Any] = {"stripe_url": "http://127.0.0.1:9", "queue_url": "amqp://127.0.0.1:9/"}
+    async with on_trial(world, NEW_YEAR - timedelta(hours=1), paused=False, **away) as (
+        trial,
+        program,
+    ):
+        await trial.aadvance(timedelta(days=3))
+        charges = await program.beat.jobs.alist(task=CHARGE)
+        # A message would wait for the broker.
+        waiting: Any = await program.beat.jobs.alist(state="waiting", limit=1_000)
+    assert [job.state for job in charges] == ["failed"] * 3
+    assert [job for job in waiting if job.target.message] == []
 
 
 async def test_s1_d35_a_thousand_workspaces_on_a_pool_of_two(world: World, jobs: str) -> None:

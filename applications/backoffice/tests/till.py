@@ -13,9 +13,11 @@ import braintree_server
 import stripe_server
 from backoffice.charging import PENDING_EVENT, Charged, charge
 from backoffice.database import Database
+from backoffice.environment import BROKER, DISTRIBUTION
 from backoffice.gateways.choice import Gateways
 from backoffice.invoices import COLUMNS, Invoice
 from backoffice.rules import Rules
+from backoffice.tasks import FAILED_QUEUE
 from onbeat import Context, Event, Onbeat, Options, Retry, Task
 from world import NOW, World
 
@@ -114,6 +116,13 @@ class Till:
     pending: list[int]
     """The invoices of the events of pending charges."""
 
+    async def messages(self, workspace: int) -> list[Any]:
+        """The bodies of those to `failed_payments` about the workspace."""
+        jobs = await self.beat.jobs.alist(queue=DISTRIBUTION, limit=1_000)
+        sent = [job.target.message for job in jobs if job.target.message]
+        bodies: list[Any] = [each.body for each in sent if each.queue == FAILED_QUEUE]
+        return [body for body in bodies if body["workspace_id"] == workspace]
+
     async def charge(self, invoice: int, at: datetime = NOW) -> Charged:
         """Raises `JobFailed`."""
         job = await self.task.asend(invoice, at)
@@ -130,7 +139,9 @@ def build(
     timeout: float = 20,
     **options: Any,
 ) -> Till:
-    beat = Onbeat(jobs, options=Options(**options))
+    # Nobody is at this port: the messages wait.
+    connections = {BROKER: "amqp://guest:guest@127.0.0.1:1/"}
+    beat = Onbeat(jobs, options=Options(connections=connections, **options))
     database = Database(world.url)
     gateways = Gateways(
         domain="example.com", stripe_url=stripe, braintree_url=braintree, timeout=timeout
@@ -149,7 +160,9 @@ def build(
             row = await session.row(f"SELECT {COLUMNS} FROM users_invoices WHERE id = ?", invoice)
         assert row is not None
         found = Invoice(*row)
-        return await charge(context, database, gateways, found, rules or Rules(), at, beat=beat)
+        return await charge(
+            *(context, database, gateways, found, rules or Rules(), at), beat=beat, reports=True
+        )
 
     @beat.schedule(on="onbeat.job.failed", key="failed")
     @beat.task("test.failed")

@@ -40,6 +40,10 @@ COMMANDS: Final = {
 }
 
 
+FORMER_REPORT: Final = "billing.report_failed"
+"""The charge writes its message itself."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     given, others = parser().parse_known_args(arguments)
     if others and given.command != "up":
@@ -128,12 +132,13 @@ def print_report(report: Report) -> None:
 
 
 async def prepared(config: Config, role: Role) -> None:
-    """Make the tables; and the debug run ends where it is off, as schedules outlive a program."""
+    """Make the tables; and end the schedules that are none any more, as they outlive a program."""
     await migrated(config)
-    if role.plans and not config.debug:
+    if role.plans:
         async with aclosing(Onbeat(config.jobs_store)) as beat:
-            with suppress(NotFound):
-                await beat.schedules.adelete(DEBUG)
+            for key in (FORMER_REPORT, *(() if config.debug else (DEBUG,))):
+                with suppress(NotFound):
+                    await beat.schedules.adelete(key)
 
 
 def up(variables: Mapping[str, str], options: Sequence[str]) -> int:

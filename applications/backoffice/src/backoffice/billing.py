@@ -1,11 +1,11 @@
-"""The tasks and schedules of bills: distribute, charge, and report what failed for good.
+"""The tasks and schedules of bills: distribute, and charge.
 
 A run is named by its occurrence, so one that comes late, or again, bills the same period. Missed
 runs are made up, one after another: an outage loses no month.
 """
 
 from collections.abc import AsyncIterator, Coroutine
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -20,13 +20,13 @@ from backoffice.intake import DeadMessage, open_queue, read_message
 from backoffice.invoices import draft
 from backoffice.occurrences import time_of
 from backoffice.periods import Period, parse
+from backoffice.reports import MESSAGE_RETRY, report
 from backoffice.rules import Rules
 from backoffice.tasks import (
     ANNUAL,
     BILLING_QUEUE,
     CHARGE,
     DEBUG,
-    FAILED_QUEUE,
     MONTHLY,
     RETRY_FAILED,
     BillingTask,
@@ -35,7 +35,6 @@ from backoffice.tasks import (
 from onbeat import (
     Call,
     Context,
-    Event,
     Fail,
     FanOut,
     Onbeat,
@@ -49,14 +48,13 @@ from onbeat import (
     message,
 )
 
-REPORT: Final = "billing.report_failed"
 TAKE: Final = "billing.take_old_tasks"
 
 CHARGE_RETRY: Final = Retry(attempts_max=10, delay="2s", delay_max="10m")
 """Of what may pass: a lock, a network, a gateway that does not answer."""
 RUN_RETRY: Final = Retry(attempts_max=10, delay="5s", delay_max="10m")
-MESSAGE_RETRY: Final = Retry(attempts_max=1_000, delay="5s", delay_max="10m")
-"""A broker may be away for days."""
+KEPT_REPORT: Final = "62d"
+"""How long a job that is run again by hand tells of the same failure no second time."""
 
 CLOCKS_DIFFER_MAX: Final = timedelta(hours=1)
 """A publisher whose clock is ahead may send a bill before its period has ended here."""
@@ -80,9 +78,10 @@ def add_billing(beat: Onbeat, config: Config, database: Database, gateways: Gate
         share=config.share,
         attempts_cap=config.attempts_cap,
         backoff=config.backoff,
+        open_max=config.open_max,
         zone=config.zone,
     )
-    charge_bill = add_charge(beat, database, gateways, rules)
+    charge_bill = add_charge(beat, database, gateways, rules, reports=bool(config.queue_url))
     by_day = config.dates == "anniversary"
     monthly = add_run(beat, MONTHLY, "MONTHLY", config, database, charge_bill)
     annual = add_run(beat, ANNUAL, "ANNUAL", config, database, charge_bill)
@@ -94,7 +93,6 @@ def add_billing(beat: Onbeat, config: Config, database: Database, gateways: Gate
         beat.schedule(rule, key=DEBUG, overlap="skip", catch_up="none")(debug)
     add_retry(beat, config, database, rules, charge_bill)
     if config.queue_url:
-        add_report(beat)
         add_take(beat, config, charge_bill)
     return Billing(charge_bill, monthly, annual)
 
@@ -104,7 +102,9 @@ def declare(beat: Onbeat, task: RunTask, key: str, rule: Recurrence) -> None:
     beat.schedule(rule, key=key, overlap="wait", catch_up="all")(task)
 
 
-def add_charge(beat: Onbeat, database: Database, gateways: Gateways, rules: Rules) -> ChargeTask:
+def add_charge(
+    beat: Onbeat, database: Database, gateways: Gateways, rules: Rules, *, reports: bool
+) -> ChargeTask:
     @beat.task(CHARGE, queue=BILLING_QUEUE, retry=CHARGE_RETRY, timeout="10m")
     async def charge_bill(context: Context, task: BillingTask) -> Charged | None:
         log = {"workspace_id": task.workspace_id, "run_id": task.run_id, "component": "billing"}
@@ -115,12 +115,35 @@ def add_charge(beat: Onbeat, database: Database, gateways: Gateways, rules: Rule
                 invoice = await draft(session, task, period, rules, context.due_at)
         except ValueError as error:
             context.log.warning("the bill cannot be made: %s", error, extra=log)
+            if reports:
+                told = report(failed_task(task, str(error)))
+                key = f"failed:{context.job_id}"
+                await beat.asend(told.with_options(unique=key, unique_for=KEPT_REPORT))
             raise Fail(str(error), retryable=False) from error
         if invoice is None:
             return None
-        return await charge(context, database, gateways, invoice, rules, context.due_at, beat=beat)
+        return await charge(
+            context,
+            database,
+            gateways,
+            invoice,
+            rules,
+            context.due_at,
+            beat=beat,
+            reports=reports,
+        )
 
     return charge_bill
+
+
+def failed_task(task: BillingTask, reason: str) -> FailedBillingTask:
+    return FailedBillingTask(
+        run_id=task.run_id,
+        workspace_id=task.workspace_id,
+        subscription_id=task.subscription_id,
+        creator_id=task.creator_id,
+        reason=reason,
+    )
 
 
 def check_ended(period: Period, now: datetime) -> None:
@@ -178,36 +201,6 @@ def add_retry(
         async for bill in due_bills(database, rules, at, context.saved or 0):
             yield charge_bill.options(unique=bill.key(at), unique_for="1d").call(bill.task)
             context.save(bill.id)
-
-
-def add_report(beat: Onbeat) -> None:
-    """One message for each bill that has failed for good, for the programs that wait for it."""
-
-    @beat.schedule(
-        on={"type": "onbeat.job.failed", "if": f"event.data.task == '{CHARGE}'"}, key=REPORT
-    )
-    @beat.task(REPORT, queue=DISTRIBUTION, retry=RUN_RETRY)
-    async def report_failed(event: Event[dict[str, Any]]) -> AsyncIterator[Call[None]]:
-        job = await beat.jobs.aget(event.data["job"])
-        reason = event.data["error"] or event.data["reason"]
-        yield message(BROKER, FAILED_QUEUE, asdict(failed_task(job, reason))).with_options(
-            queue=DISTRIBUTION, retry=MESSAGE_RETRY
-        )
-
-
-def failed_task(job: Any, reason: str) -> FailedBillingTask:
-    """Raises `Fail` for a job whose argument is no billing task."""
-    try:
-        (task,) = job.target.args
-        return FailedBillingTask(
-            run_id=task["run_id"],
-            workspace_id=task["workspace_id"],
-            subscription_id=task["subscription_id"],
-            creator_id=task["creator_id"],
-            reason=reason,
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise Fail(f"job {job.id} had no billing task: {error}", retryable=False) from error
 
 
 def add_take(beat: Onbeat, config: Config, charge_bill: ChargeTask) -> None:

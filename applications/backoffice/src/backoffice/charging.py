@@ -3,10 +3,13 @@
 What is demanded of a gateway is committed before the gateway is asked, and its answer together with
 the invoice and the end of the job. A job that was killed in between demands the same again under
 the same key, which charges once.
+
+A charge that is pending is cancelled before another card is charged, and when its time is over; the
+gateway says whether that was too late.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -15,8 +18,11 @@ from backoffice.database import Database, Session
 from backoffice.gateways.choice import Gateways
 from backoffice.gateways.protocol import Answer, Declined, Gateway, GatewayFailed, Paid, Pending
 from backoffice.intents import (
+    PENDING,
     REFUSED,
+    UNKNOWN,
     Intent,
+    give_up,
     latest,
     new_intent,
     note,
@@ -24,8 +30,10 @@ from backoffice.intents import (
     reserved,
 )
 from backoffice.invoices import Invoice, Source
+from backoffice.reports import report
 from backoffice.rules import Rules
 from backoffice.standing import Standing, has_waited, locked
+from backoffice.tasks import FailedBillingTask
 from onbeat import Context, Fail, Onbeat
 
 PENDING_EVENT: Final = "backoffice.invoice.pending"
@@ -52,16 +60,20 @@ class Unpaid:
 
 @dataclass(frozen=True)
 class Ready:
-    """An intent that is committed, with the gateway that is to be asked."""
+    """An intent that is committed, with the gateway that is to be asked.
+
+    `is_ending` asks it to cancel what is pending.
+    """
 
     gateway: Gateway
     intent: Intent
     is_repeat: bool
+    is_ending: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Charging:
-    """What the steps of one charge share."""
+    """What the steps of one charge share. With `reports` there are messages of final failures."""
 
     context: Context
     beat: Onbeat
@@ -69,6 +81,10 @@ class Charging:
     gateways: Gateways
     rules: Rules
     at: datetime
+    reports: bool
+
+
+Step = Charged | Unpaid | Ready
 
 
 async def charge(
@@ -80,26 +96,28 @@ async def charge(
     at: datetime,
     *,
     beat: Onbeat,
+    reports: bool = False,
 ) -> Charged:
     """Charge once, and end the job of `context` in the transaction of the answer.
 
     The store of `beat` is on the server of `database`. An invoice that is paid answers as before.
-    Raises `Fail` when it was declined for good, after that is committed; `GatewayFailed`,
-    `NoGateway` or an error of the database when it is to be tried again.
+    With `reports` the transaction that gives an invoice up stores a message about it. Raises `Fail`
+    when it was declined for good, after that is committed; `GatewayFailed`, `NoGateway` or an error
+    of the database when it is to be tried again.
     """
     charging = Charging(
-        context=context, beat=beat, database=database, gateways=gateways, rules=rules, at=at
+        context=context,
+        beat=beat,
+        database=database,
+        gateways=gateways,
+        rules=rules,
+        at=at,
+        reports=reports,
     )
     fields = fields_of(invoice)
     step = await begin(charging, invoice)
-    if isinstance(step, Ready):
-        demand = step.intent.demand(invoice, is_repeat=step.is_repeat)
-        try:
-            answer = await step.gateway.charge(demand)
-        except GatewayFailed as error:
-            context.log.warning("no answer to %s: %s", demand.key, error, extra=fields)
-            raise
-        step = await settle(charging, invoice, step.intent, answer)
+    while isinstance(step, Ready):
+        step = await answered(charging, invoice, step)
     if isinstance(step, Unpaid):
         context.log.error("invoice %d is not paid: %s", invoice.id, step.reason, extra=fields)
         raise Fail(step.reason, retryable=False)
@@ -115,23 +133,92 @@ def fields_of(invoice: Invoice) -> Mapping[str, object]:
     }
 
 
-async def begin(charging: Charging, invoice: Invoice) -> Charged | Unpaid | Ready:
+async def answered(charging: Charging, invoice: Invoice, ready: Ready) -> Step:
+    """Ask the gateway, and write its answer; a new intent if that was the end of an old card's."""
+    demand = ready.intent.demand(invoice, is_repeat=ready.is_repeat)
+    try:
+        ask = ready.gateway.cancel if ready.is_ending else ready.gateway.charge
+        answer = await ask(demand)
+    except GatewayFailed as error:
+        fields = fields_of(invoice)
+        charging.context.log.warning("no answer to %s: %s", demand.key, error, extra=fields)
+        if charging.context.attempt < charging.context.attempts_max:
+            raise
+        given_up = await given_up_without_answer(charging, invoice, ready.intent)
+        if given_up is None:
+            raise
+        return given_up
+    return await settle(charging, invoice, ready, answer)
+
+
+async def begin(charging: Charging, invoice: Invoice) -> Step:
     """Commit what is to be demanded, unless the invoice needs no card or has its answer."""
     async with charging.database.session() as session, session.transaction():
         standing = await locked(session, invoice)
         before = await latest(session, invoice.id)
         if standing.is_paid:
-            step: Charged | Unpaid | Ready = as_before(standing)
+            step: Step = as_before(standing)
         elif before and before.is_open:
-            gateway = await charging.gateways.named(session, before.provider)
-            step = Ready(gateway, before, is_repeat=True)
+            step = await repeated(charging, session, invoice, before)
         else:
             step = await first_step(charging, session, standing, before)
         await end(charging, session, step)
     return step
 
 
-async def end(charging: Charging, session: Session, step: Charged | Unpaid | Ready) -> None:
+async def repeated(charging: Charging, session: Session, invoice: Invoice, intent: Intent) -> Ready:
+    """Ask for what came of it, or end it where nobody is to pay it any more."""
+    gateway = await charging.gateways.named(session, intent.provider)
+    is_over = is_late(charging, intent) or await is_replaced(session, invoice, intent)
+    return Ready(gateway, intent, is_repeat=True, is_ending=intent.state == PENDING and is_over)
+
+
+def is_late(charging: Charging, intent: Intent, times: int = 1) -> bool:
+    return charging.at >= intent.created_at + times * charging.rules.open_max
+
+
+async def is_replaced(session: Session, invoice: Invoice, intent: Intent) -> bool:
+    """Whether the workspace has another primary card at the gateway."""
+    card = await primary_card(session, invoice, intent.provider)
+    return card.token not in {"", intent.card.token}
+
+
+async def given_up_without_answer(
+    charging: Charging, invoice: Invoice, intent: Intent
+) -> Unpaid | None:
+    """After so long nobody asks any more, and the failure is told once.
+
+    Of what is pending it is known that the owner has to act: it has twice the time to be cancelled.
+    """
+    if not is_late(charging, intent, 2 if intent.state == PENDING else 1):
+        return None
+    days = charging.rules.open_max.days
+    reason = f"{intent.provider}: no answer in {days} days; whether it was charged is not known"
+    async with charging.database.session() as session, session.transaction():
+        standing = await locked(session, invoice)
+        now = await latest(session, invoice.id)
+        if now is None or now.id != intent.id or not now.is_open:
+            return None  # another one has had the answer
+        if now.state != UNKNOWN:
+            await give_up(session, now, reason, charging.at)
+            await tell(charging, session, standing.invoice, reason)
+    return Unpaid(reason)
+
+
+async def tell(charging: Charging, session: Session, invoice: Invoice, reason: str) -> None:
+    """The message of a final failure, in the transaction that makes it one."""
+    if charging.reports:
+        failed = FailedBillingTask(
+            run_id=invoice.run_id,
+            workspace_id=invoice.workspace_id,
+            subscription_id=invoice.subscription_id,
+            creator_id=invoice.user_id,
+            reason=reason,
+        )
+        await charging.beat.in_transaction(session.connection).asend(report(failed))
+
+
+async def end(charging: Charging, session: Session, step: Step) -> None:
     """The job succeeds with the transaction, when its invoice has an answer."""
     if isinstance(step, Charged):
         await charging.context.finish_in_transaction(session.connection, step)
@@ -145,7 +232,7 @@ def as_before(standing: Standing) -> Charged:
 
 async def first_step(
     charging: Charging, session: Session, standing: Standing, before: Intent | None
-) -> Charged | Unpaid | Ready:
+) -> Step:
     invoice = standing.invoice
     cents = await card_part(session, invoice)
     if not cents:
@@ -186,18 +273,32 @@ async def complete_without_card(session: Session, invoice: Invoice, at: datetime
     return Charged(outcome, invoice.cents, confirmation)
 
 
-async def settle(
-    charging: Charging, invoice: Invoice, intent: Intent, answer: Answer
-) -> Charged | Unpaid:
+async def settle(charging: Charging, invoice: Invoice, ready: Ready, answer: Answer) -> Step:
     async with charging.database.session() as session, session.transaction():
         standing = await locked(session, invoice)
         now = await latest(session, invoice.id)
-        if now is None or now.id != intent.id or not now.is_open:
-            step = settled_by_another(charging.rules, standing, now)
+        if now is None or now.id != ready.intent.id or not now.is_open:
+            step: Step = settled_by_another(charging.rules, standing, now)
+        elif ready.is_ending and isinstance(answer, Declined):
+            step = await ended(charging, session, standing, now, answer)
         else:
             step = await settle_open(charging, session, standing, now, answer)
         await end(charging, session, step)
     return step
+
+
+async def ended(
+    charging: Charging, session: Session, standing: Standing, intent: Intent, answer: Declined
+) -> Step:
+    """Nobody can pay what was pending: the other card is next, or it has failed for good."""
+    if await is_replaced(session, standing.invoice, intent):
+        await note(session, intent, answer, charging.at)
+        await invoices.attempt(session, standing.invoice, charging.at, counts=False)
+        before = replace(intent, state="DECLINED", reason=answer.reason)
+        return await first_step(charging, session, standing, before)
+    reason = f"{answer.reason}: nobody has acted in {charging.rules.open_max.days} days"
+    final = replace(answer, reason=reason, is_final=True)
+    return await declined(charging, session, standing, intent, final)
 
 
 def settled_by_another(rules: Rules, standing: Standing, intent: Intent | None) -> Charged | Unpaid:
@@ -239,10 +340,10 @@ async def pend(
 
     The store forgets events, and with them their ids, so the intent decides.
     """
-    if intent.state == "PENDING":
+    if intent.state == PENDING:
         return
     invoice = standing.invoice
-    await invoices.pend(session, invoice, charging.at)
+    await invoices.attempt(session, invoice, charging.at)
     await charging.beat.in_transaction(session.connection).apublish(
         PENDING_EVENT,
         {
@@ -260,8 +361,11 @@ async def pend(
 async def declined(
     charging: Charging, session: Session, standing: Standing, intent: Intent, answer: Declined
 ) -> Charged | Unpaid:
+    counts = intent.state != PENDING
     await note(session, intent, answer, charging.at)
-    await invoices.decline(session, standing.invoice, charging.at)
-    if answer.is_final or standing.invoice.num_attempts + 1 >= charging.rules.attempts_cap:
+    await invoices.attempt(session, standing.invoice, charging.at, counts=counts)
+    attempts = standing.invoice.num_attempts + counts
+    if answer.is_final or attempts >= charging.rules.attempts_cap:
+        await tell(charging, session, standing.invoice, answer.reason)
         return Unpaid(answer.reason)
     return Charged("declined")

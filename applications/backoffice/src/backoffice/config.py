@@ -34,6 +34,7 @@ class Config:
     share: Share = "proportional"
     attempts_cap: int = 5
     backoff: timedelta = timedelta(days=1)
+    open_max: timedelta = timedelta(days=14)
     domain: str = "lineblocs.com"
     api_url: str = ""
     api_token: str = field(default="", repr=False)
@@ -65,6 +66,7 @@ def read_config(variables: Mapping[str, str]) -> Config:
         share=cast("Share", one_of(variables, "USAGE_SHARE", "proportional", "seed")),
         attempts_cap=whole(variables, "BILLING_ATTEMPTS_MAX", 5),
         backoff=timedelta(days=whole(variables, "BILLING_RETRY_DAYS", 1)),
+        open_max=timedelta(days=whole(variables, "BILLING_OPEN_DAYS", 14)),
         domain=variables.get("DEPLOYMENT_DOMAIN") or "lineblocs.com",
         api_url=http_url(variables, "API_URL"),
         api_token=secret(variables, "LINEBLOCS_KEY"),

@@ -2,7 +2,7 @@
 
 An invoice is charged again when its wait is over, until its attempts are used up; at once when its
 workspace has another primary card than the one that was declined; and each time while the gateway
-has not decided, as that only asks what came of it.
+has not decided, as that only asks what came of it, until that is given up.
 """
 
 from collections.abc import AsyncGenerator
@@ -55,6 +55,8 @@ def is_due(bill: Bill, rules: Rules, at: datetime) -> bool:
     match bill.state:
         case "PENDING":
             return True
+        case "UNKNOWN":
+            return False
         case "DECLINED" | "REFUSED" if bill.has_new_card:
             return True
         case "DEMANDED":

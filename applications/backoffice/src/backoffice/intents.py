@@ -8,8 +8,12 @@ from backoffice.database import Session
 from backoffice.gateways.protocol import Answer, Card, Declined, Demand, Paid, Pending
 from backoffice.invoices import Invoice
 
-OPEN: Final = frozenset({"DEMANDED", "PENDING"})
+OPEN: Final = frozenset({"DEMANDED", "PENDING", "UNKNOWN"})
 """The money may still come under the key of such an intent."""
+
+PENDING: Final = "PENDING"
+UNKNOWN: Final = "UNKNOWN"
+"""Nobody has answered for so long that it is asked for by hand only."""
 
 REFUSED: Final = "REFUSED"
 """Declined for as long as the card is the same."""
@@ -28,6 +32,7 @@ class Intent:
     state: str
     reference: str
     reason: str
+    created_at: datetime
 
     @property
     def is_open(self) -> bool:
@@ -49,14 +54,14 @@ async def latest(session: Session, invoice: int) -> Intent | None:
     row = await session.row(
         """
         SELECT id, attempt, idempotency_key, provider, cents, customer, token, state,
-          coalesce(reference, ''), coalesce(reason, '')
+          coalesce(reference, ''), coalesce(reason, ''), created_at
         FROM charges WHERE invoice_id = ? ORDER BY attempt DESC LIMIT 1
         """,
         invoice,
     )
     if row is None:
         return None
-    id, attempt, key, provider, cents, customer, token, state, reference, reason = row
+    id, attempt, key, provider, cents, customer, token, state, reference, reason, at = row
     return Intent(
         id=id,
         attempt=attempt,
@@ -67,6 +72,7 @@ async def latest(session: Session, invoice: int) -> Intent | None:
         state=state,
         reference=reference,
         reason=reason,
+        created_at=at,
     )
 
 
@@ -100,6 +106,7 @@ async def new_intent(
         state="DEMANDED",
         reference="",
         reason="",
+        created_at=at,
     )
 
 
@@ -120,12 +127,20 @@ async def note(session: Session, intent: Intent, answer: Answer, at: datetime) -
     )
 
 
+async def give_up(session: Session, intent: Intent, reason: str, at: datetime) -> None:
+    """What came of it is not known, and nobody asks any more by itself."""
+    await session.run(
+        "UPDATE charges SET state = ?, reason = ?, updated_at = ? WHERE id = ?",
+        *(UNKNOWN, reason[:REASON_MAX], at, intent.id),
+    )
+
+
 def state_after(answer: Answer) -> str:
     match answer:
         case Paid():
             return "PAID"
         case Pending():
-            return "PENDING"
+            return PENDING
         case Declined(is_final=True):
             return REFUSED
         case Declined():
@@ -138,7 +153,8 @@ async def reserved(session: Session, workspace: int) -> int:
         """
         SELECT coalesce(sum(i.cents - c.cents), 0)
         FROM users_invoices i JOIN charges c ON c.invoice_id = i.id
-        WHERE i.workspace_id = ? AND i.status = 'INCOMPLETE' AND c.state IN ('DEMANDED', 'PENDING')
+        WHERE i.workspace_id = ? AND i.status = 'INCOMPLETE'
+          AND c.state IN ('DEMANDED', 'PENDING', 'UNKNOWN')
         """,
         workspace,
     )

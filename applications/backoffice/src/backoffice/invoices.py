@@ -332,23 +332,17 @@ async def promote(session: Session, invoice: Invoice, at: datetime) -> None:
     )
 
 
-async def decline(session: Session, invoice: Invoice, at: datetime) -> None:
-    """Nothing was paid, by a definite answer. In the caller's transaction."""
-    await attempt(session, invoice, at)
+async def attempt(session: Session, invoice: Invoice, at: datetime, *, counts: bool = True) -> None:
+    """Nothing is paid yet, or by a definite answer. In the caller's transaction.
 
-
-async def pend(session: Session, invoice: Invoice, at: datetime) -> None:
-    """The money may still come. In the caller's transaction."""
-    await attempt(session, invoice, at)
-
-
-async def attempt(session: Session, invoice: Invoice, at: datetime) -> None:
+    Without `counts` the attempt was counted before.
+    """
     await lock(session, invoice.workspace_id)
     await session.run(
         "UPDATE users_invoices SET source = 'CARD', cents_collected = 0,"
-        " num_attempts = num_attempts + 1, last_attempted = ?, updated_at = ?"
+        " num_attempts = num_attempts + ?, last_attempted = ?, updated_at = ?"
         " WHERE id = ? AND status = 'INCOMPLETE'",
-        *(at, at, invoice.id),
+        *(int(counts), at, at, invoice.id),
     )
 
 

@@ -13,14 +13,15 @@ class Rules:
     """Raises `ValueError`, which names the field, for a rule that cannot be.
 
     `share` is `proportional`, or `seed` for the figures of the old system. An invoice is attempted
-    `attempts_cap` times; the wait after the first failure is `backoff`, and doubles. Months begin
-    in `zone`. The prices of a recorded byte and of a fax are those of the old system: next to
-    nothing.
+    `attempts_cap` times; the wait after the first failure is `backoff`, and doubles. A charge that
+    nobody decides is given up after `open_max`. Months begin in `zone`. The prices of a recorded
+    byte and of a fax are those of the old system: next to nothing.
     """
 
     share: str = "proportional"
     attempts_cap: int = 4
     backoff: timedelta = timedelta(days=1)
+    open_max: timedelta = timedelta(days=14)
     zone: str = "UTC"
     cents_per_recorded_byte: Fraction = Fraction("9.99e-16")
     cents_per_fax: Fraction = Fraction("9.99e-16")
@@ -32,6 +33,8 @@ class Rules:
             raise ValueError(f"attempts_cap is 1 or more, not {self.attempts_cap}")
         if self.backoff < timedelta(0):
             raise ValueError(f"backoff cannot be below 0: {self.backoff}")
+        if self.open_max <= timedelta(0):
+            raise ValueError(f"open_max is above 0, not {self.open_max}")
         if min(self.cents_per_recorded_byte, self.cents_per_fax) < 0:
             raise ValueError("cents_per_recorded_byte and cents_per_fax cannot be below 0")
         try:

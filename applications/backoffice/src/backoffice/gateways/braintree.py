@@ -6,7 +6,7 @@ second one as a duplicate.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -62,16 +62,36 @@ class Braintree:
         self.threads = ThreadPoolExecutor(THREADS, "braintree")
 
     async def charge(self, demand: Demand) -> Answer:
-        return await asyncio.get_running_loop().run_in_executor(self.threads, self.sale, demand)
+        return await self.in_thread(self.sale, demand)
+
+    async def cancel(self, demand: Demand) -> Answer:
+        return await self.in_thread(self.ended, demand)
+
+    async def in_thread(self, work: Callable[[Demand], Answer], demand: Demand) -> Answer:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self.threads, work, demand)
+        except BraintreeError as error:
+            raise GatewayFailed(f"braintree: {type(error).__name__}") from None
 
     async def close(self) -> None:
         await asyncio.to_thread(self.threads.shutdown)
 
     def sale(self, demand: Demand) -> Answer:
-        try:
-            return self.found(demand.key) or self.sold(demand)
-        except BraintreeError as error:
-            raise GatewayFailed(f"braintree: {type(error).__name__}") from None
+        return self.found(demand.key) or self.sold(demand)
+
+    def ended(self, demand: Demand) -> Answer:
+        known = self.expected(demand)
+        if not isinstance(known, Pending):
+            return known
+        if self.transactions.void(known.reference).is_success:
+            return Declined("braintree: voided", reference=known.reference)
+        return self.expected(demand)  # it has gone on since it was read
+
+    def expected(self, demand: Demand) -> Answer:
+        known = self.found(demand.key)
+        if known is None:
+            raise GatewayFailed("braintree: the order is not found")
+        return known
 
     def found(self, key: str) -> Answer | None:
         """What has become of the order."""

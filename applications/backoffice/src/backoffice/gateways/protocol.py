@@ -76,4 +76,12 @@ class Gateway(Protocol):
         """
         ...
 
+    async def cancel(self, demand: Demand) -> Answer:
+        """End a charge that is pending. `Declined` if nobody can pay it any more.
+
+        `Paid` if it was too late, and `Pending` if it cannot be cancelled, or not yet. Raises
+        `GatewayFailed` as `charge` does.
+        """
+        ...
+
     async def close(self) -> None: ...

@@ -40,6 +40,11 @@ MISSING: Final = "resource_missing"
 OF_THE_CARD: Final = frozenset({"amount", "customer", "payment_method"})
 """Parameters that are of the bill or of its card; the others are the same for all bills."""
 
+CANCELLABLE: Final = frozenset({
+    "requires_action", "requires_confirmation", "requires_payment_method",
+})  # fmt: skip
+"""States of an intent that waits for somebody, and is not on its way."""
+
 UNANSWERED: Final = (stripe.StripeError, aiohttp.ClientError, OSError)
 
 
@@ -66,6 +71,23 @@ class Stripe:
         if intent is None:
             return await self.created(demand)
         return await self.answer(intent)
+
+    async def cancel(self, demand: Demand) -> Answer:
+        intent = await self.found(demand)
+        if intent is None:
+            raise GatewayFailed("stripe: the charge is not found yet")
+        if intent.status in CANCELLABLE:
+            intent = await self.cancelled(intent.id)
+        return await self.answer(intent)
+
+    async def cancelled(self, id: str) -> stripe.PaymentIntent:
+        """The intent as it is then: it may have gone on since it was read."""
+        try:
+            return await self.intents.cancel_async(id)
+        except stripe.InvalidRequestError:
+            return await answered(self.intents.retrieve_async(id))
+        except UNANSWERED as error:
+            raise failed(error) from None
 
     async def close(self) -> None:
         await self.session.close()
