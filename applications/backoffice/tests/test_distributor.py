@@ -1,6 +1,7 @@
 """Which bills a run has."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,7 +32,8 @@ def tasks(
     world: World, run: BillingRun = MONTHLY, after: tuple[int, int] = (0, 0)
 ) -> list[BillingTask]:
     async def read(database: Database) -> list[BillingTask]:
-        return [task async for _, task in bills(database, run, after) if task is not None]
+        found = [each async for each in bills(database, run, after)]
+        return [each.task for each in found if each.task is not None and not each.is_billed]
 
     result: list[BillingTask] = with_database(world, read)
     return result
@@ -115,6 +117,42 @@ def test_s1_d40_rows_are_read_in_pages_by_an_index(
         " AND id > 3 ORDER BY id LIMIT 500"
     )
     assert "subscriptions_by_cycle" in plan
+
+
+@pytest.mark.parametrize("by_anniversary", [False, True])
+def test_s1_07_what_is_paid_or_was_demanded_is_sent_by_no_second_run(
+    world: World, by_anniversary: bool
+) -> None:
+    """An invoice that was only drafted is sent again: its job may have failed."""
+    drafted, paid, demanded, other = (customer(world) for _ in range(4))
+    for id, period, status in (
+        (drafted, "2026-10-01", "INCOMPLETE"),
+        (paid, "2026-10-01", "COMPLETE"),
+        (demanded, "2026-10-01", "INCOMPLETE"),
+        (other, "2026-09-01", "COMPLETE"),
+    ):
+        invoice = world.add(
+            "users_invoices",
+            **dict.fromkeys(("cents", "cents_including_taxes", "user_id", "workspace_id"), 1),
+            **dict.fromkeys(("created_at", "updated_at"), FIRST),
+            subscription_id=id,
+            cycle="MONTHLY",
+            period=period,
+            status=status,
+            source="SUBSCRIPTION",
+        )
+        if id == demanded:
+            world.add(
+                "charges",
+                **dict.fromkeys(("created_at", "updated_at"), FIRST),
+                **dict.fromkeys(("attempt", "cents"), 1),
+                invoice_id=invoice,
+                idempotency_key="k",
+                provider="stripe",
+                state="DECLINED",
+            )
+    run = replace(MONTHLY, by_anniversary=by_anniversary)
+    assert [task.subscription_id for task in tasks(world, run)] == [drafted, other]
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,9 @@ def test_s1_53_a_month_is_billed_by_a_command(
         assert ran.returncode == 0, ran.stderr + worker.text()
         report = json.loads(ran.stdout)
         assert report["jobs"][0]["result"] == {"sent": 20}
-        assert prompt.run(environment, "monthly_billing")[0] == 0
+        assert report["bills"] == {"declined": 1, "failed": 0, "errors": []}
+        code, printed, _ = prompt.run(environment, "monthly_billing", "--json")
+        assert (code, json.loads(printed)["jobs"][0]["result"]) == (0, {"sent": 0})
         failed = eventually(lambda: taken(broker, "failed_payments"), "an event")
         status = json.loads(prompt.run(environment, "status")[1])
         assert prompt.run(environment, "retry_failed_billing_attempts")[0] == 0
@@ -94,11 +96,59 @@ def test_s1_53_a_month_is_billed_by_a_command(
     assert failed[0].delivery_mode == 2
     (run,) = status["runs"]
     assert (run["invoices"], run["complete"], run["collected"]) == (20, 19, 19 * 2_499)
-    assert "Distribution Finished. Total Billing Queued: 20" in distributor.text()
+    assert "Distribution Finished. Total Billing Queued: 20. Billed before: 0" in distributor.text()
+    assert "Distribution Finished. Total Billing Queued: 0. Billed before: 20" in distributor.text()
     assert taken(broker, "failed_payments") == []
     for line in map(json.loads, worker.text().splitlines()):
         if line["event"].startswith("invoice "):
             assert {"component", "workspace_id", "run_id"} <= line.keys()
+
+
+def test_s1_d13_a_bill_that_could_not_be_made_is_made_by_the_next_run(
+    office: World, broker: Broker, stripe_server: StripeServer, prompt: Prompt, tmp_path: Path
+) -> None:
+    """And the command says so as long as it is not."""
+    choose(office, "stripe")
+    plan = customers(office, 3, stripe_id=stripe_server.customer())
+    office.run("UPDATE subscriptions SET current_plan_id = 4711 WHERE id = 2")
+    environment = variables(office, broker, STRIPE_URL=stripe_server.url)
+    with running(environment, tmp_path, "distributor", "worker-billing"):
+        for sent in (3, 1):
+            code, printed, _ = prompt.run(environment, "monthly_billing", "--json")
+            report = json.loads(printed)
+            assert (code, report["jobs"][0]["result"]) == (1, {"sent": sent})
+            (error,) = report["bills"]["errors"]
+            assert error.startswith("MONTHLY:2:")
+            assert error.endswith("plan not found for subscription 2: 4711")
+        assert invoices(office) == {"COMPLETE": 2}
+        code, printed, _ = prompt.run(environment, "retry_failed_billing_attempts")
+        assert (code, "bills: 0 declined for good, 0 failed" in printed) == (0, True)
+        office.run("UPDATE subscriptions SET current_plan_id = ?", plan)
+        code, printed, _ = prompt.run(environment, "monthly_billing")
+        assert (code, '{"sent": 1}' in printed) == (0, True)
+    assert invoices(office) == {"COMPLETE": 3}
+    assert [len(charges) for charges in stripe_server.charges.values()] == [1, 1, 1]
+
+
+def test_s1_37_a_new_card_is_charged_by_hand_on_the_same_day(
+    office: World, broker: Broker, stripe_server: StripeServer, prompt: Prompt, tmp_path: Path
+) -> None:
+    choose(office, "stripe")
+    customers(office, 1, stripe_id=stripe_server.customer())
+    declined = "UPDATE users_cards SET stripe_payment_method_id = ?"
+    office.run(declined, "pm_card_chargeDeclinedStolenCard")
+    environment = variables(office, broker, STRIPE_URL=stripe_server.url)
+    with running(environment, tmp_path, "distributor", "worker-billing"):
+        assert prompt.run(environment, "monthly_billing")[0] == 0
+        retry = ("retry_failed_billing_attempts", "--json")
+        for card in ("pm_card_chargeDeclinedExpiredCard", "pm_card_visa"):
+            office.run(declined, card)
+            code, printed, _ = prompt.run(environment, *retry)
+            assert (code, json.loads(printed)["jobs"][0]["result"]) == (0, {"sent": 1})
+        code, printed, _ = prompt.run(environment, *retry)
+        assert json.loads(printed)["jobs"][0]["result"] == {"sent": 0}
+    assert invoices(office) == {"COMPLETE": 1}
+    assert sum(map(len, stripe_server.charges.values())) == 1
 
 
 @pytest.mark.timeout(300)  # RabbitMQ starts twice, each time for up to PATIENCE

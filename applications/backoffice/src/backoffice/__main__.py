@@ -99,15 +99,16 @@ async def migrated(config: Config) -> None:
 
 
 async def executed(given: argparse.Namespace, config: Config) -> int:
-    beat = Onbeat(config.jobs_store)
+    beat, database = Onbeat(config.jobs_store), Database(config.database)
     show = ignored if given.json else shown
     try:
-        execution = Execution(beat, given.command, COMMANDS[given.command], show)
+        execution = Execution(beat, database, given.command, COMMANDS[given.command], show)
         report = await execution.finish(given.timeout)
     except NotFound as error:
         print(f"backoffice: {error}; start `backoffice up` once", file=sys.stderr)
         return FAILED
     finally:
+        await database.close()
         await beat.aclose()
     if given.json:
         print(json.dumps(dataclasses.asdict(report)))
@@ -127,6 +128,10 @@ def ignored(_: str) -> None:
 def print_report(report: Report) -> None:
     for job in report.jobs:
         print(f"{job.name}: {job.error or json.dumps(job.result)}")
+    if report.bills:
+        print(f"bills: {report.bills.declined} declined for good, {report.bills.failed} failed")
+        for error in report.bills.errors:
+            print(f"  {error}")
     rest = f", {report.pending} jobs go on" if report.pending else ""
     print(f"{report.command}: exit code {report.code} after {report.seconds:g} s{rest}")
 

@@ -29,6 +29,7 @@ from backoffice.tasks import (
     DEBUG,
     MONTHLY,
     RETRY_FAILED,
+    RUN_LABEL,
     BillingTask,
     FailedBillingTask,
 )
@@ -58,9 +59,6 @@ KEPT_REPORT: Final = "62d"
 
 CLOCKS_DIFFER_MAX: Final = timedelta(hours=1)
 """A publisher whose clock is ahead may send a bill before its period has ended here."""
-
-KEPT: Final = {"MONTHLY": "62d", "MONTHLY_DEBUG": "31d", "ANNUAL": "400d"}
-"""How long the key of a bill stays taken after its job: the invoice refuses a second one anyway."""
 
 ChargeTask = Task[[BillingTask], Coroutine[Any, Any, Charged | None], Charged | None]
 RunTask = Task[[], AsyncIterator[Call[Charged | None]], FanOut]
@@ -171,17 +169,18 @@ def add_run(
             zone=config.zone,
             by_anniversary=config.dates == "anniversary" and type in {"MONTHLY", "ANNUAL"},
         )
-        cycle, id, queued = context.saved or (0, 0, 0)
-        async for place, task in bills(database, run, (cycle, id)):
-            if task is not None:
-                once = charge_bill.options(unique=key_of(task), unique_for=KEPT[type])
-                yield once.call(task)
+        # A run that an older release has begun has saved the first three.
+        cycle, id, queued, billed = [*(context.saved or ()), 0, 0, 0, 0][:4]
+        async for found in bills(database, run, (cycle, id)):
+            if found.is_billed:
+                billed += 1
+            elif found.task is not None:
+                yield call_of(charge_bill, found.task, context.job_id)
                 queued += 1
-            context.save((*place, queued))
+            context.save((*found.place, queued, billed))
         context.log.info(
-            "[%s] Distribution Finished. Total Billing Queued: %d",
-            type,
-            queued,
+            "[%s] Distribution Finished. Total Billing Queued: %d. Billed before: %d",
+            *(type, queued, billed),
             extra={
                 "component": f"{run.billing_type.lower()}_billing",
                 "run_id": f"{type}:{run.period}",
@@ -189,6 +188,15 @@ def add_run(
         )
 
     return distribute
+
+
+def call_of(charge_bill: ChargeTask, task: BillingTask, run: str = "") -> Call[Charged | None]:
+    """One job at a time for a bill, whoever sends it. Its key is free again when it has ended.
+
+    What was billed is in the invoice: a job that failed before there was one may be sent again.
+    """
+    labels = {RUN_LABEL: run} if run else None
+    return charge_bill.options(unique=key_of(task), labels=labels).call(task)
 
 
 def add_retry(
@@ -199,7 +207,7 @@ def add_retry(
     async def retry_failed(context: Context) -> AsyncIterator[Call[Charged | None]]:
         at = time_of(context)
         async for bill in due_bills(database, rules, at, context.saved or 0):
-            yield charge_bill.options(unique=bill.key(at), unique_for="1d").call(bill.task)
+            yield call_of(charge_bill, bill.task, context.job_id)
             context.save(bill.id)
 
 
@@ -216,7 +224,7 @@ def add_take(beat: Onbeat, config: Config, charge_bill: ChargeTask) -> None:
                 for each in found:
                     if isinstance(each, DeadMessage):
                         context.log.error("%s: %s", config.billing_queue, each.reason)
-                await beat.asend([call_of(each, config, charge_bill) for each in found])
+                await beat.asend([taken_call(each, config, charge_bill) for each in found])
                 for taken_message in messages:
                     await taken_message.ack()
                 taken += len(messages)
@@ -225,11 +233,12 @@ def add_take(beat: Onbeat, config: Config, charge_bill: ChargeTask) -> None:
         return taken
 
 
-def call_of(found: BillingTask | DeadMessage, config: Config, charge_bill: ChargeTask) -> Call[Any]:
+def taken_call(
+    found: BillingTask | DeadMessage, config: Config, charge_bill: ChargeTask
+) -> Call[Any]:
     if isinstance(found, DeadMessage):
         dead = f"{config.billing_queue}.dead"
         return message(BROKER, dead, found.body, headers={"reason": found.reason}).with_options(
             queue=DISTRIBUTION, retry=MESSAGE_RETRY, unique=found.key, unique_for="1d"
         )
-    once = charge_bill.options(unique=key_of(found), unique_for=KEPT[found.billing_type])
-    return once.call(found)
+    return call_of(charge_bill, found)

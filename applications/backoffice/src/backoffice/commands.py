@@ -4,12 +4,19 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from backoffice.database import Database
+from backoffice.distributor import key_of
+from backoffice.failed import declined_of
+from backoffice.tasks import BILLING_QUEUE, CHARGE, RUN_LABEL, BillingTask
 from onbeat import Onbeat
 
 DONE, FAILED, USAGE, NOT_IN_TIME = 0, 1, 2, 4
 LOOK_PERIOD: Final = 0.5
+FAILED_MAX: Final = 10_000
+"""So many failed bills of a run are looked at."""
+SHOWN_MAX: Final = 20
 ENDS: Final = frozenset({"succeeded", "failed", "cancelled"})
 
 Show = Callable[[str], None]
@@ -29,8 +36,22 @@ class Ended:
     """A job that the command sent; `error` is empty if it succeeded."""
 
     name: str
+    id: str
     result: Any
     error: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bills:
+    """Of the bills that a command sent, those whose job has failed.
+
+    `declined` have an invoice that the gateway refuses for good. `failed` have none, or one whose
+    charge has no answer; the first of their errors are `errors`.
+    """
+
+    declined: int
+    failed: int
+    errors: Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,26 +63,32 @@ class Report:
     seconds: float
     jobs: Sequence[Ended]
     pending: int
+    bills: Bills | None = None
 
 
 class Execution:
     """One run of a command. What has not ended in time goes on without it."""
 
-    def __init__(self, beat: Onbeat, name: str, command: Command, show: Show) -> None:
+    def __init__(
+        self, beat: Onbeat, database: Database, name: str, command: Command, show: Show
+    ) -> None:
         self.beat = beat
+        self.database = database
         self.name = name
         self.command = command
         self.show = show
         self.shown = ""
         self.ended: list[Ended] = []
         self.pending = 0
+        self.bills: Bills | None = None
 
     async def finish(self, timeout: float) -> Report:
         began = time.monotonic()
         try:
             async with asyncio.timeout(timeout):
                 await self.send_and_wait()
-            code = FAILED if any(job.error for job in self.ended) else DONE
+            has_failed = any(job.error for job in self.ended) or (self.bills and self.bills.failed)
+            code = FAILED if has_failed else DONE
         except TimeoutError:
             code = NOT_IN_TIME
         return Report(
@@ -70,6 +97,7 @@ class Execution:
             seconds=round(time.monotonic() - began, 3),
             jobs=self.ended,
             pending=self.pending,
+            bills=self.bills,
         )
 
     async def send_and_wait(self) -> None:
@@ -80,6 +108,8 @@ class Execution:
         self.pending = 0
         if self.command.drained and not any(job.error for job in self.ended):
             await self.drain(self.command.drained)
+            if self.command.drained == BILLING_QUEUE:
+                self.bills = await self.bills_of([job.id for job in self.ended])
 
     async def end_of(self, name: str, id: str) -> Ended:
         while True:
@@ -89,8 +119,27 @@ class Execution:
             if job.state in ENDS:
                 is_done = job.state == "succeeded"
                 error = "" if is_done else (job.error or job.reason or job.state)
-                return Ended(name=name, result=job.result, error=error)
+                return Ended(name=name, id=id, result=job.result, error=error)
             await asyncio.sleep(LOOK_PERIOD)
+
+    async def bills_of(self, runs: Sequence[str]) -> Bills:
+        jobs = [
+            job
+            for run in runs
+            for job in await self.beat.jobs.alist(
+                task=CHARGE, state="failed", label=f"{RUN_LABEL}:{run}", limit=FAILED_MAX
+            )
+        ]
+        tasks = [BillingTask(**cast("Any", job.target.args)[0]) for job in jobs]
+        declined = await declined_of(self.database, tasks)
+        failed = [
+            f"{key_of(task)}: {last_line(job.error or job.reason or '')}"
+            for task, job in zip(tasks, jobs, strict=True)
+            if key_of(task) not in declined
+        ]
+        return Bills(
+            declined=len(jobs) - len(failed), failed=len(failed), errors=failed[:SHOWN_MAX]
+        )
 
     async def drain(self, queue: str) -> None:
         while True:
@@ -107,3 +156,8 @@ class Execution:
         if line != self.shown:
             self.shown = line
             self.show(line)
+
+
+def last_line(error: str) -> str:
+    """What a traceback ends with."""
+    return error.strip().rpartition("\n")[2]

@@ -3,14 +3,21 @@
 A page is read by its key, so that a run that was interrupted goes on behind the last row.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from backoffice.database import Database, Row
-from backoffice.periods import Period, month_before, period_ending, year_before, year_ending
+from backoffice.periods import (
+    Period,
+    month_before,
+    parse,
+    period_ending,
+    year_before,
+    year_ending,
+)
 from backoffice.tasks import BillingTask
 
 PAGE: Final = 500
@@ -89,20 +96,54 @@ def key_of(task: BillingTask) -> str:
     return f"{type}:{task.subscription_id}:{period}"
 
 
-async def bills(
-    database: Database, run: BillingRun, after: Place
-) -> AsyncGenerator[tuple[Place, BillingTask | None]]:
-    """Each active subscription of the run behind `after`, cycle by cycle, in the order of ids.
+@dataclass(frozen=True)
+class Found:
+    """A subscription of a run. `task` is of its bill, None where no period of it ends.
 
-    With the task of its bill, or None where no period of it ends.
+    `is_billed` says that the bill needs no job: it is paid, or something was demanded for it, which
+    the daily run goes on with.
     """
+
+    place: Place
+    task: BillingTask | None
+    is_billed: bool = False
+
+
+async def bills(database: Database, run: BillingRun, after: Place) -> AsyncGenerator[Found]:
+    """Each active subscription of the run behind `after`, cycle by cycle, in the order of ids."""
     first, id = after
     for number, cycle in list(enumerate(CYCLES[run.billing_type]))[first:]:
         while page := await subscriptions(database, cycle, id):
-            for row in page:
-                yield (number, row[0]), billing_task(run, row)
+            tasks = [billing_task(run, row) for row in page]
+            billed = await billed_of(database, run, [task for task in tasks if task])
+            for row, task in zip(page, tasks, strict=True):
+                yield Found((number, row[0]), task, row[0] in billed)
             id = page[-1][0]
         id = 0
+
+
+async def billed_of(database: Database, run: BillingRun, tasks: Sequence[BillingTask]) -> set[int]:
+    """The subscriptions of these tasks whose bills are made, and need no job any more."""
+    dates = {
+        task.subscription_id: parse(task.run_id.partition(":")[2], task.billing_type, run.zone).date
+        for task in tasks
+    }
+    if not dates:
+        return set()
+    days = sorted(set(dates.values()))
+    async with database.session() as session:
+        rows = await session.rows(
+            "SELECT i.subscription_id, cast(i.period AS CHAR) FROM users_invoices i"  # noqa: S608
+            f" WHERE i.subscription_id IN ({marks(dates)}) AND i.cycle = ?"
+            f" AND i.period IN ({marks(days)}) AND (i.status = 'COMPLETE'"
+            "  OR EXISTS (SELECT 1 FROM charges c WHERE c.invoice_id = i.id))",
+            *(*dates, run.billing_type, *days),
+        )
+    return {id for id, date in rows if dates[id] == date}
+
+
+def marks(values: Collection[object]) -> str:
+    return ", ".join("?" * len(values))
 
 
 async def subscriptions(database: Database, cycle: str, after: int) -> list[Row]:

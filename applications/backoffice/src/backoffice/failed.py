@@ -5,12 +5,13 @@ workspace has another primary card than the one that was declined; and each time
 has not decided, as that only asks what came of it, until that is given up.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from backoffice.database import Database, Row, Session
+from backoffice.distributor import key_of, marks
 from backoffice.intents import REFUSED
 from backoffice.rules import Rules
 from backoffice.standing import has_waited
@@ -46,10 +47,6 @@ class Bill:
     has_new_card: bool
     task: BillingTask
 
-    def key(self, at: datetime) -> str:
-        """Of its job: one a day."""
-        return f"retry:{self.id}:{at:%Y-%m-%d}"
-
 
 def is_due(bill: Bill, rules: Rules, at: datetime) -> bool:
     match bill.state:
@@ -83,6 +80,27 @@ async def due_bills(
 
 async def read_page(session: Session, after: int) -> list[Bill]:
     return [bill_of(row) for row in await session.rows(UNPAID, after, PAGE)]
+
+
+async def declined_of(database: Database, tasks: Sequence[BillingTask]) -> set[str]:
+    """The keys of those whose invoice was declined by its last charge, for good or not."""
+    if not tasks:
+        return set()
+    ids, runs = [
+        list({getattr(task, name) for task in tasks}) for name in ("subscription_id", "run_id")
+    ]
+    async with database.session() as session:
+        rows = await session.rows(
+            "SELECT i.subscription_id, i.run_id FROM users_invoices i"  # noqa: S608
+            " JOIN charges c ON c.invoice_id = i.id"
+            "  AND c.attempt = (SELECT max(attempt) FROM charges WHERE invoice_id = i.id)"
+            f" WHERE i.subscription_id IN ({marks(ids)}) AND i.run_id IN ({marks(runs)})"
+            " AND c.state IN ('DECLINED', 'REFUSED')",
+            *ids,
+            *runs,
+        )
+    declined = set(rows)
+    return {key_of(task) for task in tasks if (task.subscription_id, task.run_id) in declined}
 
 
 def bill_of(row: Row) -> Bill:

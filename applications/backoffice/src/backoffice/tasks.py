@@ -14,6 +14,9 @@ RETRY_FAILED: Final = "billing.retry_failed"
 CHARGE: Final = "billing.charge"
 """Names of tasks; all but the last of schedules too."""
 
+RUN_LABEL: Final = "run"
+"""Of a charge: the id of the job that has sent it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BillingTask:
