@@ -95,6 +95,10 @@ class Customer(Tenant):
     def balance(self) -> int:
         return self.world.do(lambda session: invoices.balance(session, self.id))
 
+    @property
+    def credits_left(self) -> int:
+        return self.world.do(lambda session: invoices.credits_left(session, self.id))
+
 
 def done(world: World, work: Callable[[Session], Any]) -> Any:
     """In a transaction."""
@@ -296,6 +300,24 @@ def test_s1_d17_a_plan_of_later_or_another_one_stays_scheduled(
     customer.complete(customer.drafted(), "CARD", 2_499)
     scheduled = "SELECT current_plan_id, scheduled_plan_id FROM subscriptions"
     assert world.rows(scheduled) == [(customer.plan, other)]
+
+
+def test_s1_d17_an_annual_plan_is_billed_before_it_becomes_the_current_one(world: World) -> None:
+    """The month's invoice of its use, which has no membership, leaves it scheduled."""
+    customer = Customer(world, cycle="ANNUAL", annual_cost_cents=1_000)
+    large = world.plan("large", annual_cost_cents=100_000)
+    world.run(
+        "UPDATE subscriptions SET scheduled_plan_id = ?, scheduled_effective_date = ?",
+        *(large, NOW - DAY),
+    )
+    plans = "SELECT current_plan_id, scheduled_plan_id FROM subscriptions"
+    use = customer.drafted(action="upgrade", plan_to_bill=large)
+    customer.complete(use, "SUBSCRIPTION", 0)
+    assert world.rows(plans) == [(customer.plan, large)]
+    year = customer.drafted(YEAR, action="upgrade", plan_to_bill=large)
+    assert year.cents == 100_000
+    customer.complete(year, "CARD", 100_000)
+    assert world.rows(plans) == [(large, None)]
 
 
 def test_s1_d07_a_draft_that_is_repeated_finds_its_invoice(
@@ -585,6 +607,22 @@ def test_s1_d24_a_balance_counts_each_cent_once(customer: Customer) -> None:
     assert customer.balance == 10_000 - 2_749
     customer.call(24_000, 300, OCTOBER.end)
     assert customer.balance == 10_000 - 2_749 - 300
+
+
+def test_s1_d24_what_is_owed_of_a_plan_that_pays_as_it_goes_is_in_the_balance(
+    world: World,
+) -> None:
+    """Once: as a debit until it is invoiced, then with its invoice until that is paid."""
+    customer = Customer(world, pay_as_you_go=1, monthly_cost_cents=0)
+    customer.credit(1_000)
+    customer.number(2_500)
+    invoice = customer.drafted()
+    assert (invoice.cents, customer.balance, customer.credits_left) == (2_500, -1_500, 1_000)
+    customer.demand(invoice, 1_500)
+    customer.call(24_000, 300, OCTOBER.end)
+    assert (customer.balance, customer.credits_left) == (-1_800, 700)
+    customer.complete(invoice, "CARD", 1_500)
+    assert (customer.balance, customer.credits_left) == (-300, -300)
 
 
 def test_s1_d21_credits_give_what_the_card_did_not(customer: Customer) -> None:

@@ -259,8 +259,8 @@ async def card_part(session: Session, invoice: Invoice) -> int:
     )
     if not invoice.cents or plan is None or not plan[0]:
         return invoice.cents
-    balance = await invoices.balance(session, invoice.workspace_id)
-    free = balance - await reserved(session, invoice.workspace_id)
+    left = await invoices.credits_left(session, invoice.workspace_id)
+    free = left - await reserved(session, invoice.workspace_id)
     return invoice.cents - min(invoice.cents, max(0, free))
 
 

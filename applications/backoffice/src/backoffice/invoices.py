@@ -324,11 +324,13 @@ async def confirm(session: Session, id: int, random_hex: Callable[[int], str]) -
 
 
 async def promote(session: Session, invoice: Invoice, at: datetime) -> None:
+    """By the invoice that has billed the new plan: not by that of an annual customer's usage."""
     await session.run(
         "UPDATE subscriptions SET current_plan_id = scheduled_plan_id, scheduled_plan_id = NULL,"
         " scheduled_effective_date = NULL, updated_at = ?"
-        " WHERE id = ? AND scheduled_plan_id = ? AND scheduled_effective_date <= ?",
-        *(at, invoice.subscription_id, invoice.plan_id, at),
+        " WHERE id = ? AND billing_cycle = ? AND scheduled_plan_id = ?"
+        " AND scheduled_effective_date <= ?",
+        *(at, invoice.subscription_id, invoice.cycle, invoice.plan_id, at),
     )
 
 
@@ -346,20 +348,34 @@ async def attempt(session: Session, invoice: Invoice, at: datetime, *, counts: b
     )
 
 
-async def balance(session: Session, workspace_id: int) -> Cents:
-    """Credits less what they have paid of invoices, less the debits that no invoice has yet.
+CREDITS_LEFT: Final = """
+    (SELECT coalesce(sum(cents), 0) FROM users_credits WHERE workspace_id = ?)
+      - (SELECT coalesce(sum(coalesce(credit_cents, IF(source = 'CREDITS', cents, 0))), 0)
+         FROM users_invoices WHERE workspace_id = ?)
+      - (SELECT coalesce(sum(cents), 0) FROM users_debits
+         WHERE workspace_id = ? AND status = 'INCOMPLETE' AND invoice_id IS NULL)
+"""
+OWED: Final = """
+    (SELECT coalesce(sum(i.cents), 0) FROM users_invoices i JOIN service_plans p ON p.id = i.plan_id
+     WHERE i.workspace_id = ? AND i.status = 'INCOMPLETE' AND p.pay_as_you_go = 1)
+"""
+"""What credits may have to pay of invoices. Those of the old system have no plan."""
+
+
+async def credits_left(session: Session, workspace_id: int) -> Cents:
+    """What an invoice may be paid from: credits less what they have paid, less the debits of later.
 
     A debit counts until an invoice takes it, at its full price; then only what credits pay of the
     invoice counts. So no cent is counted twice. The rows are read at one moment.
     """
-    ((cents,),) = await session.rows(
-        """
-        SELECT (SELECT coalesce(sum(cents), 0) FROM users_credits WHERE workspace_id = ?)
-          - (SELECT coalesce(sum(coalesce(credit_cents, IF(source = 'CREDITS', cents, 0))), 0)
-             FROM users_invoices WHERE workspace_id = ?)
-          - (SELECT coalesce(sum(cents), 0) FROM users_debits
-             WHERE workspace_id = ? AND status = 'INCOMPLETE' AND invoice_id IS NULL)
-        """,
-        *(workspace_id, workspace_id, workspace_id),
-    )
+    ((cents,),) = await session.rows(f"SELECT {CREDITS_LEFT}", *[workspace_id] * 3)
+    return int(cents)
+
+
+async def balance(session: Session, workspace_id: int) -> Cents:
+    """What is left when all that is owed is paid: `credits_left` less the open invoices.
+
+    These are of plans that pay as they go; others are paid by card.
+    """
+    ((cents,),) = await session.rows(f"SELECT {CREDITS_LEFT} - {OWED}", *[workspace_id] * 4)
     return int(cents)
