@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -427,15 +427,16 @@ def with_task_options(
 ) -> dict[str, Any]:
     """What is given, with the defaults of the target's task for the other fields of `record`.
 
-    The labels of both are joined.
+    Mappings of both are joined.
     """
     declared = {
         name: value
         for name, value in context.defaults_of(target).fields.items()
         if value and name in record.__struct_fields__
     }
-    merged = {**declared, **given}
-    if "labels" in declared:
-        own: dict[str, str] = given.get("labels") or {}
-        merged["labels"] = joined_labels(declared["labels"], own, f"{prefix}labels")
-    return merged
+    joined = {
+        name: joined_labels(cast("dict[str, str]", value), given.get(name) or {}, prefix + name)
+        for name, value in declared.items()
+        if isinstance(value, dict)
+    }
+    return {**declared, **given, **joined}
