@@ -1,7 +1,6 @@
 """Encodes a handler's arguments and result as JSON, checked against its signature."""
 
 import inspect
-import json
 import math
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,13 +11,12 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET
 
-from onbeat.model.errors import Invalid, Malformed, TooLarge
+from onbeat.model.errors import Invalid, TooLarge
 from onbeat.model.event import Event
-from onbeat.model.limits import JSON_DEPTH_MAX, PAYLOAD_BYTES_MAX, RESULT_BYTES_MAX
+from onbeat.model.limits import PAYLOAD_BYTES_MAX, RESULT_BYTES_MAX
 from onbeat.model.target import NO_ARGS, NO_KWARGS
 from onbeat.targets.event import EventKind, event_kind, plain_event
 from onbeat.targets.predecessors import PriorJob
-from onbeat.wire.decode import SUSPECT, check_depth, check_values
 
 # The codec handles arbitrary Python values, so this is the only module that uses Any freely.
 
@@ -43,8 +41,6 @@ def decode_other(kind: type, value: Any) -> Any:
 encoder = msgspec.json.Encoder(enc_hook=encode_other)
 EMPTY = bytes(NO_KWARGS)
 STRAIGHT = (int, str, bool)
-ARGS_DEPTH_MAX = JSON_DEPTH_MAX - 4
-"""The body of a request has four levels around arguments: itself, its jobs, one, and its target."""
 
 
 class Codec:
@@ -129,25 +125,7 @@ class Codec:
             raise self.unstorable(args, kwargs) from error
         if b"null" in packed[0] or b"null" in packed[1]:
             refuse_not_a_number(self.by_name(args, kwargs))
-        self.check_portable(args, kwargs, packed)
         return packed
-
-    def check_portable(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], packed: tuple[bytes, bytes]
-    ) -> None:
-        """Refuse what a request to a service may not contain: a store takes no more than that."""
-        for part in packed:
-            try:
-                check_depth(part, ARGS_DEPTH_MAX)
-            except Malformed:
-                raise Invalid(
-                    f"the arguments of task {self.task!r} are nested deeper than "
-                    f"{ARGS_DEPTH_MAX - 1} levels; send plainer data instead",
-                    field="args",
-                ) from None
-        if any(map(SUSPECT.search, packed)):
-            for name, value in self.by_name(args, kwargs).items():
-                check_values(json.loads(encoder.encode(value)), name)
 
     def by_name(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         rest = [f"*{n}" for n in range(len(self.positional), len(args))]

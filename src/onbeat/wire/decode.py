@@ -123,19 +123,19 @@ def check_size(body: bytes, bytes_max: int) -> None:
         raise TooLarge(f"The body may have at most {bytes_max} bytes; it has {len(body)}")
 
 
-def check_depth(body: bytes, most: int = JSON_DEPTH_MAX) -> None:
-    """Refuse nesting deeper than `most`, in one pass over the brackets outside of strings.
+def check_depth(body: bytes) -> None:
+    """Refuse deep nesting, in one pass over the brackets outside of strings.
 
     Unbalanced brackets are left to the parser.
     """
-    if body.count(b"[") + body.count(b"{") <= most:
+    if body.count(b"[") + body.count(b"{") <= JSON_DEPTH_MAX:
         return
     brackets = STRING.sub(b"", body).translate(None, NO_BRACKETS)
     depth = 0
     for start in range(0, len(brackets), BRACKETS_AT_ONCE):
         part = brackets[start : start + BRACKETS_AT_ONCE]
         depths = list(accumulate(map(DEPTH_CHANGE.__getitem__, part), initial=depth))
-        if max(depths) > most:
+        if max(depths) > JSON_DEPTH_MAX:
             raise too_deep()
         depth = depths[-1]
 
