@@ -42,6 +42,14 @@ def build_job(fields: Fields, row: Sequence[Any], run: Sequence[Any]) -> Job:
     return Job(**fields)
 
 
+def read_progress(text: str) -> Progress | None:
+    """None for what is no number: earlier versions stored whatever a handler reported."""
+    try:
+        return PROGRESS.decode(text)
+    except msgspec.ValidationError:
+        return None
+
+
 def add_definition(fields: Fields, columns: Sequence[Any]) -> None:
     id, queue, priority, due_at, start_by, unique, schedule_id, occurrence, overlap, flow = columns
     fields["id"] = str(id)
@@ -109,6 +117,6 @@ def add_run(fields: Fields, columns: Sequence[Any]) -> None:
     if finished_at is not None:
         fields["finished_at"] = instant(finished_at)
     if progress is not None:
-        fields["progress"] = PROGRESS.decode(progress)
+        fields["progress"] = read_progress(progress)
     if cause_id is not None:
         fields["cause_id"] = str(cause_id)
