@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from onbeat.engine import rescuer
+from onbeat.engine.lease_guard import LeaseGuard
 from onbeat.engine.rescuer import Rescuer
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job
@@ -93,6 +94,21 @@ def test_a_retry_beyond_the_delay_of_its_policy_is_missed(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(RetryPolicy, "delay_after", late)
     assert found(2, options_of=failing) == {"I12"}
+
+
+def with_late_answers(_seed: int) -> SimulationOptions:
+    """Claims on their way while their worker stands still for longer than its lease."""
+    return SimulationOptions(
+        jobs=40, lease=2.0, pauses=6, workers=3, late_answers=0.3, longest=0.5, concurrency=2
+    )
+
+
+def test_a_claim_that_is_answered_after_its_leases_ended_is_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert not found(15, options_of=with_late_answers)
+    monkeypatch.setattr(LeaseGuard, "on_claimed", lambda *_: None)
+    assert found(15, options_of=with_late_answers) & {"I4"}
 
 
 def careless(watch: Watch, workers: Iterable[WorkerRecord], monotonic: float, **_: bool) -> Watch:

@@ -24,7 +24,7 @@ INVARIANTS: Final = {
     "I1": "an accepted job is stored, and one request makes one job",
     "I2": "every job ends, and once",
     "I3": "each instant of a schedule is decided on once, and none is left out",
-    "I4": "the token of a job only rises, and no two attempts share one",
+    "I4": "the token of a job only rises, no two attempts share one, and none begins after a newer",
     "I6": "what succeeded was run, and no more often than it was claimed",
     "I7": "every attempt has one outcome, and the limits of attempts hold",
     "I8": "one live job for a unique key, and no more running jobs than a queue may have",
@@ -194,6 +194,10 @@ def tokens(it: Judgement) -> Iterator[tuple[str, str]]:
         for token, times in Counter(run.token for run in runs).items():
             if times > 1:
                 yield "I4", f"job {id} was begun {times} times with token {token}"
+        for earlier, later in pairwise(sorted(runs, key=lambda run: run.at)):
+            if later.token < earlier.token:
+                begun = f"job {id} was begun at {later.at:.3f} with token {later.token}"
+                yield "I4", f"{begun}, after {earlier.token} at {earlier.at:.3f}"
 
 
 def effects(it: Judgement) -> Iterator[tuple[str, str]]:
@@ -264,7 +268,10 @@ def living_workers(it: Judgement) -> Iterator[tuple[str, str]]:
     """R3. Only where each heartbeat that is sent arrives, but for outages, which prove nothing."""
     options = it.options
     is_bad_line = (
-        options.hangs or options.delays or options.errors + options.lost_answers > BAD_LINE
+        options.hangs
+        or options.delays
+        or options.late_answers
+        or options.errors + options.lost_answers > BAD_LINE
     )
     if is_bad_line or options.store_clock_steps or options.isolated is not None:
         return

@@ -23,6 +23,9 @@ RATES: Final = (
 )
 """Chances per call, message or attempt."""
 
+ASKED_RATES: Final = ("late_answers",)
+"""The same, but drawn from no seed: they keep the work that is left from being done in time."""
+
 COUNTS: Final = (
     "crashes",
     "pauses",
@@ -77,6 +80,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     messages_late: float = 0.0
     redeliveries: float = 0.0
     handler_failures: float = 0.0
+    late_answers: float = 0.0
 
     crashes: int = 0
     pauses: int = 0
@@ -99,7 +103,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     @property
     def fault_classes(self) -> tuple[str, ...]:
         """The classes that are on."""
-        return tuple(name for name in (*RATES, *COUNTS) if getattr(self, name))
+        return tuple(name for name in (*RATES, *ASKED_RATES, *COUNTS) if getattr(self, name))
 
     def without(self, name: str) -> "SimulationOptions":
         return msgspec.structs.replace(self, **{name: 0})

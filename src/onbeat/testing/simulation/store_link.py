@@ -12,7 +12,7 @@ from onbeat.testing.simulation.chance import Chance
 from onbeat.testing.simulation.journal import Journal
 from onbeat.testing.simulation.loop import Process, SimulationLoop
 from onbeat.testing.simulation.model_store import SPLIT, ModelStore
-from onbeat.testing.simulation.options import RATES, SimulationOptions
+from onbeat.testing.simulation.options import ASKED_RATES, RATES, SimulationOptions
 
 HANG_SECONDS: Final = 5.0
 """When a driver gives up a call that nobody answers."""
@@ -94,19 +94,22 @@ class Fate(StrEnum):
     """What becomes of one call.
 
     NOT_DONE: it raises and has done nothing. ANSWER_LOST: it is done, and raises all the same, so
-    that its caller cannot know. HANGS: the same or not, and the caller learns it late.
+    that its caller cannot know. HANGS: the same or not, and the caller learns it late. LATE: it is
+    done, and its answer comes within three leases.
     """
 
     DONE = "done"
     NOT_DONE = "not done"
     ANSWER_LOST = "answer lost"
     HANGS = "hangs"
+    LATE = "late"
 
 
 FATES: Final = {
     Fate.NOT_DONE: "errors",
     Fate.ANSWER_LOST: "lost_answers",
     Fate.HANGS: "hangs",
+    Fate.LATE: "late_answers",
 }
 """The rates of what can become of a call, in the order in which they are drawn."""
 
@@ -133,7 +136,8 @@ class StoreServer:
         self.is_down = False
         self.is_read_only = False
         self.is_healed = False
-        self.rates: dict[str, float] = {name: getattr(options, name) for name in RATES}
+        rates = (*RATES, *ASKED_RATES)
+        self.rates: dict[str, float] = {name: getattr(options, name) for name in rates}
         self.fates = {fate: self.rates[name] for fate, name in FATES.items() if self.rates[name]}
         self.delays = options.delays
         self.process = loop.new_process("store")
@@ -303,10 +307,12 @@ class StoreCall:
     def reply(self, result: Any = None, error: Exception | None = None) -> None:
         server, fate = self.link.server, self.fate
         outcome = ""
-        if fate is not Fate.DONE or error is not None:
+        if fate not in {Fate.DONE, Fate.LATE} or error is not None:
             error = error or self.lost_answer()
             outcome = f"{fate} {type(error).__name__}"
         way = HANG_SECONDS if fate is Fate.HANGS else server.way()
+        if fate is Fate.LATE:
+            way += 3.0 * server.options.lease * server.chance.fraction()
         server.journal.note(server.loop.at, self.link.process.name, self.verb, outcome)
         server.loop.call_in(self.link.process, way, self.deliver, result, error)
 
