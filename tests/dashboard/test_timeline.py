@@ -155,11 +155,11 @@ async def test_the_heat_map_says_where_it_is_cut(office: DashboardOffice) -> Non
     await office.harness.ask(SCHEDULE_CREATE, body)
     answer = await office.client().get("/timeline")
     page, text = answer.body.decode(), text_of(answer)
-    assert "at least 100,000 fires, busiest hour Mon 2, 13:00 with 3,600;" in text
-    assert 'title="13:00, 3,600 fires"' in page
-    assert 'title="20:00, at least 2,801 fires"' in page
-    assert 'aria-label="Monday 02 March: 43,199 fires"' in page
-    assert 'aria-label="Tuesday 03 March: at least 56,801 fires"' in page
+    assert "at least 100,000 occurrences, busiest hour Mon 2, 13:00 with 3,600;" in text
+    assert 'title="13:00, 3,600 occurrences"' in page
+    assert 'title="20:00, at least 2,801 occurrences"' in page
+    assert 'aria-label="Monday 02 March: 43,199 occurrences"' in page
+    assert 'aria-label="Tuesday 03 March: at least 56,801 occurrences"' in page
     assert "A plus says that there may be more. Not counted to the end: dense" in text
 
 

@@ -56,7 +56,7 @@ def test_a_map_that_is_cut_says_from_when(onbeat: Callable[..., Any]) -> None:
 
     assert [line.rsplit(maxsplit=1)[-1] for line in lines[1:4]] == ["54,000", "46,000+", "0+"]
     assert lines[-3:] == [
-        "at least 100,000 fires of 1 active schedules; the busiest hour has 3,600+",
+        "at least 100,000 occurrences of 1 active schedules; the busiest hour has 3,600+",
         "from Tue 08 Jan 12:00 on there may be more than is counted",
         "not counted to the end: dense",
     ]

@@ -106,7 +106,10 @@ async def test_why_is_the_same_in_api_and_page() -> None:
     told = (await office.harness.ask(JOB_WHY, id=job.id))["explanation"]
     assert told.startswith("Its queue slow is paused.")
     page = (await (await office.session()).get(f"/jobs/{job.id}")).body.decode()
-    assert told in page
+    begin, instant, end = told.partition(f"{job.due_at:%Y-%m-%dT%H:%M:%SZ}")
+    assert instant, "the page has it in the zone of its reader"
+    assert begin in page
+    assert end in page
 
 
 def test_why_is_the_same_on_the_command_line(tmp_path: Any) -> None:

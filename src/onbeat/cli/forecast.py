@@ -74,7 +74,8 @@ def show_map(answer: Mapping[str, Any]) -> None:
     least, plus = ("", "") if cut_at is None else ("at least ", "+")
     out.print(
         f"\n{least}{answer['fires']:,} occurrences of {answer['schedules']:,} active schedules;"
-        f" the busiest hour has {most:,}{plus}"
+        f" the busiest hour has {most:,}{plus}",
+        soft_wrap=True,
     )
     if cut_at is not None:
         out.print(f"from {cut_at:%a %d %b %H:%M} on there may be more than is counted")
