@@ -17,7 +17,7 @@ from onbeat.testing.simulation import (
 )
 from onbeat.testing.simulation import __main__ as command
 from onbeat.testing.simulation.journal import Journal
-from onbeat.testing.simulation.options import read_options
+from onbeat.testing.simulation.options import EXTRA_RATES, read_options
 from proof_counts import counting
 
 SEEDS = Path(__file__).parent / "seeds.txt"
@@ -52,11 +52,14 @@ def test_a_fleet_of_which_one_process_is_cut_off_for_good_ends_its_work(first: i
     assert_none_broken(list(range(first, first + 5)), liveness=True)
 
 
+NOT_DRAWN = {"isolated", "serial", "clients", *EXTRA_RATES}
+
+
 def test_every_class_of_faults_is_on_in_some_history_and_off_in_others() -> None:
     drawn = [draw_options(seed) for seed in range(100)]
     for name in draw_options(0).__struct_fields__:
         values = {getattr(options, name) for options in drawn}
-        assert len(values) > 1 or name in {"isolated", "serial", "clients"}, f"{name} is {values}"
+        assert len(values) > 1 or name in NOT_DRAWN, f"{name} is {values}"
 
 
 def test_only_an_edit_by_a_clock_that_is_further_off_than_rows_are_kept_may_plan_again() -> None:

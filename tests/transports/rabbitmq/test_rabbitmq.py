@@ -2,6 +2,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import aiormq
 import pytest
@@ -14,6 +15,7 @@ from onbeat.ports.transport import Delivery, Envelope
 from onbeat.testing.broker_contract.broker_link import Traits
 from onbeat.testing.broker_contract.steps import an_envelope, bodies, collect, envelopes
 from onbeat.transports.amqp.broker import RabbitMqBroker
+from onbeat.transports.amqp.declarations import Declarations
 from transports.certificates import made
 from transports.proxy import Proxy
 from transports.rabbitmq.brokers import TIMEOUT, Make, brokers, line
@@ -231,8 +233,23 @@ async def test_a_queue_that_is_there_is_used_as_it_is_with_one_warning(
 
 
 async def test_a_burst_of_first_messages_to_a_queue_of_other_arguments_keeps_its_connection(
-    make: Make, raw: aiormq.abc.AbstractConnection, caplog: pytest.LogCaptureFixture
+    make: Make,
+    raw: aiormq.abc.AbstractConnection,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    declare, running, peak = Declarations._declare_queue, 0, 0
+
+    async def counted(*args: Any) -> None:
+        nonlocal running, peak
+        running += 1
+        peak = max(peak, running)
+        try:
+            await declare(*args)
+        finally:
+            running -= 1
+
+    monkeypatch.setattr(Declarations, "_declare_queue", counted)
     name = f"{make.prefix}onbeat.work.burst"
     channel = await raw.channel()
     await channel.queue_declare(name, durable=True, arguments={"x-max-priority": 3})
@@ -240,6 +257,7 @@ async def test_a_burst_of_first_messages_to_a_queue_of_other_arguments_keeps_its
     caplog.set_level(logging.INFO)
     burst = [broker.publish("onbeat.work.burst", [an_envelope(body=b"%d" % n)]) for n in range(200)]
     await asyncio.gather(*burst)
+    assert peak == 1, "a refused declaration closes its channel, and there are not that many"
     assert sum("declared_differently" in record.getMessage() for record in caplog.records) == 1
     assert not [record for record in caplog.records if "away" in record.getMessage()]
     declared = await channel.queue_declare(name, passive=True)

@@ -23,7 +23,7 @@ RATES: Final = (
 )
 """Chances per call, message or attempt."""
 
-ASKED_RATES: Final = ("late_answers",)
+EXTRA_RATES: Final = ("late_answers",)
 """The same, but drawn from no seed: they keep the work that is left from being done in time."""
 
 COUNTS: Final = (
@@ -103,7 +103,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     @property
     def fault_classes(self) -> tuple[str, ...]:
         """The classes that are on."""
-        return tuple(name for name in (*RATES, *ASKED_RATES, *COUNTS) if getattr(self, name))
+        return tuple(name for name in (*RATES, *EXTRA_RATES, *COUNTS) if getattr(self, name))
 
     def without(self, name: str) -> "SimulationOptions":
         return msgspec.structs.replace(self, **{name: 0})

@@ -12,7 +12,7 @@ from onbeat.testing.simulation.chance import Chance
 from onbeat.testing.simulation.journal import Journal
 from onbeat.testing.simulation.loop import Process, SimulationLoop
 from onbeat.testing.simulation.model_store import SPLIT, ModelStore
-from onbeat.testing.simulation.options import ASKED_RATES, RATES, SimulationOptions
+from onbeat.testing.simulation.options import EXTRA_RATES, RATES, SimulationOptions
 
 HANG_SECONDS: Final = 5.0
 """When a driver gives up a call that nobody answers."""
@@ -136,7 +136,7 @@ class StoreServer:
         self.is_down = False
         self.is_read_only = False
         self.is_healed = False
-        rates = (*RATES, *ASKED_RATES)
+        rates = (*RATES, *EXTRA_RATES)
         self.rates: dict[str, float] = {name: getattr(options, name) for name in rates}
         self.fates = {fate: self.rates[name] for fate, name in FATES.items() if self.rates[name]}
         self.delays = options.delays
