@@ -526,6 +526,15 @@ async def test_no_attempt_begins_under_a_lease_that_was_lost_while_the_worker_st
         assert kept.id in begun
 
 
+async def two_behind_a_beat(bench: EngineHarness) -> tuple[Job, Job]:
+    """Two waiting jobs, of a worker whose heartbeats count from now on."""
+    bench.guard.begin(lambda: None)
+    await bench.beat()
+    jobs = a_job(), a_job()
+    await bench.store.enqueue(jobs)
+    return jobs
+
+
 async def test_an_attempt_begins_only_after_the_answer_to_a_beat_was_applied() -> None:
     """The answer may say that the lease is lost, and the loop may be late to read it."""
     begun = []
@@ -534,10 +543,7 @@ async def test_an_attempt_begins_only_after_the_answer_to_a_beat_was_applied() -
         begun.append(context.job_id)
 
     async with EngineHarness(work=work) as bench:
-        bench.guard.begin(lambda: None)
-        await bench.beat()
-        lost, kept = a_job(), a_job()
-        await bench.store.enqueue([lost, kept])
+        lost, kept = await two_behind_a_beat(bench)
         bench.worker.accept(await bench.claim())
         bench.clock.set(bench.clock.now() + bench.row.lease_seconds * SECOND)
         await bench.rescuer.settle_abandoned([await bench.job(lost)], {})
@@ -561,10 +567,7 @@ async def test_no_attempt_begins_of_a_claim_whose_answer_came_after_its_leases_e
         begun.append(context.job_id)
 
     async with EngineHarness(work=work) as bench:
-        bench.guard.begin(lambda: None)
-        await bench.beat()
-        lost, kept = a_job(), a_job()
-        await bench.store.enqueue([lost, kept])
+        lost, kept = await two_behind_a_beat(bench)
         claim = bench.store.inner.claim
 
         async def answered_late(request: ClaimRequest) -> Any:

@@ -282,7 +282,7 @@ async def test_many_ended_jobs_are_those_of_the_sample(metrics: Metrics) -> None
 def test_the_state_of_all_series_is_told_for_the_history(counts: Counters) -> None:
     counts.started(a_job(), 1.0)
     counts.ended(a_job(), Failed("no"), 1.0)
-    (totals,) = counts.state().values()
+    (totals,) = counts.take_state().values()
     assert totals == Totals(1, (0, 1), (*[0] * 9, 1), (*[0] * 6, 1), (), 1.0)
     counts.started(a_job(), 1.0)
     assert totals.starts == 1, "it does not change with the counters"
@@ -293,12 +293,12 @@ def test_the_history_has_fine_counts_of_late_starts_and_the_latest_of_each_slot(
 ) -> None:
     for late in (0.0005, 45, 400, 9_000):
         counts.started(a_job(), late)
-    (totals,) = counts.state().values()
+    (totals,) = counts.take_state().values()
     assert totals.lateness == (1, *[0] * 11, 1, 1, 1)
     assert totals.late == (1, 0, 0, 1, 0, 0, 0, 0, 1)
     assert totals.latest == 9_000
     counts.started(a_job(), 45)
-    (totals,) = counts.state().values()
+    (totals,) = counts.take_state().values()
     assert (totals.late[0], totals.latest) == (2, 45)
 
 

@@ -261,7 +261,7 @@ def with_disk(backend: Backend) -> OperationContext:
 def counters_of(backend: Backend) -> ReadCounters | None:
     """None where the process does not count, as a program with loops of its own."""
     telemetry = backend.telemetry
-    return telemetry.counters.state if isinstance(telemetry, CompositeTelemetry) else None
+    return telemetry.counters.take_state if isinstance(telemetry, CompositeTelemetry) else None
 
 
 def sidecar_of(backend: Backend) -> Sidecar:

@@ -56,11 +56,11 @@ SHARED: Final = InheritedOptions.__annotations__.keys() - {"retry", "timeout"}
 """Options that are read alike for a call and for a schedule."""
 
 
-OF_ONE_JOB: Final = ("run_at", "delay", "after")
-"""Options of a call that a schedule cannot keep: each of its jobs would be that one."""
-OF_ONE_JOB_TOO: Final = ("unique", "name")
-OF_TASK: Final = ("group", "unique_for")
-"""Options that a schedule does not keep either, but that a task may have for its other jobs."""
+CALL_ONLY: Final = ("run_at", "delay", "after")
+JOB_ONLY: Final = ("unique", "name")
+"""Options of a call, and fields of its job, that a schedule cannot keep: it has many jobs."""
+TASK_ONLY: Final = ("group", "unique_for")
+"""Fields that a schedule does not keep either, but that a task may have for its other jobs."""
 
 
 def draft_of(
@@ -98,9 +98,9 @@ def refuse_lost(backend: Backend, call: Call[Any]) -> None:
     given, job = call.options, call.options.job
     task = backend.registry.defaults.get(getattr(call.target, "task", ""), JobOptions())
     lost = [
-        *(name for name in OF_ONE_JOB if getattr(given, name)),
-        *(name for name in OF_ONE_JOB_TOO if getattr(job, name) is not None),
-        *(name for name in OF_TASK if getattr(job, name) != getattr(task.job, name)),
+        *(name for name in CALL_ONLY if getattr(given, name)),
+        *(name for name in JOB_ONLY if getattr(job, name) is not None),
+        *(name for name in TASK_ONLY if getattr(job, name) != getattr(task.job, name)),
     ]
     if lost:
         raise Invalid(

@@ -11,7 +11,7 @@ from onbeat.model.access import AuditFilter, AuditRecord
 from onbeat.model.credentials import HIDDEN
 from onbeat.model.errors import Unavailable
 from onbeat.operations.context import OperationContext
-from onbeat.rules.settlement import storable_text
+from onbeat.rules.storable import storable_text
 from onbeat.wire.access import AuditListAnswer, ListAudit, audit_answer
 from onbeat.wire.errors import problem
 from onbeat.wire.values import read_id, read_instant

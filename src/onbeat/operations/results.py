@@ -61,9 +61,9 @@ async def settle_result(
 
     It counts only for the running attempt and with the token that came with the call, or as the
     fence of `context` says. `token` is the transport's copy; without it the token is in the
-    message. A message that can never count,
-    such as one with a forged token, becomes a dead letter. A repeated message gets the same answer.
-    Raises `Unavailable` when the store is away: the message has to be delivered again.
+    message. A message that can never count, such as one with a forged token, becomes a dead letter.
+    A repeated message gets the same answer. Raises `Unavailable` when the store is away: the
+    message has to be delivered again.
     """
     try:
         return await judge_message(context, message, token, headers)

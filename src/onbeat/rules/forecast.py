@@ -91,7 +91,7 @@ def count_fires(
 def count_hours(
     rule: BoundedRecurrence, first: datetime, last: datetime, counted: FireCount
 ) -> bool:
-    """Hour by hour, of which some have to be visited."""
+    """Count hour by hour; near a change of the clock, visit each occurrence of the hour."""
     for hour in range(hour_of(first), hour_of(shifted(last, -TICK)) + 1):
         counted.hour = hour
         begin, end = max(first, hour_from(hour)), min(last, shifted(hour_from(hour), HOUR))

@@ -15,6 +15,7 @@ from onbeat.model.limits import (
     LOG_NAME_CHARS_MAX,
 )
 from onbeat.model.log_line import LogEntry
+from onbeat.rules.storable import storable_text
 
 CUT: Final = " … "
 UNCLEAN_CHARS_MAX: Final = 4 * LOG_LINE_BYTES_MAX
@@ -22,14 +23,11 @@ UNCLEAN_CHARS_MAX: Final = 4 * LOG_LINE_BYTES_MAX
 
 
 def shortened(text: str, bytes_max: int) -> str:
-    """The text in at most so many bytes of UTF-8: of a longer one its begin and its end.
-
-    Without NUL and lone surrogates, which not every store accepts.
-    """
+    """The storable text in at most so many bytes; of a longer one its begin and its end."""
     # A character has at most four bytes, so no more of them are needed.
     if len(text) > 2 * bytes_max:
         text = text[:bytes_max] + text[-bytes_max:]
-    raw = text.replace("\x00", "\ufffd").encode("utf-8", "replace")
+    raw = storable_text(text).encode()
     if len(raw) <= bytes_max:
         return raw.decode()
     left = bytes_max - len(CUT.encode())

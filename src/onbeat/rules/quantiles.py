@@ -1,4 +1,4 @@
-"""Quantiles of histograms, of which no estimate is beyond what is known."""
+"""Quantiles of histograms. No estimate exceeds the greatest value that is known."""
 
 import math
 from bisect import bisect_left

@@ -26,6 +26,7 @@ from onbeat.model.outcome import (
 from onbeat.model.worker import is_carried, is_remote
 from onbeat.rules.condition import FAILED as CONDITION_FAILED
 from onbeat.rules.faults import fault_key
+from onbeat.rules.storable import storable_text
 from onbeat.rules.suspicion import evidence, is_poison, suspicion_after
 from onbeat.rules.windows import opening_at_or_after
 
@@ -89,11 +90,11 @@ def release(job: Job, now: datetime) -> Job:
     only on its way, or could not be sent, is not counted; if on its way, its `start_by` still
     applies, and it keeps its place among those that are due.
     """
-    if is_carried(job.worker):
-        due_at = min(job.due_at, now)
-        again = waiting_again(job, due_at, attempt=job.attempt - 1)
+    is_on_its_way = is_carried(job.worker)
+    due_at = min(job.due_at, now) if is_on_its_way else now
+    again = waiting_again(job, due_at, attempt=job.attempt - 1)
+    if is_on_its_way:
         return replace(again, start_by=job.start_by)
-    again = waiting_again(job, now, attempt=job.attempt - 1)
     if is_remote(job.worker):
         return again
     if job.released + 1 > RELEASED_MAX:
@@ -223,14 +224,6 @@ def short_line(line: str) -> str:
     end = ERROR_LINE_CHARS_MAX // 4
     begin = ERROR_LINE_CHARS_MAX - end
     return f"{line[:begin]} … {left:,} characters left out … {line[-end:]}"
-
-
-def storable_text(text: str) -> str:
-    """The text without NUL and lone surrogates, which not every store accepts.
-
-    Both come from outside: a message quotes the bytes of a device, a file has an odd name.
-    """
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def outcome_name(outcome: Outcome) -> tuple[OutcomeName, str | None]:

@@ -232,10 +232,10 @@ class Counters:
     def loop_beat(self, loop: str) -> None:
         self.loop_beats[loop] = self._seconds()
 
-    def state(self) -> CounterState:
-        """All series as they are now, but for the greatest lateness: it is of since the last call.
+    def take_state(self) -> CounterState:
+        """All series as they are now, with the greatest lateness since the last call.
 
-        The history has one reader in a process, which needs what was greatest in each of its slots.
+        For the history alone, which needs the greatest of each of its slots.
         """
         state: dict[SeriesKey, Totals] = {}
         for key, series in self.series.copy().items():

@@ -25,7 +25,7 @@ from onbeat.model.schedule import Schedule
 from onbeat.model.target import lane_of
 from onbeat.model.trace_context import ids_of
 from onbeat.ports.store import SucceededAttempt
-from onbeat.rules.settlement import storable_text
+from onbeat.rules.storable import storable_text
 from onbeat.telemetry.repeats import Repeats
 from onbeat.telemetry.structured_log import Log
 

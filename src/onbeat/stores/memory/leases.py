@@ -77,10 +77,11 @@ def has_run_out(tables: Tables, job: Job, dead: Collection[WorkerId], now: datet
 def forget_workers(
     tables: Tables, ids: Collection[WorkerId], beats: Mapping[WorkerId, int] | None
 ) -> int:
+    named = frozenset(ids)
     gone = [
         worker
         for id, worker in tables.workers.items()
-        if id in ids
+        if id in named
         and not tables.leases.get(id)
         and (beats is None or worker.beat == beats.get(id))
     ]

@@ -261,7 +261,7 @@ class MemoryStore:
     async def enqueue_from(self, sent: Sequence[SentJobs]) -> Sequence[bool]:
         with self.lock_tables() as tables:
             for each in sent:
-                fan_out.new_jobs(tables, each)  # refused before any is stored
+                fan_out.new_jobs(tables, each)  # raises before any is stored
             return tuple(fan_out.send_one(tables, each) for each in sent)
 
     async def settle(self, settlements: Sequence[Settlement]) -> Sequence[bool]:

@@ -21,7 +21,7 @@ def name_of(queue: str, config: RabbitMqConfig) -> str:
 
 
 def is_own_queue(queue: str) -> bool:
-    """Whether Onbeat decides how the queue is declared; else whoever reads it does."""
+    """Whether Onbeat declares the queue with arguments of its own."""
     return queue.startswith(OWN_PREFIX)
 
 
