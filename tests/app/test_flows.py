@@ -74,6 +74,41 @@ async def test_a_call_comes_after_sent_jobs(beat: Onbeat) -> None:
             assert await later.aresult(PATIENCE) == ["first"]
 
 
+async def test_a_call_comes_after_others_by_name(beat: Onbeat) -> None:
+    @beat.task(retry=ONCE)
+    def work(context: Context) -> list[str]:
+        if not context.after:
+            raise ValueError("the first one fails")
+        return [*context.after]
+
+    calls = [
+        work.options(after=["second", on_end("first")], name="third").call(),
+        work.options(after="first", on="failure", name="second").call(),
+        work.options(name="first").call(),
+    ]
+    async with beat:
+        jobs = await beat.asend(calls)
+        assert await jobs[0].aresult(PATIENCE) == ["second", "first"]
+        assert await jobs[1].aresult(PATIENCE) == ["first"]
+
+
+def test_an_unknown_name_is_refused(beat: Onbeat) -> None:
+    @beat.task(retry=ONCE)
+    def work() -> int:
+        return 1
+
+    @beat.task(retry=ONCE)
+    def send() -> Iterator[Call[Any]]:
+        yield work.options(after="frist").call()
+
+    call = work.options(after="frist").call()
+    for calls in ([call], [work.options(name="first").call(), call]):
+        with pytest.raises(Invalid, match="no job of this request is named 'frist'"):
+            beat.send(calls)
+    with beat.started(), pytest.raises(JobFailed, match="no job of this request is named 'frist'"):
+        send.send().result(PATIENCE)
+
+
 def test_what_is_not_sent_together_is_refused(beat: Onbeat) -> None:
     @beat.task
     def work() -> int:
@@ -93,7 +128,7 @@ def test_what_is_not_sent_together_is_refused(beat: Onbeat) -> None:
         )
 
 
-@pytest.mark.parametrize("after", [3, [None], "noon", ["sunset"], [object()]])
+@pytest.mark.parametrize("after", [3, [None], "", ["a\nb"], "a" * 1_000, [object()]])
 def test_what_is_no_job_is_refused(beat: Onbeat, after: Any) -> None:
     @beat.task
     def work() -> None: ...

@@ -130,6 +130,16 @@ async def test_coroutines_use_the_other_forms(beat: Onbeat) -> None:
         await trial.adrain()
 
 
+async def test_a_clock_is_stepped_in_one_event_loop(beat: Onbeat) -> None:
+    async with beat.testing(at=AT) as trial:
+        await trial.aadvance("1h")
+        for step in (trial.drain, lambda: trial.advance("1h")):
+            with pytest.raises(RuntimeError, match="await aadvance and adrain in coroutines"):
+                step()
+        await trial.aadvance("1h")
+        assert trial.now == BEGIN + timedelta(hours=2)
+
+
 def test_a_timeout_counts_real_time(beat: Onbeat) -> None:
     @beat.task(timeout=0.02, retry=Retry(1))
     async def stuck() -> None:

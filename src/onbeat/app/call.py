@@ -15,7 +15,7 @@ from onbeat.app.predicates import (
     window_of,
 )
 from onbeat.model.errors import Invalid
-from onbeat.model.flow import SENT, Awaited
+from onbeat.model.flow import Awaited
 from onbeat.model.held_key import ALWAYS
 from onbeat.model.ids import JobId
 from onbeat.model.job import Edge, Job
@@ -40,7 +40,7 @@ from onbeat.rules.origins import with_credentials_of
 from onbeat.rules.urls import checked_headers, checked_method, checked_secrets, checked_url
 from onbeat.rules.windows import opening_at_or_after
 from onbeat.wire.commands import command_target
-from onbeat.wire.options import ALWAYS_TEXT, read_job_name
+from onbeat.wire.options import ALWAYS_TEXT, read_awaited, read_job_name
 from onbeat.wire.targets import MessageBody, NotifyBody, message_target, notify_target
 from onbeat.wire.values import (
     MOMENT,
@@ -88,12 +88,13 @@ class HasId(Protocol):
 
 
 class After(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """A job that another comes after, as its call or its id, and the end of it that is needed.
+    """A job that another comes after, and the end of it that is needed.
 
-    `of` is "sent" for all jobs that are sent with it.
+    `of` is its call, its id, or the name of a call of the same list; "sent" is all that are sent
+    with it.
     """
 
-    of: "Call[Any] | JobId"
+    of: "Call[Any] | str"
     on: Edge = Edge.SUCCESS
 
 
@@ -206,10 +207,10 @@ class Call(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
 
 def link_ids(after: Iterable[After]) -> Linked:
     """What a call comes after that is sent alone."""
-    return link([Awaited(sent_id(one), one.on) for one in after], {}, "after")
+    return link([Awaited(sent_before(one), one.on) for one in after], {}, "after")
 
 
-def sent_id(after: After) -> JobId:
+def sent_before(after: After) -> str:
     if isinstance(after.of, Call):
         raise Invalid(f"{after.of} is not sent yet; send both calls in one list", "after")
     return after.of
@@ -329,19 +330,20 @@ def afters_of(field: str, value: Any) -> tuple[After, ...]:
 
 
 def after_of(field: str, value: Any, on: Edge) -> After:
-    """Raises `Invalid` for what is neither a call nor a job nor its id."""
+    """Raises `Invalid` for what is neither a call nor a job nor its id or name."""
     match value:
         case After():
             return value
         case Call():
             return After(value, on)  # pyright: ignore[reportUnknownArgumentType]
         case str():
-            return After(JobId(SENT) if value == SENT else job_id(value, field), on)
+            return After(read_awaited(name_of(field, value), field), on)
         case _ if isinstance(id := getattr(value, "id", None), str):
             return After(job_id(id, field), on)
         case _:
             raise Invalid(
-                f"{field} must be a call, a sent job or its id, or several, not {value!r:.100}",
+                f"{field} must be a call or its name, a sent job or its id, or several,"
+                f" not {value!r:.100}",
                 field,
             )
 

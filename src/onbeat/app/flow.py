@@ -77,8 +77,8 @@ def link_yielded(after: Sequence[After], sent: SentCalls, flow: JobId) -> Linked
     return replace(linked, flow=after_flow(flow) if is_late else flow)
 
 
-def found_in(sent: SentCalls, other: Call[Any] | JobId) -> Job | None:
-    """The job of a call; None for an id."""
+def found_in(sent: SentCalls, other: Call[Any] | str) -> Job | None:
+    """The job of a call; None for an id or a name."""
     if not isinstance(other, Call):
         return None
     found = sent.find(other)

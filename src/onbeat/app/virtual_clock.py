@@ -1,5 +1,6 @@
 """A virtual clock for planner, leases, retries and store: years pass in seconds without sleep."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from random import Random
@@ -25,6 +26,10 @@ from onbeat.ports.telemetry import Telemetry
 from onbeat.telemetry.composite import NullTelemetry, settled
 
 ROUNDS_MAX = 1_000_000
+STEPPED_ELSEWHERE = (
+    "this clock is stepped in another event loop; await aadvance and adrain in coroutines, or call"
+    " advance and drain everywhere"
+)
 IN_MEMORY = "memory://"
 
 
@@ -105,6 +110,7 @@ class VirtualRun:
         self.saved = (backend.store, backend.clock, backend.telemetry, backend.is_open)
         self.replace_parts(cast("Store", self.store), self.clock, self.recorder, is_open=False)
         self.running: RunningApp | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None  # in which it was opened
         self.begun = at
         self.is_draining = False
         self.is_closed = False
@@ -302,13 +308,20 @@ class VirtualRun:
         return min(times) if times else None
 
     async def ensure_open(self) -> RunningApp:
-        """The loops' parts, ready to be stepped; no loop runs by itself."""
+        """The loops' parts, ready to be stepped; no loop runs by itself.
+
+        Raises RuntimeError in another event loop than the first time.
+        """
+        loop = asyncio.get_running_loop()
         if self.running is None:
+            self.loop = loop
             await self.backend.open()
             await self.backend.put_declared()
             self.running = RunningApp(self.backend)
             await self.running.open()
             await self.running.runtime.heartbeat.renew_leases()
+        elif loop is not self.loop:
+            raise RuntimeError(STEPPED_ELSEWHERE)
         return self.running
 
     async def aclose(self) -> None:

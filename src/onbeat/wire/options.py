@@ -103,15 +103,15 @@ def read_job_name(value: str | None, field: str) -> str | None:
 def read_after(value: tuple[Any, ...], field: str) -> tuple[Awaited, ...]:
     """What a job comes after; names are resolved with the whole request."""
     return tuple(
-        Awaited(known_form(one, field))
+        Awaited(read_awaited(one, field))
         if isinstance(one, str)
-        else Awaited(known_form(one.job, field), one.on)
+        else Awaited(read_awaited(one.job, field), one.on)
         for one in value
     )
 
 
-def known_form(text: str, field: str) -> str:
-    """An id in its canonical form, or a name."""
+def read_awaited(text: str, field: str) -> str:
+    """The id of a job in its canonical form, or the name of one that is sent with it."""
     return job_id(text, field) if is_job_id(text) else read_name(text, field)
 
 

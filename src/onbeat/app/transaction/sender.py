@@ -20,11 +20,11 @@ from onbeat.app.transaction.connections import (
 from onbeat.app.transaction.publisher import publish_async, publish_sync
 from onbeat.model.errors import Invalid, Misconfigured
 from onbeat.model.event import Event
-from onbeat.model.flow import SENT
 from onbeat.model.job import Job
 from onbeat.operations.conditions import has_conditions, with_stored_conditions
 from onbeat.operations.encryption import encrypted_jobs
 from onbeat.ports.store import Enqueued, Settlement, Store
+from onbeat.rules.flows import looks_like_id
 from onbeat.wire.events import PublishedEvent
 
 Result = TypeVar("Result")
@@ -135,7 +135,7 @@ class TransactionalSender:
 
     def sending(self, calls: Sequence[Call[Any]]) -> Sending:
         if any(
-            isinstance(one.of, str) and one.of != SENT
+            isinstance(one.of, str) and looks_like_id(one.of)
             for call in calls
             for one in call.options.after
         ):
