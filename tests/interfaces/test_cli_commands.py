@@ -42,7 +42,7 @@ def test_why_says_that_no_worker_runs_it(onbeat: Any) -> None:
         (("--command", "--secret-file", "x", "--", "/p"), "--secret-file does not go with"),
         (("--command", "--header", "A: b", "--", "/p"), "--header does not go with --command"),
         (("--task", "t", "--env", "A=b"), "--env is of a program; give --command with it"),
-        (("--", "/bin/p"), "unexpected '/bin/p'; a program needs --command"),
+        (("--", "/bin/p"), "unexpected '/bin/p'; a task is named by --task"),
         (("--command", "--env", "A", "--", "/bin/p"), "--env must be NAME=VALUE"),
         ((), "--task or --url, or --command"),
     ],

@@ -212,7 +212,10 @@ def target_body(values: Mapping[str, Any]) -> dict[str, Any]:
         refuse_beside("--command", values, *TARGET_OPTIONS)
         return {"target": command_body(values)}
     if values["argv"]:
-        raise click.UsageError(f"unexpected {values['argv'][0]!r}; a program needs --command")
+        raise click.UsageError(
+            f"unexpected {values['argv'][0]!r}; a task is named by --task, its arguments by --args,"
+            " and a program and its own by --command"
+        )
     for name in ("env", "cwd", "stdin"):
         if values.get(name):
             raise click.UsageError(f"--{name} is of a program; give --command with it")
