@@ -325,7 +325,7 @@ WRONG = [
     ({"labels": {str(n): "" for n in range(LABELS_MAX + 1)}}, "labels"),
     ({"labels": {"a": "half \udce9"}}, "labels"),
     ({"after": tuple(an_id() for _ in range(AFTER_MAX + 1))}, "after"),
-    ({"after": ("no id",)}, "after"),
+    ({"after": ("no\nname",)}, "after"),
     ({"after": (7,)}, "after"),
     # Programs need not be typed.
     ({"queue": 7}, "queue"),

@@ -8,8 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from docs.pages import ROOT, blocks
+from onbeat import Onbeat, daily, every, http
 from onbeat.cli import yaml_files
 from onbeat.cli.main import root
+from onbeat.recurrence import union
 
 GUIDE = ROOT / "docs" / "guides" / "schedules-as-a-file.md"
 
@@ -61,6 +63,25 @@ class Files:
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     monkeypatch.chdir(tmp_path)
     return Files(tmp_path)
+
+
+def test_a_rule_without_a_text_is_left_out_and_a_start_is_written(files: Files) -> None:
+    beat = Onbeat("sqlite:///onbeat.db")
+    try:
+        call = http("GET", "https://example.com")
+        beat.schedules.put("both", union(every("1h"), daily("09:00")), call)
+        beat.schedules.put("counted", every("1d", start="2026-01-01T03:00:00Z"), call)
+    finally:
+        beat.close()
+    exported = files.run("export", "--all")
+    assert "left out: 1 with a rule that only a program can make" in exported.stderr
+    assert "start: '2026-01-01T03:00:00Z'" in exported.stdout
+    assert "both" not in exported.stdout
+    files.run("apply", "-", text=exported.stdout)
+    shown = json.loads(files.run("show", "counted", "--json").stdout)
+    assert shown["start"] == "2026-01-01T03:00:00Z"
+    files.run("update", "counted", "--start", "2026-01-01T04:00:00Z")
+    assert "T04:00:00Z" in json.loads(files.run("show", "counted", "--json").stdout)["next_at"]
 
 
 def test_a_file_is_applied_once_however_often(files: Files) -> None:

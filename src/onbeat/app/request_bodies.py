@@ -23,11 +23,12 @@ from onbeat.model.target import (
     NotifyTarget,
     Target,
 )
+from onbeat.recurrence.instants import read_instant
 from onbeat.wire.conditions import ConditionBody, WindowBody, one_window_answer
 from onbeat.wire.jobs import JobBody, edge_answer
 from onbeat.wire.options import ALWAYS_TEXT
 from onbeat.wire.reactions import gather_body, pattern_body
-from onbeat.wire.recurrences import FORM_OF_KIND
+from onbeat.wire.recurrences import FORM_OF_KIND, start_of
 from onbeat.wire.schedules import ScheduleBody, ScheduleDraft
 from onbeat.wire.targets import (
     HttpBody,
@@ -135,7 +136,7 @@ def schedule_body(draft: ScheduleDraft) -> ScheduleBody:
     assert rule is not UNSET
     fields: dict[str, Any] = {
         **{name: wire_form(value) for name, value in draft.given_fields().items()},
-        **rule_body(rule),
+        **rule_body(rule, draft.options["key"]),
         **reaction_body(draft.options),
         "target": target_body(draft.target) if draft.target is not UNSET else UNSET,
     }
@@ -144,18 +145,29 @@ def schedule_body(draft: ScheduleDraft) -> ScheduleBody:
     return ScheduleBody(**fields)
 
 
-def rule_body(rule: RecurrenceSpec) -> dict[str, Any]:
-    """The rule as fields of a request body. Raises `Invalid` for one without a text."""
+def rule_body(rule: RecurrenceSpec, key: str = "") -> dict[str, Any]:
+    """The rule as fields of a request body; `key` is that of its schedule.
+
+    Raises `Invalid` for one without a text, and for a cron whose `H` another key spreads.
+    """
     form = FORM_OF_KIND.get(rule.kind)
     if form is None:
         raise Invalid(
-            f"a {rule.kind} has no text, so it cannot be sent to a service, compared or changed;"
-            " write it as an RRULE or cron",
+            f"a rule of the kind {rule.kind!r} has no text, so it cannot be sent to a service,"
+            " compared or changed; write it as an RRULE or cron",
             "recurrence",
         )
+    if rule.key not in {"", key}:
+        raise Invalid(
+            f"the key {rule.key!r} of a cron with H cannot be sent to a service, compared or"
+            " changed; leave it out, and the schedule's own key spreads H",
+            "recurrence",
+        )
+    start = start_of(rule)
     return {
         "dst_gap": rule.dst_gap,
         "dst_fold": rule.dst_fold,
         "timezone": rule.tz or UNSET,
+        "start": UNSET if start is None else read_instant(start),
         form: rule.text,
     }

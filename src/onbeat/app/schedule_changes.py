@@ -56,7 +56,7 @@ def draft_body(
 ) -> ScheduleBody:
     """The whole schedule as a body. Raises as `draft_of`."""
     if recurrence is not None:
-        rule_fields(recurrence)  # else a function would be registered under the key
+        rule_fields(recurrence, key)  # else a function would be registered under the key
     return schedule_body(draft_of(backend, function, key, recurrence, call, policies))
 
 
@@ -96,11 +96,14 @@ def reaction_fields(changes: Policies) -> dict[str, Any]:
     return {name: given.get(name) for name in REACTION if name in changes}
 
 
-def rule_fields(recurrence: Rule) -> dict[str, Any]:
-    """The whole rule, so that nothing of an earlier one stays, as its time zone."""
+def rule_fields(recurrence: Rule, key: str = "") -> dict[str, Any]:
+    """The whole rule, so that nothing of an earlier one stays, as its time zone.
+
+    `key` is that of its schedule. Raises as `rule_body`.
+    """
     rule = checked_rule(recurrence)
     spec = (rule if isinstance(rule, Recurrence) else function_of_time(rule)).spec()
-    return {**rule_body(spec), "timezone": spec.tz}
+    return {**rule_body(spec, key), "timezone": spec.tz}
 
 
 def body_form(value: object) -> object:

@@ -26,7 +26,7 @@ from onbeat.model.reaction import EventPattern
 from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.model.schedule import CatchUp, Overlap
 from onbeat.model.target import HttpTarget, Target
-from onbeat.recurrence import Recurrence
+from onbeat.recurrence import Recurrence, cron
 from onbeat.recurrence import function as function_of_time
 from onbeat.wire.schedules import ScheduleDraft
 
@@ -152,11 +152,18 @@ def rule_of(
 def spec_of(backend: Backend, key: str, recurrence: Rule | None) -> RecurrenceSpec:
     """The rule as stored. A function of time stays here, and the store has only its key."""
     if isinstance(recurrence, Recurrence) and recurrence.spec().kind != "function":
-        return recurrence.spec()
+        return spread(recurrence.spec(), key)
     rule = checked_rule(recurrence)
     value = rule if isinstance(rule, Recurrence) else function_of_time(rule)
     backend.registry.functions[key] = value
     return RecurrenceSpec("function", key)
+
+
+def spread(spec: RecurrenceSpec, key: str) -> RecurrenceSpec:
+    """A cron whose `H` is spread by the schedule's key, where it has none of its own."""
+    if spec.kind != "cron" or spec.key:
+        return spec
+    return cron(spec.text, spec.tz, key, spec.dst_gap, spec.dst_fold).spec()
 
 
 def checked_rule(rule: Rule | None) -> Rule:

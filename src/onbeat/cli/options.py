@@ -59,6 +59,9 @@ rule_options = options(
     field("--cron", metavar="FIELDS", help='Five to seven fields, e.g. "*/5 * * * *".'),
     field("--every", metavar="SPAN", help="A fixed span: 90s, 15m, PT1H."),
     field("--at", metavar="INSTANT", help="Once."),
+    field(
+        "--start", metavar="INSTANT", help="The first occurrence of an --every or a plain --rrule."
+    ),
     field("--timezone", "--tz", metavar="ZONE", help="IANA zone of the rule, e.g. Europe/Berlin."),
     field(
         "--dst-gap",
@@ -317,8 +320,11 @@ def rule_body(values: Mapping[str, Any]) -> dict[str, Any]:
     if values["gather_until"] is not None and not rules:
         return {}  # the zone is that of the gathering
     body = rules | given_options(values, "timezone", "dst_gap", "dst_fold")
+    zone = zone_of(values["timezone"])
     if "at" in body:
-        body["at"] = utc_text(read_instant(body["at"], "--at", zone_of(values["timezone"])))
+        body["at"] = utc_text(read_instant(body["at"], "--at", zone))
+    if values["start"]:
+        body["start"] = utc_text(read_instant(values["start"], "--start", zone))
     if "rrule" in body:
         body["rrule"] = text_or_file(body["rrule"])
     check_rule(given_options(body, "rrule", "cron", "every"))

@@ -23,6 +23,7 @@ from onbeat.cli.yaml_files import BadFile, read_yaml, yaml_text
 from onbeat.model.credentials import HIDDEN
 from onbeat.model.errors import Invalid
 from onbeat.model.limits import PAGE_LIMIT_MAX
+from onbeat.wire.recurrences import FORMS
 from onbeat.wire.schedule_files import (
     ScheduleFile,
     file_of,
@@ -64,8 +65,8 @@ def export(
 ) -> None:
     """Write schedules with a key to a file that `schedule apply` reads; `-` is standard output.
 
-    Those that programs declare, that have finished, are sensitive or have no key are left out, and
-    counted on standard error.
+    Those that programs declare, that have finished, are sensitive, have no key or a rule without a
+    text are left out, and counted on standard error.
     """
     answers = connection.run(all_schedules)
     wanted = [one for one in answers if name is None or file_of(one) == name]
@@ -91,6 +92,8 @@ def why_not(answer: Record, *, with_declared: bool) -> str | None:
         return "sensitive, whose payload is never shown"
     if answer["status"] == "finished":
         return "finished"
+    if not any(form in answer for form in (*FORMS, "on")):
+        return "with a rule that only a program can make"
     if "owner" in answer and not with_declared:
         return "declared by programs: --all takes them along"
     return None

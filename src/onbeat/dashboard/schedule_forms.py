@@ -29,7 +29,7 @@ KINDS: Final = {
     "on": "events, as JSON",
 }
 PLAIN: Final = (
-    *("name", "key", "timezone", "dst_gap", "dst_fold", "starts_at", "ends_at"),
+    *("name", "key", "timezone", "dst_gap", "dst_fold", "start", "starts_at", "ends_at"),
     *("queue", "overlap", "catch_up", "grace", "jitter", "expires_after", "timeout"),
 )
 """Fields whose text is their value; blank stands for none."""
@@ -151,7 +151,7 @@ def preview_body(texts: Texts) -> dict[str, Any]:
     """The request for a preview of the rule alone."""
     zone = {
         name: text
-        for name in ("timezone", "dst_gap", "dst_fold")
+        for name in ("start", "timezone", "dst_gap", "dst_fold")
         if (text := texts.get(name, "").strip())
     }
     return {**rule_of(texts), **zone}

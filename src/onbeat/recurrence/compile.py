@@ -20,6 +20,8 @@ from onbeat.recurrence.rrule_text import Block, RuleParts, read_block
 from onbeat.recurrence.sets import Core, Dates, Excluding, Union
 from onbeat.recurrence.spec import RecurrenceSpec
 from onbeat.recurrence.start import start_anchored, start_at
+from onbeat.recurrence.tzif import DAY
+from onbeat.recurrence.year_masks import month_of
 from onbeat.recurrence.zoned_rule import SECOND, DstRule
 from onbeat.recurrence.zones import zone_named
 
@@ -122,11 +124,12 @@ def every_core(spec: RecurrenceSpec, budget: Budget) -> Core:
     start = to_us(read_instant(spec.anchor))
     if not span.months:
         return Interval(start, span.microseconds, int(spec.anchored))
-    # A month later is the same day, or the last day of a shorter month.
-    day = (read_instant(spec.anchor)).day
-    parts = RuleParts("MONTHLY", span.months, by_month_day=(day,), skip="BACKWARD")
     whole, fraction = divmod(start, SECOND)
-    begin = start_anchored(whole, zone_named(spec.tz), DstRule(), counts=not spec.anchored)
+    dst = DstRule(spec.dst_gap, spec.dst_fold)
+    begin = start_anchored(whole, zone_named(spec.tz), dst, counts=not spec.anchored)
+    # A month later is the same day, or the last day of a shorter month.
+    day = month_of(begin.wall // DAY)[2]
+    parts = RuleParts("MONTHLY", span.months, by_month_day=(day,), skip="BACKWARD")
     core = block_core(Block(rules=(parts,)), begin, budget)
     return Shifted(core, fraction) if fraction else core
 

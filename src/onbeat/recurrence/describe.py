@@ -80,9 +80,9 @@ def roll_words(spec: RecurrenceSpec) -> str:
 def describe_every(spec: RecurrenceSpec) -> str:
     span = read_duration(spec.text)
     words = several(span.months, "month") if span.months else elapsed_words(span.microseconds)
-    if spec.anchor is None:
-        return f"Every {words}"
-    return f"Every {words}, from {instant_words(spec.anchor)}"
+    begin = "" if spec.anchor is None else f", from {instant_words(spec.anchor)}"
+    text = f"Every {words}{begin}"
+    return text if spec.tz is None else in_zone(text, spec.tz)
 
 
 def elapsed_words(microseconds: int) -> str:

@@ -1,6 +1,7 @@
 """Parses rules from outside: the fields of a request, or one text of a command line."""
 
 import re
+from datetime import datetime
 
 from onbeat.model.errors import BadRecurrence
 from onbeat.recurrence.aws_text import is_aws
@@ -30,13 +31,17 @@ def parse_recurrence(
     cron: str | None = None,
     every: str | float | None = None,
     at: str | None = None,
+    start: datetime | None = None,
     timezone: str | None = None,
     dst_gap: DstGap = "shift",
     dst_fold: DstFold = "first",
     key: str = "",
     budget: Budget | None = None,
 ) -> RecurrenceSpec:
-    """The spec of exactly one of `rrule`, `cron`, `every` and `at`. Raises BadRecurrence."""
+    """The spec of exactly one of `rrule`, `cron`, `every` and `at`. Raises BadRecurrence.
+
+    `start` is that of an `rrule` or `every` whose text has none.
+    """
     fields = {"rrule": rrule, "cron": cron, "every": every, "at": at}
     given = [name for name, value in fields.items() if value is not None]
     if len(given) != 1:
@@ -49,11 +54,11 @@ def parse_recurrence(
     check_dst(dst_gap, dst_fold)
     zone_named(timezone)
     if rrule is not None:
-        spec = rrule_spec(rrule, timezone, None, dst_gap, dst_fold)
+        spec = rrule_spec(rrule, timezone, start, dst_gap, dst_fold)
     elif cron is not None:
         spec = cron_text_spec(cron, timezone, key, dst_gap, dst_fold)
     elif every is not None:
-        spec = every_text_spec(every, timezone, dst_gap, dst_fold)
+        spec = every_text_spec(every, timezone, start, dst_gap, dst_fold)
     else:
         spec = once_spec(at or "")
     value_of(spec, budget)
@@ -76,7 +81,7 @@ def guess_spec(text: str, tz: str | None) -> RecurrenceSpec:
     if re.search(r"FREQ=|^DTSTART|^RRULE|^RDATE", text, re.IGNORECASE):
         return rrule_spec(text, tz, None, "shift", "first")
     if is_repeating(text) or is_phrase(text):
-        return every_text_spec(text, tz, "shift", "first")
+        return every_text_spec(text, tz, None, "shift", "first")
     if match := re.fullmatch(r"@every\s+(\S.*)", text, re.IGNORECASE):
         return every_spec(match[1])
     if re.match(r"\d{4}-\d\d-\d\d", text, re.ASCII):

@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from onbeat.model.errors import BadRecurrence
 from onbeat.recurrence.aws_text import is_rate, read_rate
 from onbeat.recurrence.builders import (
@@ -14,6 +16,7 @@ from onbeat.recurrence.builders import (
     start_moment,
     zone_name,
 )
+from onbeat.recurrence.durations import read_duration
 from onbeat.recurrence.instants import to_us
 from onbeat.recurrence.iso_interval import Repeating, is_repeating, read_repeating
 from onbeat.recurrence.notes import DAYS_OF_EVERY_MONTH
@@ -23,7 +26,7 @@ from onbeat.recurrence.spec import RecurrenceSpec
 from onbeat.recurrence.tzif import DAY
 from onbeat.recurrence.year_masks import month_of
 from onbeat.recurrence.zoned_rule import SECOND
-from onbeat.recurrence.zones import DstFold, DstGap
+from onbeat.recurrence.zones import DstFold, DstGap, zone_named
 
 
 def aws(
@@ -41,10 +44,10 @@ def phrase(
 ) -> Recurrence:
     """`every 2 hours`, `every day at 09:00`, `every monday and friday at 9:00`.
 
-    A number of units is elapsed time, as in `every`; days are those of `tz`. Raises BadRecurrence
-    with the place of the error.
+    A number of units is elapsed time, as in `every`; days, months and years are those of `tz`.
+    Raises BadRecurrence with the place of the error.
     """
-    return compile_spec(phrase_spec(text, tz, dst_gap, dst_fold))
+    return compile_spec(phrase_spec(text, tz, None, dst_gap, dst_fold))
 
 
 def repeating(
@@ -69,22 +72,44 @@ def cron_text_spec(
 
 
 def every_text_spec(
-    text: timedelta | float | str, tz: TimeZone, dst_gap: DstGap, dst_fold: DstFold
+    text: timedelta | float | str,
+    tz: TimeZone,
+    start: datetime | None,
+    dst_gap: DstGap,
+    dst_fold: DstFold,
 ) -> RecurrenceSpec:
     """The text of a field for a span, which takes repeating intervals and phrases too."""
     if isinstance(text, str) and is_repeating(text):
+        if start is not None:
+            raise BadRecurrence("the interval has a start already; leave out start", text)
         return repeating_spec(text, tz, dst_gap, dst_fold)
     if isinstance(text, str) and is_phrase(text):
-        return phrase_spec(text, tz, dst_gap, dst_fold)
-    return every_spec(text)
+        return phrase_spec(text, tz, start, dst_gap, dst_fold)
+    return span_spec(text, tz, start, dst_gap, dst_fold)
 
 
-def phrase_spec(text: str, tz: TimeZone, dst_gap: DstGap, dst_fold: DstFold) -> RecurrenceSpec:
+def phrase_spec(
+    text: str, tz: TimeZone, start: datetime | None, dst_gap: DstGap, dst_fold: DstFold
+) -> RecurrenceSpec:
     check_dst(dst_gap, dst_fold)
     read = read_phrase(text)
     if read.span:
-        return every_spec(read.span)
-    return rrule_spec(read.rule, tz, None, dst_gap, dst_fold)
+        return span_spec(read.span, tz, start, dst_gap, dst_fold)
+    return rrule_spec(read.rule, tz, start, dst_gap, dst_fold)
+
+
+def span_spec(
+    span: timedelta | float | str,
+    tz: TimeZone,
+    start: datetime | None,
+    dst_gap: DstGap,
+    dst_fold: DstFold,
+) -> RecurrenceSpec:
+    """A period: months are those of the zone, and elapsed time has none."""
+    spec, zone = every_spec(span, start), zone_name(tz)
+    if zone is None or not read_duration(span).months:
+        return spec
+    return replace(spec, tz=zone_named(zone).name, dst_gap=dst_gap, dst_fold=dst_fold)
 
 
 def repeating_spec(text: str, tz: TimeZone, dst_gap: DstGap, dst_fold: DstFold) -> RecurrenceSpec:

@@ -19,15 +19,17 @@ from onbeat.wire.recurrences import (
     EveryForm,
     RecurrenceFields,
     RruleForm,
+    StartForm,
     ZoneForm,
     read_recurrence,
     rule_as,
+    start_of,
 )
 from onbeat.wire.values import MOMENT, SpanForm, read_name, read_span, span_text, value_or_unset
 
 NOT_GIVEN: Final = (UNSET, None)
 TIMES: Final[Mapping[str, tuple[object, ...]]] = {
-    **dict.fromkeys(("rrule", "cron", "every", "at", "timezone"), NOT_GIVEN),
+    **dict.fromkeys(("rrule", "cron", "every", "at", "start", "timezone"), NOT_GIVEN),
     "dst_gap": (*NOT_GIVEN, "shift"),
     "dst_fold": (*NOT_GIVEN, "first"),
 }
@@ -67,6 +69,7 @@ class UntilBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     cron: CronForm | UnsetType | None = UNSET
     every: EveryForm | UnsetType | None = UNSET
     at: AtForm | UnsetType | None = UNSET
+    start: StartForm | UnsetType | None = UNSET
     timezone: ZoneForm | UnsetType | None = UNSET
     dst_gap: DstGap | UnsetType | None = UNSET
     dst_fold: DstFold | UnsetType | None = UNSET
@@ -95,6 +98,7 @@ class UntilAnswer(msgspec.Struct, frozen=True, kw_only=True):
     cron: str | UnsetType = UNSET
     every: str | UnsetType = UNSET
     at: str | UnsetType = UNSET
+    start: str | UnsetType = UNSET
     timezone: str | UnsetType = UNSET
     dst_gap: DstGap | UnsetType = UNSET
     dst_fold: DstFold | UnsetType = UNSET
@@ -235,6 +239,7 @@ def gather_answer(gather: Gather) -> GatherAnswer:
 def until_answer(rule: RecurrenceSpec) -> UntilAnswer:
     texts: dict[str, Any] = {form: rule_as(rule, form) for form in ("rrule", "cron", "every", "at")}
     return UntilAnswer(
+        start=value_or_unset(start_of(rule)),
         timezone=value_or_unset(rule.tz),
         dst_gap=UNSET if rule.dst_gap == "shift" else rule.dst_gap,
         dst_fold=UNSET if rule.dst_fold == "first" else rule.dst_fold,

@@ -36,6 +36,14 @@ EveryForm = Annotated[
     ),
 ]
 AtForm = Annotated[str, Meta(description="Once", examples=["2026-01-31T09:00:00Z"])]
+StartForm = Annotated[
+    datetime,
+    Meta(
+        tz=True,
+        description="The first occurrence, for an `every` or `rrule` that has no start of its own",
+        examples=["2026-01-31T09:00:00Z"],
+    ),
+]
 ZoneForm = Annotated[str, Meta(description="An IANA time zone", examples=["Europe/Berlin"])]
 
 FORMS: Final = ("rrule", "cron", "every", "at")
@@ -48,8 +56,12 @@ FORM_OF_KIND: Final = {
 }
 """The body field of each stored kind; other kinds are created only by programs."""
 
+STARTLESS: Final = ("cron", "at")
+"""The forms that count from no start."""
+
 NO_RULE: Final = RecurrenceSpec("rrule", "")
 TEXT_CHARS_MAX: Final = 65_536
+ZONE_FIELDS: Final = ("timezone", "dst_gap", "dst_fold")
 NO_RRULE: Final = "RRULE cannot be empty"
 BAD_RRULE: Final = "Invalid RRULE format"
 
@@ -66,6 +78,8 @@ class RecurrenceFields(Protocol):
     @property
     def at(self) -> str | UnsetType | None: ...
     @property
+    def start(self) -> datetime | UnsetType | None: ...
+    @property
     def timezone(self) -> str | UnsetType | None: ...
     @property
     def dst_gap(self) -> DstGap | UnsetType | None: ...
@@ -80,6 +94,7 @@ class PreviewBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     cron: CronForm | UnsetType | None = UNSET
     every: EveryForm | UnsetType | None = UNSET
     at: AtForm | UnsetType | None = UNSET
+    start: StartForm | UnsetType | None = UNSET
     timezone: ZoneForm | UnsetType | None = UNSET
     dst_gap: DstGap | UnsetType | None = UNSET
     dst_fold: DstFold | UnsetType | None = UNSET
@@ -110,29 +125,40 @@ def changed_recurrence(
 ) -> RecurrenceSpec | UnsetType:
     """The previous rule with the changes of `body`; UNSET without changes.
 
-    The anchor stays as long as the rule's text does.
+    The anchor stays as long as the rule's text does, unless another start is given, or null.
     """
     form, text = written_rule(body)
     if form is None:
         if mentions(body, FORMS):
             raise Invalid(NO_RRULE)
-        if not mentions(body, ("timezone", "dst_gap", "dst_fold")):
+        if not mentions(body, ("start", *ZONE_FIELDS)):
             return UNSET
         if before.kind == "event":
             raise Invalid("A schedule with on has no rule of time", "timezone")
-        form, text = FORM_OF_KIND.get(before.kind), before.text
+        form = FORM_OF_KIND.get(before.kind)
         if form is None:
-            raise Invalid(
-                "This rule was made by a program; its time zone is part of it", "timezone"
-            )
-        return zoned_anew(body, before, form, key, budget)
-    return anchored_like(before, parse_rule(form, text, body, before, before.key or key, budget))
+            return unchanged_rule(body, before)
+        return rule_anew(body, before, form, key, budget)
+    result = parse_rule(form, text, body, before, before.key or key, budget)
+    return result if body.start is None else anchored_like(before, result)
 
 
-def zoned_anew(
+def unchanged_rule(body: RecurrenceFields, before: RecurrenceSpec) -> UnsetType:
+    """For a rule that only a program can make: its answer may be sent back, without a change."""
+    parts = {"start": None, "timezone": before.tz, "dst_gap": before.dst_gap}
+    for name, part in (parts | {"dst_fold": before.dst_fold}).items():
+        if getattr(body, name) not in {UNSET, part}:
+            raise Invalid(f"This rule was made by a program; its {name} is part of it", name)
+    return UNSET
+
+
+def rule_anew(
     body: RecurrenceFields, before: RecurrenceSpec, form: str, key: str, budget: Budget | None
 ) -> RecurrenceSpec:
-    """The previous rule in another zone. A zone in the rule's own text cannot be replaced so."""
+    """The previous rule with another zone or start.
+
+    A zone in the rule's own text cannot be replaced so.
+    """
     result = parse_rule(form, before.text, body, before, before.key or key, budget)
     zone = body.timezone
     if form == "rrule" and isinstance(zone, str) and zone and zone != result.tz:
@@ -141,7 +167,7 @@ def zoned_anew(
             f" TZID={zone} or without a zone",
             "timezone",
         )
-    return anchored_like(before, result)
+    return result if body.start is None else anchored_like(before, result)
 
 
 def written_rule(body: RecurrenceFields) -> tuple[str | None, str | float]:
@@ -176,6 +202,8 @@ def parse_rule(
     """The spec of the text; missing zone and DST rules come from the old rule."""
     if form == "rrule" and not str(text).strip():
         raise Invalid(NO_RRULE)
+    if body.start and form in STARTLESS:
+        raise Invalid(f"start goes with every and rrule, not with {form}", "start")
     zone = old.tz if body.timezone is UNSET else body.timezone or None
     gap: DstGap = old.dst_gap if body.dst_gap is UNSET else body.dst_gap or "shift"
     fold: DstFold = old.dst_fold if body.dst_fold is UNSET else body.dst_fold or "first"
@@ -186,6 +214,7 @@ def parse_rule(
             cron=str(text) if form == "cron" else None,
             every=text if form == "every" else None,
             at=str(text) if form == "at" else None,
+            start=body.start or None,
             timezone=zone,
             dst_gap=gap,
             dst_fold=fold,
@@ -196,7 +225,7 @@ def parse_rule(
         raise
     except BadRecurrence as error:
         raise bad_rule(form, error) from None
-    return as_written(spec, str(text)) if form == "rrule" else spec
+    return as_written(spec, str(text)) if form == "rrule" and not body.start else spec
 
 
 def as_written(spec: RecurrenceSpec, text: str) -> RecurrenceSpec:
@@ -235,9 +264,31 @@ def rule_error_text(error: BadRecurrence) -> str:
 
 
 def anchored_like(before: RecurrenceSpec, spec: RecurrenceSpec) -> RecurrenceSpec:
-    if (before.kind, before.text) != (spec.kind, spec.text) or not before.anchored:
+    """The rule with the anchor of the one before, where it is the same one and has no start.
+
+    Of rules that are combined each keeps its own.
+    """
+    if not are_alike(before, spec) or spec.anchor is not None:
         return spec
-    return msgspec.structs.replace(spec, anchor=before.anchor, anchored=True)
+    left = list(before.members)
+    members: list[RecurrenceSpec] = []
+    for member in spec.members:
+        old = next((one for one in left if are_alike(one, member)), member)
+        if old is not member:
+            left.remove(old)
+        members.append(anchored_like(old, member))
+    return msgspec.structs.replace(
+        spec, anchor=before.anchor, anchored=before.anchored, members=tuple(members)
+    )
+
+
+def are_alike(one: RecurrenceSpec, other: RecurrenceSpec) -> bool:
+    return (one.kind, one.text) == (other.kind, other.text)
+
+
+def start_of(spec: RecurrenceSpec) -> str | None:
+    """The start that was given beside the text of the rule."""
+    return None if spec.anchored else spec.anchor
 
 
 def rule_as(spec: RecurrenceSpec, form: str) -> str | UnsetType:

@@ -43,10 +43,12 @@ from onbeat.wire.recurrences import (
     CronForm,
     EveryForm,
     RruleForm,
+    StartForm,
     ZoneForm,
     changed_recurrence,
     read_recurrence,
     rule_as,
+    start_of,
 )
 from onbeat.wire.targets import (
     RetryAnswer,
@@ -88,6 +90,7 @@ class ScheduleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     cron: CronForm | UnsetType | None = UNSET
     every: EveryForm | UnsetType | None = UNSET
     at: AtForm | UnsetType | None = UNSET
+    start: StartForm | UnsetType | None = UNSET
     timezone: ZoneForm | UnsetType | None = UNSET
     dst_gap: DstGap | UnsetType | None = UNSET
     dst_fold: DstFold | UnsetType | None = UNSET
@@ -162,6 +165,7 @@ class ScheduleAnswer(AnswerRecord, frozen=True, kw_only=True):
     cron: str | UnsetType = UNSET
     every: str | UnsetType = UNSET
     at: str | UnsetType = UNSET
+    start: str | UnsetType = UNSET
     on: PatternsAnswer | UnsetType = UNSET
     cancel_on: PatternsAnswer | UnsetType = UNSET
     gather: GatherAnswer | UnsetType = UNSET
@@ -213,7 +217,7 @@ def read_schedule(
     `retry` is the policy of schedules that name none.
     """
     name = read_schedule_name(body, before)
-    rule = read_rule(body, rule_key(body, name), before, budget)
+    rule = read_rule(body, rule_key(body, name, before), before, budget)
     target = read_schedule_target(body, shown_target(before) if before else None)
     if before is not None and before.sensitive and target == shown_target(before):
         target = UNSET
@@ -256,9 +260,11 @@ def read_rule(
     return rule
 
 
-def rule_key(body: ScheduleBody, name: str | UnsetType) -> str:
+def rule_key(body: ScheduleBody, name: str | UnsetType, before: Schedule | None) -> str:
     """The key that spreads the `H` fields of cron rules: the schedule's key, else its name."""
-    return body.key or name or ""
+    if before is None:
+        return body.key or name or ""
+    return body.key or before.key or name or before.name
 
 
 def read_schedule_target(body: ScheduleBody, before: Target | None) -> Target | UnsetType:
@@ -364,6 +370,7 @@ def schedule_answer(schedule: Schedule, next_at: datetime | None) -> ScheduleAns
         cron=rule_as(rule, "cron"),
         every=rule_as(rule, "every"),
         at=rule_as(rule, "at"),
+        start=value_or_unset(start_of(rule)),
         on=patterns_answer(schedule.on),
         cancel_on=patterns_answer(schedule.cancel_on),
         gather=UNSET if schedule.gather is None else gather_answer(schedule.gather),
