@@ -1,4 +1,4 @@
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from onbeat.model.errors import BadRecurrence
 from onbeat.recurrence import (
+    Budget,
     RecurrenceSpec,
     anchor,
     business_days,
@@ -353,3 +354,103 @@ def test_dates_and_exclusions_of_a_block(zone: str) -> None:
     assert days(candidates) == ["01-03", "01-05", "01-06", "01-08", "02-01"][: len(candidates)]
     assert rrule(value.text, tz=value.tz) == value
     assert [value.before(candidates[2]), value.before(candidates[1])] == candidates[1::-1]
+
+
+def test_business_days_of_combined_rules_are_those_of_their_zone() -> None:
+    both = union(weekly("FR", "MO", at="00:30", tz=BERLIN), weekly("SA", at="00:45", tz=BERLIN))
+    for rule in (both, both.excluding(every("1h", start="2020-01-01T00:10:00Z"))):
+        days = rule.on(business_days()).take(3, after=datetime(2026, 6, 5, 12, tzinfo=UTC))
+        assert [f"{at.astimezone(ZoneInfo(BERLIN)):%a %d}" for at in days] == [
+            "Mon 08",
+            "Fri 12",
+            "Mon 15",
+        ]
+    with pytest.raises(BadRecurrence, match=r"Asia/Tokyo and Europe/Berlin; call \.on for each"):
+        union(daily("09:00", tz=BERLIN), daily("09:00", tz="Asia/Tokyo")).on(business_days())
+
+
+@pytest.mark.parametrize(
+    ("rule", "times"),
+    [
+        (daily("02:30", tz=BERLIN), ["Mon 02:30", "Tue 02:30"]),
+        (daily("03:30", tz=BERLIN), ["Mon 03:30", "Tue 03:30"]),
+        (weekly("SU", at="02:30", tz=BERLIN), ["Mon 02:30", "Mon 02:30"]),
+    ],
+)
+def test_a_time_that_a_clock_shifted_moves_by_the_time_of_the_rule(
+    rule: Recurrence, times: list[str]
+) -> None:
+    """On this Sunday 02:30 came at 03:30."""
+    saturday = datetime(2026, 3, 28, 12, tzinfo=UTC)
+    moved = rule.on(business_days(), "following").take(2, after=saturday)
+    assert [f"{at.astimezone(ZoneInfo(BERLIN)):%a %H:%M}" for at in moved] == times
+
+
+@pytest.mark.parametrize("closed", [59, 60, 61, 400])
+def test_an_occurrence_moves_across_any_number_of_closed_days(closed: int) -> None:
+    first = date(2026, 7, 20)
+    calendar = business_days((first + timedelta(n) for n in range(closed)), weekend=())
+    yearly = rrule("DTSTART:20200725T090000Z\nRRULE:FREQ=YEARLY")
+    before = datetime(2026, 7, 1, tzinfo=UTC)
+    after = datetime.combine(first + timedelta(closed), time(9), UTC)
+    assert yearly.on(calendar, "following").after(before) == after
+    assert yearly.on(calendar, "preceding").after(before) == datetime(2026, 7, 19, 9, tzinfo=UTC)
+    assert yearly.on(calendar, "following").before(after + timedelta(1)) == after
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        # The clock of Nuuk goes from 23:00 to the next day; Apia has no 30 December 2011 at all.
+        ("DTSTART;TZID=America/Nuuk:20260301T001500\nRRULE:FREQ=DAILY;UNTIL=20260328", "03-28T00"),
+        ("DTSTART;TZID=America/Nuuk:20260301T001500\nRRULE:FREQ=HOURLY;UNTIL=20260328", "03-28T22"),
+        ("DTSTART;TZID=Pacific/Apia:20111201T093000\nRRULE:FREQ=DAILY;UNTIL=20111230", "12-29T09"),
+        ("DTSTART;TZID=Europe/Berlin:20261001T233000\nRRULE:FREQ=DAILY;UNTIL=20261025", "10-25T23"),
+    ],
+)
+def test_a_date_in_until_includes_no_time_of_the_next_day(text: str, last: str) -> None:
+    value = rrule(text, dst_gap="skip")
+    at = value.before(datetime(2100, 1, 1, tzinfo=UTC))
+    assert at is not None
+    assert f"{at.astimezone(ZoneInfo(value.tz)):%m-%dT%H}" == last
+
+
+@pytest.mark.parametrize(
+    ("text", "notes"),
+    [
+        (
+            "DTSTART:20260327T090000Z\nRRULE:FREQ=DAILY\nEXDATE:20260327T090000Z",
+            ["DTSTART is excluded by EXDATE, so it is not an occurrence itself"],
+        ),
+        (
+            "DTSTART:20260327T090000Z\nRRULE:FREQ=DAILY\nEXDATE;VALUE=DATE:20260329",
+            ["EXDATE leaves nothing out at 2026-03-29 00:00:00 UTC, which is no occurrence"],
+        ),
+        (
+            f"DTSTART;TZID={BERLIN}:20260327T023000\nRRULE:FREQ=DAILY\n"
+            f"EXDATE;TZID={BERLIN}:20260329T033000",
+            [],
+        ),
+        ("DTSTART:20260405T090000Z\nRRULE:FREQ=MONTHLY;BYEASTER=0", []),
+        ("DTSTART:20240229T090000Z\nRRULE:FREQ=YEARLY", ["in February only in leap years"]),
+        ("DTSTART:20240229T090000Z\nRRULE:FREQ=YEARLY;BYMONTHDAY=28;BYMONTH=2", []),
+    ],
+)
+def test_notes_say_what_is_so(text: str, notes: list[str]) -> None:
+    found = [note.text for note in rrule(text).notes(datetime(2026, 3, 1, tzinfo=UTC), 5)]
+    assert [note for note in found if "does not fit" not in note] == notes
+
+
+def test_notes_of_business_days_are_on_what_runs() -> None:
+    nightly = daily("02:30", tz=BERLIN)
+    march = datetime(2026, 3, 27, 12, tzinfo=UTC)
+    assert len(nightly.notes(march)) == 1
+    assert nightly.on(business_days(), "following").notes(march) == []
+    assert len(nightly.on(business_days(weekend=()), "following").notes(march)) == 1
+
+
+def test_notes_on_a_rare_rule_cost_little() -> None:
+    rare = rrule("FREQ=YEARLY;BYEASTER=0;BYMONTH=3;BYMONTHDAY=22", tz=BERLIN)
+    budget = Budget(5_000)
+    rare.within(budget).notes(datetime(2026, 1, 1, tzinfo=UTC), 3)
+    assert budget.left > 0

@@ -6,10 +6,10 @@ from functools import lru_cache
 
 import msgspec
 
-from onbeat.model.errors import BadRecurrence
+from onbeat.model.errors import BadRecurrence, TooCostly
 from onbeat.recurrence.aws_text import read_any_cron
 from onbeat.recurrence.budget import COMPILE_STEPS_MAX, FIRST_STEPS_MAX, Budget
-from onbeat.recurrence.business import on_business_days
+from onbeat.recurrence.business import RolledDays
 from onbeat.recurrence.cron import cron_core
 from onbeat.recurrence.cron_text import CronParts
 from onbeat.recurrence.durations import read_duration
@@ -172,8 +172,36 @@ def excluding_core(spec: RecurrenceSpec, budget: Budget) -> Core:
 
 def on_core(spec: RecurrenceSpec, budget: Budget) -> Core:
     assert spec.calendar is not None
-    base = build_core(spec.members[0], budget)
-    return on_business_days(base, spec.calendar, spec.roll, zone_named(spec.tz))
+    (member,) = spec.members
+    zones = {spec.tz} if spec.tz else zones_of(member)
+    zone = zone_named(zones.pop() if len(zones) == 1 else None)
+    base = build_core(member, budget)
+    if spec.roll == "skip" or zone.is_fixed:
+        return RolledDays(base, spec.calendar, spec.roll, zone)
+    return RolledDays(base, spec.calendar, spec.roll, zone, outside_gaps(member, budget))
+
+
+def zones_of(spec: RecurrenceSpec) -> set[str]:
+    """The zones whose days the rule counts; elapsed time has none."""
+    if spec.tz is not None:
+        return {spec.tz}
+    members = spec.members[:1] if spec.kind == "excluding" else spec.members
+    return {zone for member in members for zone in zones_of(member)}
+
+
+def outside_gaps(spec: RecurrenceSpec, budget: Budget) -> Core:
+    """The rule without the occurrences that a clock change displaces."""
+    try:
+        return build_core(skipping_gaps(spec), budget)
+    except TooCostly:
+        raise
+    except BadRecurrence:  # for then it never fires
+        return Dates([])
+
+
+def skipping_gaps(spec: RecurrenceSpec) -> RecurrenceSpec:
+    members = tuple(map(skipping_gaps, spec.members))
+    return msgspec.structs.replace(spec, dst_gap="skip", members=members)
 
 
 def function_core(spec: RecurrenceSpec, _budget: Budget) -> Core:

@@ -233,8 +233,9 @@ class CronReader:
     def expected_message(self, field: Field, item: str) -> str:
         names = f", {field.names[0]} to {field.names[-1]}" if field.names else ""
         what = repr(item[:20]) if item else "an empty item"
+        article = "an" if field is HOUR else "a"
         return (
-            f"{what} is not a {field.name}; use {field.low} to {field.high}{names},"
+            f"{what} is not {article} {field.name}; use {field.low} to {field.high}{names},"
             " a range 1-5, a step */2, or a list of these"
         )
 

@@ -181,7 +181,7 @@ def day_words(parts: RuleParts, wall: int | None) -> list[str]:
     if parts.by_week:
         words.append(f"in the {join_words([ordinal(n) for n in parts.by_week])} week")
     if parts.by_easter:
-        words.append(f"{'if it is' if words else 'on'} {easter_words(parts.by_easter)}")
+        words.append(when_easter(parts.by_easter, is_condition=bool(words)))
     if not words and wall is not None:
         words += own_day_words(parts, wall // DAY)
     if parts.by_month:
@@ -198,6 +198,13 @@ def weekday_words(parts: RuleParts) -> list[str]:
     if any(n for n, _ in parts.by_day) and parts.freq == "YEARLY" and not parts.by_month:
         words.append("of the year")
     return words
+
+
+def when_easter(offsets: tuple[int, ...], *, is_condition: bool) -> str:
+    words = easter_words(offsets)
+    if is_condition:
+        return f"if it is {words}"
+    return words if offsets[0] else f"on {words}"
 
 
 def easter_words(offsets: tuple[int, ...]) -> str:

@@ -9,13 +9,14 @@ from typing import Literal, NamedTuple
 from onbeat.recurrence import year_masks
 from onbeat.recurrence.aws_text import read_any_cron
 from onbeat.recurrence.budget import SEARCH_STEPS_MAX, Budget
+from onbeat.recurrence.business import RolledDays
 from onbeat.recurrence.compile import core_of, parse_block
 from onbeat.recurrence.counted import FarEnd
 from onbeat.recurrence.durations import read_duration
-from onbeat.recurrence.instants import EPOCH, from_us, read_instant
-from onbeat.recurrence.rrule import block_zone
+from onbeat.recurrence.instants import EPOCH, from_us, read_instant, to_us
+from onbeat.recurrence.rrule import block_zone, instants_of
 from onbeat.recurrence.rrule_text import Block, RuleParts
-from onbeat.recurrence.sets import Core, Excluding, Union
+from onbeat.recurrence.sets import Core, Dates, Excluding, Union
 from onbeat.recurrence.spec import RecurrenceSpec
 from onbeat.recurrence.start import start_at
 from onbeat.recurrence.tzif import DAY
@@ -32,16 +33,23 @@ NOTES_MAX = 100
 DAYS_OF_EVERY_MONTH = 28
 """Days that even the shortest month has."""
 
+EXCLUDED_CHECKED = 10
+"""Excluded dates that are looked up among the occurrences."""
+
 STEPS_OF_A_NOTE = 10
 """The cost of a note, in searches of a plain rule."""
 
 
 class Note(NamedTuple):
-    """`kind` is for programs, `text` for people; `instant` is None for the rule as a whole."""
+    """`kind` is for programs, `text` for people; `instant` is None for the rule as a whole.
+
+    `is_left_out`: there is no occurrence at the instant.
+    """
 
     kind: NoteKind
     text: str
     instant: datetime | None = None
+    is_left_out: bool = False
 
 
 def notes_on(
@@ -56,11 +64,35 @@ def every_note(
 ) -> Iterator[Note]:
     budget = budget or Budget(SEARCH_STEPS_MAX)
     yield from rule_notes(spec, budget)
+    yield from exclusion_notes(core, budget)
     end, left = last_of(core, instant, count, budget)
     if not left:
         yield Note("end", "nothing is left after these")
     for part in wall_parts(core):
-        yield from change_notes(part, instant // SECOND, end // SECOND, budget)
+        for note in change_notes(part, instant // SECOND, end // SECOND, budget):
+            if part is core or happens(core, note, budget):
+                yield note
+
+
+def happens(core: Core, note: Note, budget: Budget) -> bool:
+    """Whether the occurrence that the note is about is one of the whole recurrence."""
+    if note.instant is None or note.is_left_out:
+        return True
+    budget.spend()
+    at = to_us(note.instant)
+    return core.after_us(at - 1, budget) == at
+
+
+def exclusion_notes(core: Core, budget: Budget) -> Iterator[Note]:
+    """A note on the first excluded date that is no occurrence."""
+    if not isinstance(core, Excluding) or not isinstance(core.excluded, Dates):
+        return
+    for at in core.excluded.instants[:EXCLUDED_CHECKED]:
+        budget.spend()
+        if core.base.after_us(at - 1, budget) != at:
+            text = f"EXDATE leaves nothing out at {from_us(at):%Y-%m-%d %H:%M:%S} UTC"
+            yield Note("reading", f"{text}, which is no occurrence", from_us(at))
+            return
 
 
 def last_of(core: Core, instant: int, count: int, budget: Budget) -> tuple[int, bool]:
@@ -94,7 +126,9 @@ def text_notes(spec: RecurrenceSpec) -> Iterator[Note]:
         for text in read_any_cron(spec.text, spec.key).notes:
             yield Note("reading", text)
     if spec.kind == "every" and read_duration(spec.text).months and spec.anchor:
-        day = read_instant(spec.anchor).day
+        instant = to_us(read_instant(spec.anchor)) // SECOND
+        wall = instant + zone_named(spec.tz).offset(instant)
+        day = year_masks.month_of(wall // DAY)[2]
         if day > DAYS_OF_EVERY_MONTH:
             yield Note("missing", f"a month without day {day} has its last day instead")
     if spec.kind == "rrule":
@@ -117,9 +151,11 @@ def start_notes(block: Block, spec: RecurrenceSpec, budget: Budget) -> Iterator[
     start = start_at(block.start, zone, DstRule(spec.dst_gap, spec.dst_fold))
     first = core_of(spec, budget).after_us(start.instant * SECOND - 1, budget)
     if first != start.instant * SECOND:
+        is_excluded = start.instant * SECOND in instants_of(block.excluded_dates, start)
+        why = "is excluded by EXDATE" if is_excluded else "does not fit the rule"
         yield Note(
             "start",
-            "DTSTART does not fit the rule, so it is not an occurrence itself",
+            f"DTSTART {why}, so it is not an occurrence itself",
             from_us(start.instant * SECOND),
         )
 
@@ -141,15 +177,20 @@ def parts_notes(parts: RuleParts, block: Block) -> Iterator[Note]:
 
 def missing_notes(parts: RuleParts, block: Block) -> Iterator[Note]:
     """Months in which the rule finds no day, or only in leap years."""
-    days = parts.by_month_day
-    if not (days or parts.by_day or parts.by_year_day or parts.by_week) and block.start:
-        days = (year_masks.month_of(block.start.wall // DAY)[2],)
-    if not days or (parts.freq == "YEARLY" and not parts.by_month_day):
+    days, months = parts.by_month_day, parts.by_month or tuple(range(1, 13))
+    if not (days or parts.by_day or parts.by_year_day or parts.by_week or parts.by_easter):
+        if block.start is None:
+            return
+        _, month, day = year_masks.month_of(block.start.wall // DAY)
+        days = (day,)
+        if parts.freq == "YEARLY" and not parts.by_month:
+            months = (month,)
+    if not days:
         return
-    never = [month for month in parts.by_month or range(1, 13) if not has_day(month, days, 1)]
+    never = [month for month in months if not has_day(month, days, 1)]
     if never:
         yield Note("missing", f"never in {', '.join(MONTHS[month - 1] for month in never)}")
-    leap = 2 in (parts.by_month or range(1, 13)) and has_day(2, days, 1)
+    leap = 2 in months and has_day(2, days, 1)
     if leap and not has_day(2, days, 0):
         yield Note("missing", "in February only in leap years")
 
@@ -170,6 +211,8 @@ def wall_parts(core: Core) -> Iterator[ZonedWalls]:
             yield from wall_parts(core.base)
         case FarEnd():
             yield from wall_parts(core.core)
+        case RolledDays():
+            yield from wall_parts(core.base)
         case _:
             return
 
@@ -189,6 +232,9 @@ def change_notes(part: ZonedWalls, first: int, last: int, budget: Budget) -> Ite
             budget.spend(STEPS_OF_A_NOTE)
             yield gap_note(part, wall, change) if after > before else fold_note(part, wall, zone)
             wall = part.walls.next(wall + (high - low) // 4, budget)
+        if wall is None:
+            return
+        segment = max(segment, zone.segment_of_wall(wall))
 
 
 def gap_note(part: ZonedWalls, wall: int, change: int) -> Note:
@@ -197,7 +243,7 @@ def gap_note(part: ZonedWalls, wall: int, change: int) -> Note:
     gap = part.rule.gap_of(size)
     missing = f"{wall_text(wall)} does not exist in {part.zone.name}"
     if gap == "skip":
-        return Note("gap", f"{missing}; it is left out", from_us(change * SECOND))
+        return Note("gap", f"{missing}; it is left out", from_us(change * SECOND), True)
     instant = part.zone.instants(wall, gap, "first")[0]
     moved = wall_text(instant + part.zone.offset(instant))[-8:].removesuffix(":00")
     return Note("gap", f"{missing}; it comes at {moved}", from_us(instant * SECOND))

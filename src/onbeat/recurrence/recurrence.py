@@ -12,6 +12,7 @@ from onbeat.recurrence.compile import (
     anchored_spec,
     core_of,
     needs_anchor,
+    zones_of,
 )
 from onbeat.recurrence.describe import describe
 from onbeat.recurrence.instants import from_us, to_us
@@ -151,10 +152,17 @@ class Recurrence:
         """Only on the calendar's business days; others are left out, or moved as `roll` says.
 
         "following" moves to the next business day at the same time of day, "preceding" to the last
-        one, and "modified" to the next one unless that lies in another month.
+        one, and "modified" to the next one unless that lies in another month. Days are those of the
+        rule's time zone. Raises BadRecurrence where it combines rules of several zones.
         """
         text = f"({self.text}) on business days"
-        tz = self.identity.tz
+        zones = zones_of(self.identity)
+        if len(zones) > 1:
+            raise BadRecurrence(
+                f"its rules have the days of {' and '.join(sorted(zones))}; call .on for each",
+                text,
+            )
+        tz = next(iter(zones), None)
         return value_of(
             RecurrenceSpec(
                 "on", text, tz=tz, members=(self.identity,), calendar=calendar, roll=roll

@@ -70,5 +70,7 @@ def last_instant(parts: RuleParts, start: Start) -> int:
         return INSTANT_MAX
     if until.form == "utc":
         return min(until.wall, INSTANT_MAX)
-    wall = until.wall + (DAY - 1 if until.form == "date" else 0)
-    return min(start.zone.instants(wall, "shift", "last")[0], INSTANT_MAX)
+    if until.form == "date":
+        next_day = start.zone.instants(until.wall + DAY, "end", "last")[0]
+        return min(next_day - 1, INSTANT_MAX)
+    return min(start.zone.instants(until.wall, "shift", "last")[0], INSTANT_MAX)
