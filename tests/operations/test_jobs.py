@@ -228,6 +228,19 @@ async def test_a_running_attempt_is_shown_too(office: OperationsHarness) -> None
     assert shown["history"][-1]["to"] == "running"
 
 
+async def test_why_tells_of_a_running_job_whose_worker_is_silent(office: OperationsHarness) -> None:
+    id = await enqueue(office)
+    await office.hire("work")
+    await office.claim("work")
+    assert (await office.ask(JOB_WHY, id=id))["code"] == "running"
+    office.move(minutes=5)
+    answer = await office.ask(JOB_WHY, id=id)
+    assert answer["code"] == "worker_silent"
+    assert "worker w1, attempt 1, which is not heard of any more" in answer["explanation"]
+    await office.hire("work")
+    assert (await office.ask(JOB_WHY, id=id))["code"] == "running"
+
+
 async def test_a_cancel_ends_what_waits_and_asks_what_runs(office: OperationsHarness) -> None:
     id = await enqueue(office)
     cancelled = await office.ask(JOB_CANCEL, {"reason": "no need"}, id=id)

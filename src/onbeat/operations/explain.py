@@ -20,6 +20,7 @@ from onbeat.rules.why import (
     key_it_holds,
     not_waiting,
     reasons,
+    without_worker,
 )
 from onbeat.wire.limits import rate_text
 from onbeat.wire.requests import Explanation, JobById
@@ -30,9 +31,19 @@ async def explain(context: OperationContext, request: JobById) -> Explanation:
     """Why the job does not run now, what it waits for, and when it may run."""
     job = await get_job(context, request.id)
     now = context.clock.now()
+    if job.state is JobState.RUNNING and await is_lost(context, job, now):
+        return answer(job, [without_worker(job)])
     if job.state is not JobState.WAITING:
         return answer(job, [not_waiting(job), *await held_key(context, job, now)])
     return answer(job, reasons(await facts_of(context, job, now)))
+
+
+async def is_lost(context: OperationContext, job: Job, now: datetime) -> bool:
+    """Whether the job's worker is silent. A timed lease lasts without its worker."""
+    if job.lease_until is not None:
+        return now > job.lease_until
+    workers = await context.store.workers()
+    return any(each.id == job.worker and not seems_alive(each, now) for each in workers)
 
 
 def answer(job: Job, blockers: Sequence[Blocker]) -> Explanation:

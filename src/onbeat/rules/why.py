@@ -157,6 +157,15 @@ def not_waiting(job: Job) -> Blocker:
             return Blocker("failed", f"It has failed: {answer[:500]}. It can be retried.")
 
 
+def without_worker(job: Job) -> Blocker:
+    """The explanation for a running job whose worker is not heard of any more."""
+    return Blocker(
+        "worker_silent",
+        f"It ran on worker {job.worker}, attempt {job.attempt}, which is not heard of any more."
+        " A process with the maintenance role takes it back, and it runs again.",
+    )
+
+
 def waiting_for_time(job: Job) -> Blocker:
     if job.condition is not None and (job.reason or "").startswith(FALSE):
         return Blocker(

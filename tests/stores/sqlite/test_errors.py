@@ -14,6 +14,7 @@ import pytest
 from conditions import eventually
 from onbeat.model.errors import Misconfigured, Unavailable
 from onbeat.stores.sqlite import writer
+from onbeat.stores.sqlite.doctor import fsync_time
 from onbeat.stores.sqlite.errors import BUSY_AGAIN_SECONDS, BUSY_SECONDS
 from onbeat.stores.sqlite.store import SqliteStore
 from onbeat.testing.build import NOW, a_job
@@ -305,3 +306,10 @@ async def test_doctor_warns_of_work_that_could_be_lost(path: str) -> None:
     result = {finding.name: finding for finding in await store.doctor()}
     assert not result["synchronous"].ok
     await store.close()
+
+
+def test_a_disk_that_takes_no_probe_is_a_finding(tmp_path: Path) -> None:
+    assert fsync_time(str(tmp_path / "onbeat.db")).ok
+    finding = fsync_time(str(tmp_path / "gone" / "onbeat.db"))
+    assert (finding.ok, finding.value) == (False, "failed: No such file or directory")
+    assert finding.remedy is not None

@@ -108,14 +108,22 @@ def remedy_of_space(free: int, percent: float) -> str | None:
 def fsync_time(path: str) -> Finding:
     """The time of one page's fsync in a file beside the database; the best of a few."""
     probe = Path(path).resolve().with_name(f"{Path(path).name}-probe-{os.getpid()}")
+    try:
+        seconds = best_fsync(probe)
+    except OSError as error:
+        remedy = "make room, and let this user write to the folder of the database"
+        return finding_of("fsync", f"failed: {error.strerror}", remedy, ok=False)
+    value, remedy = f"{seconds * 1_000:.2f} ms", "the disk is slow; every commit waits for it"
+    return finding_of("fsync", value, remedy, ok=seconds <= FSYNC_SECONDS_MAX)
+
+
+def best_fsync(probe: Path) -> float:
     descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        seconds = min(time_fsync(descriptor) for _ in range(5))
+        return min(time_fsync(descriptor) for _ in range(5))
     finally:
         os.close(descriptor)
         probe.unlink()
-    value, remedy = f"{seconds * 1_000:.2f} ms", "the disk is slow; every commit waits for it"
-    return finding_of("fsync", value, remedy, ok=seconds <= FSYNC_SECONDS_MAX)
 
 
 def time_fsync(descriptor: int) -> float:
