@@ -72,13 +72,18 @@ class Tenant:
         return self.world.add("faxes", workspace_id=self.id, created_at=at)
 
     def lines(
-        self, rules: Rules = PRICES, *, period: Period = OCTOBER, invoice: int = INVOICE
+        self,
+        rules: Rules = PRICES,
+        *,
+        plan: Plan = STARTER,
+        period: Period = OCTOBER,
+        invoice: int = INVOICE,
     ) -> Lines:
         who = Workspace(id=self.id, creator_id=self.user, users=1)
 
         async def read(session: Session) -> Lines:
             async with session.transaction():
-                return await usage_lines(session, who, STARTER, period, rules, invoice)
+                return await usage_lines(session, who, plan, period, rules, invoice)
 
         return self.world.do(read)
 

@@ -1,6 +1,7 @@
 """What of the use of a workspace is charged."""
 
 import logging
+from dataclasses import replace
 from datetime import timedelta
 from itertools import permutations
 
@@ -19,6 +20,7 @@ COUNTS = st.integers(0, 10**6)
 USES = st.builds(
     Used,
     call_cents=COUNTS,
+    lost_cents=COUNTS,
     minutes=COUNTS,
     rental_cents=COUNTS,
     recorded_bytes=COUNTS,
@@ -40,6 +42,16 @@ def test_s1_25_calls_beyond_the_included_minutes_are_charged(tenant: Tenant) -> 
 def test_s1_25_included_minutes_are_free(tenant: Tenant) -> None:
     tenant.calls([(6_000, 700), (6_059, 700)])
     assert tenant.lines() == Lines()
+
+
+@pytest.mark.parametrize("share", ["proportional", "seed"])
+def test_s1_25_calls_under_a_minute_are_charged_where_no_minutes_are_included(
+    tenant: Tenant, share: str
+) -> None:
+    tenant.calls(100 * [(59, 500)])
+    bare = replace(STARTER, minutes=0)
+    assert tenant.lines(Rules(share=share), plan=bare) == Lines(call_tolls=50_000)
+    assert tenant.lines(Rules(share=share)) == Lines()
 
 
 def test_s1_d23_the_order_of_calls_changes_nothing(tenant: Tenant, world: World) -> None:
@@ -170,7 +182,8 @@ def test_s1_d36_a_debit_without_its_call_is_billed_and_reported(
     tenant.world.run("DELETE FROM calls")
     tenant.call(24_000, 1_000)
     with caplog.at_level(logging.WARNING):
-        assert tenant.lines() == Lines(call_tolls=1_000)  # half of 2,000
+        # In full; of the other, half is beyond the included minutes.
+        assert tenant.lines() == Lines(call_tolls=1_500)
     (record,) = caplog.records
     assert record.getMessage().startswith(f"1 debits of workspace {tenant.id} have no call")
     assert record.__dict__["workspace_id"] == tenant.id
@@ -217,7 +230,7 @@ def test_lines_are_within_their_full_prices_and_add_up(used: Used, minutes: int)
         id=1, monthly_cents=0, annual_cents=0, minutes=minutes, recorded_bytes=minutes, faxes=3
     )
     lines = priced(used, plan, PRICES)
-    assert 0 <= lines.call_tolls <= used.call_cents
+    assert used.lost_cents <= lines.call_tolls <= used.call_cents + used.lost_cents
     assert 0 <= lines.recordings <= PRICES.cents_per_recorded_byte * used.recorded_bytes + 1
     assert 0 <= lines.faxes <= PRICES.cents_per_fax * used.faxes + 1
     assert lines.number_rentals == used.rental_cents

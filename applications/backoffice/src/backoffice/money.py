@@ -16,10 +16,15 @@ Share = Callable[[Fraction | int, Fraction | int], Fraction]
 
 
 def overage_share(included: Fraction | int, used: Fraction | int) -> Fraction:
-    """The part of the use that is not included: from 0 to 1, and never less for more use."""
-    if used <= max(included, 0):
+    """The part of the use that is not included: from 0 to 1, and never less for more use.
+
+    With nothing included it is all, also of what counts as no use, such as calls under a minute.
+    """
+    if included <= 0:
+        return Fraction(1)
+    if used <= included:
         return Fraction(0)
-    return Fraction(used - max(included, 0)) / Fraction(used)
+    return Fraction(used - included) / Fraction(used)
 
 
 def seed_share(included: Fraction | int, used: Fraction | int) -> Fraction:
@@ -29,10 +34,10 @@ def seed_share(included: Fraction | int, used: Fraction | int) -> Fraction:
     beyond are 0.16, 5 are 0.5, 100 are 0.1. So it falls where use grows. With nothing included
     all is charged. Raises `ValueError` if the overage is no whole number.
     """
-    if used <= max(included, 0):
-        return Fraction(0)
     if included <= 0:
         return Fraction(1)
+    if used <= included:
+        return Fraction(0)
     beyond = Fraction(used - included)
     if beyond.denominator != 1:
         raise ValueError(f"the seed's share is for whole units; {beyond} are not included")

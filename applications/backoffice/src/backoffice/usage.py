@@ -6,7 +6,7 @@ no bill.
 """
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -48,9 +48,10 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Used:
-    """Sums over the rows of one invoice, at full prices."""
+    """Sums over the rows of one invoice, at full prices; `lost_cents` of calls that are gone."""
 
     call_cents: Cents = 0
+    lost_cents: Cents = 0
     minutes: int = 0
     rental_cents: Cents = 0
     recorded_bytes: int = 0
@@ -112,7 +113,7 @@ async def rent_numbers(
 
 
 async def used_by(session: Session, workspace: Workspace, period: Period, invoice: int) -> Used:
-    call_cents, minutes, rental_cents = await debits_of(session, workspace, invoice)
+    debits = await debits_of(session, workspace, invoice)
     in_period = (workspace.id, period.begin, period.end, invoice)
     ((recorded_bytes,),) = await session.rows(
         "SELECT coalesce(sum(size), 0) FROM recordings"
@@ -124,20 +125,15 @@ async def used_by(session: Session, workspace: Workspace, period: Period, invoic
         " WHERE workspace_id = ? AND created_at >= ? AND created_at < ? AND invoice_id = ?",
         *in_period,
     )
-    return Used(
-        call_cents=call_cents,
-        minutes=minutes,
-        rental_cents=rental_cents,
-        recorded_bytes=int(recorded_bytes),
-        faxes=faxes,
-    )
+    return replace(debits, recorded_bytes=int(recorded_bytes), faxes=faxes)
 
 
-async def debits_of(session: Session, workspace: Workspace, invoice: int) -> tuple[int, int, int]:
+async def debits_of(session: Session, workspace: Workspace, invoice: int) -> Used:
     """Cents of calls, their whole minutes, and cents of rentals."""
-    ((call_cents, minutes, rental_cents, unknown),) = await session.rows(
+    ((call_cents, lost_cents, minutes, rental_cents, unknown),) = await session.rows(
         """
-        SELECT coalesce(sum(IF(d.source = 'CALL', d.cents, 0)), 0),
+        SELECT coalesce(sum(IF(c.id IS NOT NULL, d.cents, 0)), 0),
+          coalesce(sum(IF(d.source = 'CALL' AND c.id IS NULL, d.cents, 0)), 0),
           coalesce(sum(floor(greatest(coalesce(c.duration, 0), 0) / 60)), 0),
           coalesce(sum(IF(d.source = 'NUMBER_RENTAL', d.cents, 0)), 0),
           coalesce(sum(d.source = 'CALL' AND c.id IS NULL), 0)
@@ -148,19 +144,28 @@ async def debits_of(session: Session, workspace: Workspace, invoice: int) -> tup
     )
     if unknown:
         log.warning(
-            "%d debits of workspace %d have no call: they are billed, and use no minutes",
+            "%d debits of workspace %d have no call: they are billed in full, and use no minutes",
             *(unknown, workspace.id),
             extra={"component": "billing", "workspace_id": workspace.id},
         )
-    return int(call_cents), int(minutes), int(rental_cents)
+    return Used(
+        call_cents=int(call_cents),
+        lost_cents=int(lost_cents),
+        minutes=int(minutes),
+        rental_cents=int(rental_cents),
+    )
 
 
 def priced(used: Used, plan: Plan, rules: Rules) -> Lines:
-    """Each category has one share of its sum: rows in any order cost the same."""
+    """Each category has one share of its sum: rows in any order cost the same.
+
+    Nobody knows whether a call that is gone was in the included minutes, so it has no share.
+    """
     stored = rules.cents_per_recorded_byte * used.recorded_bytes
     sent = rules.cents_per_fax * used.faxes
+    tolls = charged(used.call_cents, rules.share_of(plan.minutes, used.minutes))
     return Lines(
-        call_tolls=charged(used.call_cents, rules.share_of(plan.minutes, used.minutes)),
+        call_tolls=tolls + charged(used.lost_cents, Fraction(1)),
         recordings=charged(stored, rules.share_of(plan.recorded_bytes, used.recorded_bytes)),
         faxes=charged(sent, rules.share_of(plan.faxes, used.faxes)),
         number_rentals=charged(used.rental_cents, Fraction(1)),
