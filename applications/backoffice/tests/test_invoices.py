@@ -215,6 +215,12 @@ def test_s1_24_each_user_is_a_membership(world: World) -> None:
     assert Customer(world, users=3).drafted().cents == 3 * 2_499
 
 
+@pytest.mark.parametrize("cycle", ["monthly", "Monthly"])
+def test_a_cycle_may_be_in_either_case(world: World, cycle: str) -> None:
+    """The database finds it so, and the provider's other programs may write it so."""
+    assert Customer(world, cycle=cycle).drafted().cents == 2_499
+
+
 def test_s1_d22_a_workspace_without_users_has_no_membership(world: World) -> None:
     assert Customer(world, users=0).drafted().cents == 0
 

@@ -206,6 +206,7 @@ async def plan_of(session: Session, task: BillingTask) -> Plan:
 
 
 async def cycle_of(session: Session, task: BillingTask) -> str:
+    """In upper case: the database finds a subscription of the run in any."""
     row = await session.row(
         "SELECT billing_cycle FROM subscriptions WHERE id = ? AND workspace_id = ?",
         *(task.subscription_id, task.workspace_id),
@@ -214,7 +215,7 @@ async def cycle_of(session: Session, task: BillingTask) -> str:
         raise NoSuchSubscription(
             f"workspace {task.workspace_id} has no subscription {task.subscription_id}"
         )
-    return str(row[0])
+    return str(row[0]).strip().upper()
 
 
 async def has_usage(session: Session, task: BillingTask) -> bool:
