@@ -1,6 +1,7 @@
 """What the environment may say, and how the environment of Onbeat follows from it."""
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -39,6 +40,22 @@ def test_s1_54_the_variables_of_the_old_system_keep_their_names() -> None:
     assert config.zone == "UTC"
 
 
+@pytest.mark.parametrize(
+    ("host", "in_url"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("::1", "[::1]"),
+        ("[::1]", "[::1]"),
+        ("2001:db8::7", "[2001:db8::7]"),
+        ("my_db-1.internal", "my_db-1.internal"),
+    ],
+)
+def test_a_host_may_be_a_name_or_an_address(host: str, in_url: str) -> None:
+    url = read_config({**DB, "DB_HOST": host, "DB_PORT": "3307"}).database
+    assert url.partition("@")[2] == f"{in_url}:3307/lineblocs"
+    assert (urlsplit(url).hostname, urlsplit(url).port) == (in_url.strip("[]"), 3307)
+
+
 def test_no_secret_is_shown() -> None:
     shown = repr(read_config({**DB, **MQ, "LINEBLOCS_KEY": "k1", "MAIL_API_KEY": "k2"}))
     assert [text for text in ("p%40ss", "secret", "k1", "k2") if text in shown] == []
@@ -54,6 +71,9 @@ def test_s1_02_only_a_1_adds_the_debug_run(value: str) -> None:
     [
         ({"DB_HOST": ""}, "DB_HOST is needed"),
         ({"DB_NAME": ""}, "DB_NAME is needed"),
+        ({"DB_HOST": "db:3307"}, "DB_HOST is a name or an address, and DB_PORT its port"),
+        ({"DB_HOST": "db/x"}, "DB_HOST is a name or an address"),
+        ({"DB_HOST": "::1::"}, "DB_HOST is a name or an address"),
         ({"DB_PORT": "0"}, "DB_PORT is a whole number from 1 to 99999"),
         ({"DB_POOL_MAX": "many"}, "DB_POOL_MAX is a whole number"),
         ({"QUEUE_URL": "mq.internal"}, "QUEUE_URL is such as amqp://"),

@@ -421,6 +421,8 @@ async def test_a_process_killed_between_the_answer_and_the_commit_sends_no_secon
         ("9" * 400, None),
         ("", None),
         (None, None),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
+        ("Mon, 99999999999999999999 Jan 2027 00:00:00 GMT", None),
     ],
 )
 def test_a_pause_is_a_number_or_a_date_within_bounds(text: str | None, seconds: int | None) -> None:

@@ -1,8 +1,10 @@
 """What the environment says. The variables of the old system keep their names and their forms."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Final, Literal, cast
 from urllib.parse import quote, urlsplit
@@ -11,6 +13,7 @@ from zoneinfo import ZoneInfo
 Share = Literal["proportional", "seed"]
 Dates = Literal["calendar", "anniversary"]
 
+HOST: Final = re.compile(r"[\w.-]{1,255}")
 SECRETS: Final = ("DB_PASS", "QUEUE_URL", "LINEBLOCS_KEY", "ARI_PASSWORD", "MAIL_API_KEY")
 """Each may be given as NAME, or as NAME_FILE with the path of a file."""
 
@@ -92,7 +95,19 @@ def database_of(variables: Mapping[str, str]) -> str:
     if password := secret(variables, "DB_PASS"):
         login += ":" + quote(password, safe="")
     port = whole(variables, "DB_PORT", 3306)
-    return f"mysql://{login}@{variables['DB_HOST']}:{port}/{quote(variables['DB_NAME'], safe='')}"
+    return f"mysql://{login}@{host_of(variables)}:{port}/{quote(variables['DB_NAME'], safe='')}"
+
+
+def host_of(variables: Mapping[str, str]) -> str:
+    """As it stands in a URL, where an address of IPv6 is in brackets."""
+    host = variables["DB_HOST"]
+    if HOST.fullmatch(host):
+        return host
+    try:
+        return f"[{IPv6Address(host.removeprefix('[').removesuffix(']'))}]"
+    except ValueError as error:
+        message = f"DB_HOST is a name or an address, and DB_PORT its port, not {host!r}"
+        raise ConfigError(message) from error
 
 
 def queue_url_of(variables: Mapping[str, str]) -> str:

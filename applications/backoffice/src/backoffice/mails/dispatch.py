@@ -110,7 +110,7 @@ def pause_of(text: str | None, now: datetime) -> float | None:
     else:
         try:
             at = parsedate_to_datetime(text)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
         seconds = (at.replace(tzinfo=at.tzinfo or UTC) - now).total_seconds()
     return min(max(seconds, PAUSE_SECONDS_MIN), PAUSE_SECONDS_MAX)
