@@ -31,7 +31,7 @@ class AheadClock:
 def tell_pages(pages: int | None) -> None:
     read, left = distributor.subscriptions, pages
 
-    async def counted(database: Any, cycle: str, after: int) -> Any:
+    async def counted(database: Any, type: str, cycle: str, after: int) -> Any:
         nonlocal left
         if left == 0:
             tell("stopped")
@@ -39,7 +39,7 @@ def tell_pages(pages: int | None) -> None:
         if left is not None:
             left -= 1
         tell(f"page of {cycle} behind {after}")
-        return await read(database, cycle, after)
+        return await read(database, type, cycle, after)
 
     setattr(distributor, "subscriptions", counted)  # noqa: B010
 

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from backoffice import distributor
 from backoffice.database import Database
 from backoffice.distributor import BillingRun, bills, key_of
+from backoffice.periods import parse
 from backoffice.tasks import BillingTask
 from world import World
 
@@ -94,6 +96,22 @@ def test_s1_a12_a_scheduled_plan_is_billed_from_its_date_on(
     world.subscription(workspace, 3, scheduled_plan_id=7, scheduled_effective_date=effective)
     (task,) = tasks(world)
     assert (task.action, task.plan_to_bill) == (action, plan)
+
+
+@pytest.mark.parametrize(("day", "action"), [(1, "upgrade"), (2, "renewal"), (5, "renewal")])
+def test_s1_a12_a_run_that_comes_late_bills_the_plan_of_its_period(
+    world: World, day: int, action: str
+) -> None:
+    """October by hand on the 10th: the plan that began on the 5th is billed with November."""
+    effective = datetime(2026, 11, day, tzinfo=UTC)
+    workspace = world.workspace(world.user())
+    world.subscription(workspace, 3, scheduled_plan_id=7, scheduled_effective_date=effective)
+    for run in (
+        replace(MONTHLY, at=datetime(2026, 11, 10, tzinfo=UTC)),
+        BillingRun(type="MONTHLY_DEBUG", at=datetime(2026, 11, 10, tzinfo=UTC), zone="UTC"),
+    ):
+        (task,) = tasks(world, run)
+        assert task.action == action
 
 
 def test_s1_d15_each_subscription_of_a_workspace_has_a_key(world: World) -> None:
@@ -216,6 +234,75 @@ def test_s1_d18_each_month_up_to_the_end_of_the_period_is_billed(
     customer(world, created_at=JANUARY_15, current_period_end=end)
     run = BillingRun(type="MONTHLY", at=today, zone="UTC", by_anniversary=True)
     assert [task.run_id for task in tasks(world, run)] == ([run_id] if run_id else [])
+
+
+def days(*texts: str) -> list[datetime]:
+    return [datetime.fromisoformat(text).replace(tzinfo=UTC) for text in texts]
+
+
+FROM_THE_30TH = ("2026-02-28", "2026-03-30", "2026-04-30", "2026-05-30")
+SHORT_AND_LONG = days("2026-01-31", "2026-02-28", "2026-03-31", "2026-04-30", "2026-05-31")
+
+
+@pytest.mark.parametrize("is_moved_before", [True, False])
+@pytest.mark.parametrize(
+    ("created", "trial_end", "ends"),
+    [
+        ("2025-12-31", "2025-12-31", SHORT_AND_LONG),
+        ("2025-12-30", "2025-12-30", days("2026-01-30", *FROM_THE_30TH)),
+        # After a free trial, up to which the provider's first period goes.
+        ("2026-01-17", "2026-01-31", SHORT_AND_LONG),
+        ("2026-01-16", "2026-01-30", days("2026-01-30", *FROM_THE_30TH)),
+        ("2026-01-14", "2026-01-28", days("2026-01-28", "2026-02-28", "2026-03-28")),
+    ],
+)
+def test_s1_d18_each_month_is_billed_once_where_its_end_is_moved_on_at_each_renewal(
+    world: World, created: str, trial_end: str, ends: list[datetime], is_moved_before: bool
+) -> None:
+    """From Jan 31 to Feb 28 and Mar 31: a shorter month hides the day, and shows another one."""
+    began, paid_from = days(created, trial_end)
+    id = customer(world, created_at=began)
+    billed: list[datetime] = []
+    day = began
+    while day <= ends[-1] - timedelta(days=is_moved_before):
+        end = next(end for end in ends if end > day or (end == day and not is_moved_before))
+        world.run("UPDATE subscriptions SET current_period_end = ?", end)
+        run = BillingRun(type="MONTHLY", at=day, zone="UTC", by_anniversary=True)
+        for task in tasks(world, run):
+            period = parse(task.run_id.partition(":")[2], "MONTHLY", "UTC")
+            bill(world, id, task.run_id, period.date)
+            billed.append(day)
+        day += timedelta(days=1)
+    due = ends[: -1 if is_moved_before else None]
+    assert [at for at in billed if at > paid_from] == [at for at in due if at > paid_from]
+
+
+def bill(world: World, id: int, run_id: str, period: str) -> int:
+    """The id of a bill of the subscription that is paid."""
+    return world.add(
+        "users_invoices",
+        **dict.fromkeys(("cents", "cents_including_taxes", "user_id", "workspace_id"), 1),
+        **dict.fromkeys(("created_at", "updated_at"), FIRST),
+        subscription_id=id,
+        cycle="MONTHLY",
+        period=period,
+        run_id=run_id,
+        status="COMPLETE",
+        source="SUBSCRIPTION",
+    )
+
+
+def test_s1_d18_a_year_from_a_leap_day_is_billed_once_where_its_end_is_moved_on(
+    world: World,
+) -> None:
+    customer(world, billing_cycle="ANNUAL", created_at=days("2024-02-29")[0])
+    ends = days("2027-02-28", "2028-02-29", "2029-02-28")
+    for now, end in pairwise(ends):
+        for at, found in ((now - timedelta(days=1), 0), (now, 1), (now + timedelta(days=1), 0)):
+            for moved in (now, end):
+                world.run("UPDATE subscriptions SET current_period_end = ?", moved)
+                run = BillingRun(type="ANNUAL", at=at, zone="UTC", by_anniversary=True)
+                assert len(tasks(world, run)) == found, (at, moved)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backoffice.periods import Period, month_before, parse, period_ending, year_before, year_ending
+from backoffice.periods import (
+    Period,
+    anchor_day,
+    month_before,
+    parse,
+    period_ending,
+    year_before,
+    year_ending,
+)
 
 ZONES = [
     "UTC",
@@ -88,12 +96,28 @@ def month_after(period: Period, zone: str) -> Period:
 
 
 def test_s1_d18_years_by_anniversary_of_a_leap_day() -> None:
-    leap = date(2024, 2, 29)
-    assert year_ending(at("2025-02-27T23:59"), leap, "UTC").name == "2023-02-28@29"
-    assert year_ending(at("2025-02-28"), leap, "UTC") == Period(
+    assert year_ending(at("2025-02-27T23:59"), 2, 29, "UTC").name == "2023-02-28@29"
+    assert year_ending(at("2025-02-28"), 2, 29, "UTC") == Period(
         at("2024-02-29"), at("2025-02-28"), "2024-02-29@29"
     )
-    assert year_ending(at("2028-02-29"), leap, "UTC").begin == at("2027-02-28")
+    assert year_ending(at("2028-02-29"), 2, 29, "UTC").begin == at("2027-02-28")
+
+
+@pytest.mark.parametrize(
+    ("end", "known", "day"),
+    [
+        ("2026-02-28", [31], 31),
+        ("2028-02-28", [31], 28),
+        ("2026-04-30", [29], 30),
+        ("2026-04-30", [5, 31], 31),
+        ("2026-04-30", [], 30),
+        ("2026-04-15", [31], 15),
+    ],
+)
+def test_the_last_day_of_a_month_may_stand_for_a_later_one(
+    end: str, known: list[int], day: int
+) -> None:
+    assert anchor_day(date.fromisoformat(end), *known) == day
 
 
 @given(when=INSTANTS, zone=st.sampled_from(ZONES))
@@ -109,7 +133,10 @@ def test_s1_d26_calendar_months_tile_time(when: datetime, zone: str) -> None:
 @given(when=INSTANTS, zone=st.sampled_from(ZONES), anchor=ANCHORS)
 def test_s1_d18_s1_d26_anniversaries_tile_time(when: datetime, zone: str, anchor: date) -> None:
     months = [period_ending(when + timedelta(days=25 * n), anchor.day, zone) for n in range(40)]
-    years = [year_ending(when + timedelta(days=300 * n), anchor, zone) for n in range(8)]
+    years = [
+        year_ending(when + timedelta(days=300 * n), anchor.month, anchor.day, zone)
+        for n in range(8)
+    ]
     for periods in (months, years):
         assert periods[0].end <= when
         in_turn = unrepeated(periods)
@@ -139,7 +166,7 @@ def test_a_name_with_its_cycle_stands_for_the_period(
         ("MONTHLY", month_before(when, zone)),
         ("ANNUAL", year_before(when, zone)),
         ("MONTHLY", period_ending(when, anchor.day, zone)),
-        ("ANNUAL", year_ending(when, anchor, zone)),
+        ("ANNUAL", year_ending(when, anchor.month, anchor.day, zone)),
     ]:
         assert parse(period.name, cycle, zone) == period
         assert period.begin == at(period.date, zone)

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from backoffice.database import Database, Row
 from backoffice.periods import (
     Period,
+    anchor_day,
     month_before,
     parse,
     period_ending,
@@ -68,26 +69,35 @@ class BillingRun:
     def local(self, at: datetime) -> datetime:
         return at.astimezone(ZoneInfo(self.zone))
 
-    def period_of(self, created: datetime | None, period_end: datetime | None) -> str | None:
+    def period_of(
+        self, created: datetime | None, period_end: datetime | None, last_run: str | None = None
+    ) -> str | None:
         """The name of the period to bill now, if one is due.
 
         `created` is when the subscription began, if that is known: it is billed for no period
         before. `period_end` is any end of a period of its own, past or to come; without one
-        `created` is.
+        `created` is. `last_run` is the run of its last bill.
         """
         created = created or EPOCH
         if not self.by_anniversary:
             return self.period if created < self.calendar_period.end else None
-        ended = self.period_by_anniversary(period_end or created)
+        ended = self.period_by_anniversary(created, period_end or created, last_run or "")
         is_today = self.local(ended.end).date() == self.day.date()
         # Its first day ends no period, at whatever time of the day it began.
         return ended.name if is_today and self.local(created).date() < self.day.date() else None
 
-    def period_by_anniversary(self, anchor: datetime) -> Period:
-        first = self.local(anchor).date()
+    def period_by_anniversary(
+        self, created: datetime, period_end: datetime, last_run: str
+    ) -> Period:
+        """The provider may move `period_end` before the run or after it: the day is the same."""
+        began, end = self.local(created).date(), self.local(period_end).date()
+        known = [int(day) for day in [last_run.rpartition("@")[2]] if day != last_run]
+        if created != EPOCH and (self.billing_type == "MONTHLY" or began.month == end.month):
+            known.append(began.day)
+        day = anchor_day(end, *known)
         if self.billing_type == "ANNUAL":
-            return year_ending(self.at, first, self.zone)
-        return period_ending(self.at, first.day, self.zone)
+            return year_ending(self.at, end.month, day, self.zone)
+        return period_ending(self.at, day, self.zone)
 
 
 def key_of(task: BillingTask) -> str:
@@ -113,7 +123,7 @@ async def bills(database: Database, run: BillingRun, after: Place) -> AsyncGener
     """Each active subscription of the run behind `after`, cycle by cycle, in the order of ids."""
     first, id = after
     for number, cycle in list(enumerate(CYCLES[run.billing_type]))[first:]:
-        while page := await subscriptions(database, cycle, id):
+        while page := await subscriptions(database, run.billing_type, cycle, id):
             tasks = [billing_task(run, row) for row in page]
             billed = await billed_of(database, run, [task for task in tasks if task])
             for row, task in zip(page, tasks, strict=True):
@@ -146,16 +156,20 @@ def marks(values: Collection[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-async def subscriptions(database: Database, cycle: str, after: int) -> list[Row]:
+async def subscriptions(database: Database, type: str, cycle: str, after: int) -> list[Row]:
+    """A page of those with the cycle, each with the run of its last bill of the type."""
     async with database.session() as session:
         return list(
             await session.rows(
                 "SELECT s.id, s.workspace_id, w.creator_id, s.current_plan_id,"
                 " s.scheduled_plan_id, s.scheduled_effective_date, s.provider_subscription_id,"
-                " s.created_at, s.current_period_end"
+                " s.created_at, s.current_period_end,"
+                " (SELECT i.run_id FROM users_invoices i WHERE i.subscription_id = s.id"
+                "  AND i.cycle = ? ORDER BY i.period DESC LIMIT 1)"
                 " FROM subscriptions s JOIN workspaces w ON w.id = s.workspace_id"
                 " WHERE s.status = 'ACTIVE' AND s.billing_cycle = ? AND s.id > ?"
                 " ORDER BY s.id LIMIT ?",
+                type,
                 cycle,
                 after,
                 PAGE,
@@ -168,7 +182,9 @@ def billing_task(run: BillingRun, row: Row) -> BillingTask | None:
     period = run.period_of(*ends)
     if period is None:
         return None
-    is_upgrade = bool(scheduled is not None and effective is not None and effective <= run.at)
+    # A run that comes late, or by hand, bills the plan of its period, not that of today.
+    last = min(run.at, parse(period, run.billing_type, run.zone).end)
+    is_upgrade = bool(scheduled is not None and effective is not None and effective <= last)
     plan: Any = scheduled if is_upgrade else current
     return BillingTask(
         run_id=f"{run.type}:{period}",

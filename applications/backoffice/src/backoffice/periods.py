@@ -56,13 +56,23 @@ def period_ending(at: datetime, anchor_day: int, zone: str) -> Period:
     return anniversary(moved(end, -1, anchor_day), anchor_day, 1, zone)
 
 
-def year_ending(at: datetime, anchor: date, zone: str) -> Period:
-    """The last year by anniversary of `anchor` that has ended at `at`; of Feb 29 also Feb 28."""
+def year_ending(at: datetime, month: int, anchor_day: int, zone: str) -> Period:
+    """The last year by anniversary that has ended at `at`; of Feb 29 also on Feb 28."""
     today = at.astimezone(ZoneInfo(zone)).date()
-    end = moved(date(today.year, anchor.month, 1), 0, anchor.day)
+    end = moved(date(today.year, month, 1), 0, anchor_day)
     if instant(end, zone) > at:
-        end = moved(end, -12, anchor.day)
-    return anniversary(moved(end, -12, anchor.day), anchor.day, 12, zone)
+        end = moved(end, -12, anchor_day)
+    return anniversary(moved(end, -12, anchor_day), anchor_day, 12, zone)
+
+
+def anchor_day(end: date, *known: int) -> int:
+    """The day of the month that periods end on, of which `end` is one end.
+
+    A period that should end on the 31st ends on the last day of a shorter month. So the last day of
+    a month may stand for a later one, if `known` has one.
+    """
+    is_last = end.day == monthrange(end.year, end.month)[1]
+    return max(end.day, *known) if is_last and known else end.day
 
 
 def parse(name: str, cycle: str, zone: str) -> Period:
