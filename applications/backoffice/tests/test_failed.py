@@ -128,6 +128,61 @@ async def test_s1_20_an_amount_that_is_never_taken_fails_at_once(
     assert states(world, invoice) == ["REFUSED"]
 
 
+async def test_s1_30_credits_that_come_after_a_decline_pay_the_bill(
+    world: World, till: Till, stripe_server: StripeServer
+) -> None:
+    """Who pays as it goes has no card: the bill waits for a top-up, and is tried by no other day."""
+    bob = Counterparty(world, customer=stripe_server.customer(), pay_as_you_go=1)
+    bob.credits(100)
+    invoice = bob.invoice(2_499)
+    async with running(till):
+        with pytest.raises(JobFailed, match="has no primary card"):
+            await till.charge(invoice)
+        assert await due_ids(world, NOW + 30 * DAY) == []
+        bob.credits(2_399)
+        assert await retry_daily(till, world, 3) == [1]
+    assert standing(world, invoice) == ("COMPLETE", "CREDITS", 2_499, 2)
+    assert len(await till.messages(bob.workspace)) == 1
+
+
+async def test_s1_31_a_card_is_asked_anew_when_credits_pay_more_of_a_bill_or_nothing(
+    world: World, till: Till, stripe_server: StripeServer
+) -> None:
+    """Not when use has taken some of them: a bad card would be asked each day."""
+    bob = Counterparty(world, customer=stripe_server.customer(), pay_as_you_go=1)
+    bob.card(EXPIRED)
+    bob.credits(1_000)
+    invoice = bob.invoice(2_499)
+    async with running(till):
+        with pytest.raises(JobFailed, match="expired_card"):
+            await till.charge(invoice)
+        bob.credits(-400)
+        assert await retry_daily(till, world, 3) == []
+        bob.credits(600)
+        assert await retry_daily(till, world, 3) == [1, -1]
+        bob.credits(-1_200)
+        assert await retry_daily(till, world, 3) == [1, -1]
+    amounts = [intent["amount"] for intent in stripe_server.intents]
+    assert amounts == [1_499, 1_299, 2_499]
+    assert stripe_server.charges == {}
+
+
+async def test_an_amount_that_was_never_taken_sticks_to_no_other_amount(
+    world: World, till: Till, stripe_server: StripeServer
+) -> None:
+    bob = Counterparty(world, customer=stripe_server.customer(), pay_as_you_go=1)
+    bob.card()
+    bob.credits(2_470)
+    invoice = bob.invoice(2_499)
+    stripe_server.refuse("amount_too_small", "amount", times=1)
+    async with running(till):
+        with pytest.raises(JobFailed, match="amount_too_small"):
+            await till.charge(invoice)
+        bob.credits(-2_470)
+        assert await retry_daily(till, world, 3) == [1]
+    assert stripe_server.charges == {bob.key(invoice, "_2"): [2_499]}
+
+
 async def test_what_is_pending_is_asked_for_each_day(
     world: World, till: Till, ada: Counterparty, stripe_server: StripeServer
 ) -> None:

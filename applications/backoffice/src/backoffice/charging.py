@@ -22,17 +22,17 @@ from backoffice.intents import (
     REFUSED,
     UNKNOWN,
     Intent,
+    card_part,
     give_up,
     latest,
     new_intent,
     note,
     primary_card,
-    reserved,
 )
 from backoffice.invoices import Invoice, Source
 from backoffice.reports import report
 from backoffice.rules import Rules
-from backoffice.standing import Standing, has_waited, locked
+from backoffice.standing import Standing, has_waited, is_other_amount, locked
 from backoffice.tasks import FailedBillingTask
 from onbeat import Context, Fail, Onbeat
 
@@ -234,12 +234,15 @@ async def first_step(
     charging: Charging, session: Session, standing: Standing, before: Intent | None
 ) -> Step:
     invoice = standing.invoice
-    cents = await card_part(session, invoice)
+    cents = await card_part(
+        session, invoice.workspace_id, plan=invoice.plan_id, cents=invoice.cents
+    )
     if not cents:
         return await complete_without_card(session, invoice, charging.at)
     gateway = await charging.gateways.chosen(session)
     card = await primary_card(session, invoice, gateway.name)
-    if before and before.card == card:
+    is_same = before and not is_other_amount(before.cents, cents, invoice.cents)
+    if before and before.card == card and is_same:
         if is_over(before, standing.invoice.num_attempts, charging.rules):
             return Unpaid(before.reason)
         attempts, last = standing.invoice.num_attempts, standing.last_attempted
@@ -250,18 +253,6 @@ async def first_step(
         no_card = Declined(f"the workspace has no primary card at {gateway.name}", is_final=True)
         return await declined(charging, session, standing, intent, no_card)
     return Ready(gateway, intent, is_repeat=False)
-
-
-async def card_part(session: Session, invoice: Invoice) -> int:
-    """Cents that the credits do not pay. The workspace is locked: nobody else spends them."""
-    plan = await session.row(
-        "SELECT pay_as_you_go FROM service_plans WHERE id = ?", invoice.plan_id
-    )
-    if not invoice.cents or plan is None or not plan[0]:
-        return invoice.cents
-    left = await invoices.credits_left(session, invoice.workspace_id)
-    free = left - await reserved(session, invoice.workspace_id)
-    return invoice.cents - min(invoice.cents, max(0, free))
 
 
 async def complete_without_card(session: Session, invoice: Invoice, at: datetime) -> Charged:

@@ -1,8 +1,9 @@
 """Bills that are not paid: which of them are to be charged again, and when.
 
 An invoice is charged again when its wait is over, until its attempts are used up; at once when its
-workspace has another primary card than the one that was declined; and each time while the gateway
-has not decided, as that only asks what came of it, until that is given up.
+workspace has another primary card than the one that was declined, or credits that pay another part
+of it; and each time while the gateway has not decided, as that only asks what came of it, until
+that is given up.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -12,9 +13,9 @@ from typing import Final
 
 from backoffice.database import Database, Row, Session
 from backoffice.distributor import key_of, marks
-from backoffice.intents import REFUSED
+from backoffice.intents import DECLINED, REFUSED, card_part
 from backoffice.rules import Rules
-from backoffice.standing import has_waited
+from backoffice.standing import has_waited, is_other_amount
 from backoffice.tasks import BillingTask
 
 PAGE: Final = 500
@@ -22,8 +23,10 @@ PAGE: Final = 500
 UNPAID: Final = """
     SELECT i.id, i.num_attempts, coalesce(i.last_attempted, i.created_at),
       coalesce(c.state, ''), coalesce(k.id, 0),
+      i.cents, coalesce(c.cents, 0), coalesce(p.pay_as_you_go, 0),
       i.run_id, i.cycle, i.workspace_id, i.user_id, i.subscription_id, i.plan_id
     FROM users_invoices i
+    LEFT JOIN service_plans p ON p.id = i.plan_id
     LEFT JOIN charges c ON c.invoice_id = i.id
       AND c.attempt = (SELECT max(attempt) FROM charges WHERE invoice_id = i.id)
     LEFT JOIN users_cards k ON k.id = (
@@ -45,6 +48,7 @@ class Bill:
     last_attempted: datetime
     state: str
     has_new_card: bool
+    has_other_amount: bool
     task: BillingTask
 
 
@@ -54,7 +58,7 @@ def is_due(bill: Bill, rules: Rules, at: datetime) -> bool:
             return True
         case "UNKNOWN":
             return False
-        case "DECLINED" | "REFUSED" if bill.has_new_card:
+        case "DECLINED" | "REFUSED" if bill.has_new_card or bill.has_other_amount:
             return True
         case "DEMANDED":
             return has_waited(0, bill.last_attempted, rules, at)
@@ -79,7 +83,7 @@ async def due_bills(
 
 
 async def read_page(session: Session, after: int) -> list[Bill]:
-    return [bill_of(row) for row in await session.rows(UNPAID, after, PAGE)]
+    return [await bill_of(session, row) for row in await session.rows(UNPAID, after, PAGE)]
 
 
 async def declined_of(database: Database, tasks: Sequence[BillingTask]) -> set[str]:
@@ -103,8 +107,12 @@ async def declined_of(database: Database, tasks: Sequence[BillingTask]) -> set[s
     return {key_of(task) for task in tasks if (task.subscription_id, task.run_id) in declined}
 
 
-def bill_of(row: Row) -> Bill:
-    id, attempts, last, state, card, run, cycle, workspace, creator, subscription, plan = row
+async def bill_of(session: Session, row: Row) -> Bill:
+    id, attempts, last, state, card, cents, demanded, by_credits, *of_task = row
+    run, cycle, workspace, creator, subscription, plan = of_task
+    part = demanded
+    if by_credits and state in {DECLINED, REFUSED}:
+        part = await card_part(session, workspace, plan=plan, cents=cents)
     task = BillingTask(
         run_id=run,
         billing_type=cycle,
@@ -115,4 +123,5 @@ def bill_of(row: Row) -> Bill:
         plan_to_bill=plan,
         provider_subscription_id="",
     )
-    return Bill(id, attempts, last, state, bool(card), task)
+    is_other = is_other_amount(demanded, part, cents)
+    return Bill(id, attempts, last, state, bool(card), is_other, task)

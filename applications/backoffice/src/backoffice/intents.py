@@ -6,7 +6,7 @@ from typing import Final
 
 from backoffice.database import Session
 from backoffice.gateways.protocol import Answer, Card, Declined, Demand, Paid, Pending
-from backoffice.invoices import Invoice
+from backoffice.invoices import Invoice, credits_left
 
 OPEN: Final = frozenset({"DEMANDED", "PENDING", "UNKNOWN"})
 """The money may still come under the key of such an intent."""
@@ -15,8 +15,9 @@ PENDING: Final = "PENDING"
 UNKNOWN: Final = "UNKNOWN"
 """Nobody has answered for so long that it is asked for by hand only."""
 
+DECLINED: Final = "DECLINED"
 REFUSED: Final = "REFUSED"
-"""Declined for as long as the card is the same."""
+"""Declined for as long as the card and the amount are the same."""
 
 REASON_MAX: Final = 1_024
 
@@ -144,7 +145,19 @@ def state_after(answer: Answer) -> str:
         case Declined(is_final=True):
             return REFUSED
         case Declined():
-            return "DECLINED"
+            return DECLINED
+
+
+async def card_part(session: Session, workspace: int, *, plan: int, cents: int) -> int:
+    """What of `cents` the credits do not pay.
+
+    Lock the workspace to spend them: then nobody else does.
+    """
+    row = await session.row("SELECT pay_as_you_go FROM service_plans WHERE id = ?", plan)
+    if not cents or row is None or not row[0]:
+        return cents
+    free = await credits_left(session, workspace) - await reserved(session, workspace)
+    return cents - min(cents, max(0, free))
 
 
 async def reserved(session: Session, workspace: int) -> int:

@@ -39,6 +39,15 @@ async def locked(session: Session, invoice: Invoice) -> Standing:
     return Standing(Invoice(*columns), last_attempted, confirmation)
 
 
+def is_other_amount(before: int, cents: int, whole: int) -> bool:
+    """Whether a card that did not pay `before` of a bill is asked anew for `cents` of `whole`.
+
+    It is when credits pay more than they did, or nothing any more. That they pay a little less is
+    no reason: use takes them cent by cent, and a bad card would be asked each day.
+    """
+    return cents < before or before < cents == whole
+
+
 def has_waited(attempts: int, last: datetime | None, rules: Rules, at: datetime) -> bool:
     """Whether the wait after so many attempts is over: it doubles with each."""
     return last is None or at >= last + rules.backoff * 2 ** max(0, attempts - 1) - SLACK

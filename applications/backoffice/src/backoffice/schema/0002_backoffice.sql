@@ -43,7 +43,7 @@ ALTER TABLE api_credentials ADD COLUMN braintree_public_key VARCHAR(255) NULL;
 ALTER TABLE api_credentials ADD COLUMN braintree_private_key VARCHAR(255) NULL;
 ALTER TABLE users_cards ADD COLUMN braintree_token VARCHAR(255) NULL;
 -- What was or will be demanded of a gateway: written before it is asked, answered after.
--- `state` is DEMANDED, PAID, DECLINED, PENDING, REFUSED: declined for as long as the card is the same, or
+-- `state` is DEMANDED, PAID, DECLINED, PENDING, REFUSED: declined for as long as card and amount are the same, or
 -- UNKNOWN: demanded, and given up without an answer.
 -- `customer` and `token` are the card: a gateway refuses a key that is repeated with another one.
 CREATE TABLE IF NOT EXISTS charges (
