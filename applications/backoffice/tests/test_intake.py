@@ -75,3 +75,35 @@ def test_s1_d06_a_malformed_task_is_refused_with_the_name_of_its_field(
     assert isinstance(found, DeadMessage)
     assert found.reason.startswith(reason)
     assert len(found.body) <= 50_000
+
+
+@pytest.mark.parametrize("text", ["\x01", '"', "é", "🙂", "x", "\x00"])
+def test_s1_d06_what_is_kept_of_a_message_fits_into_a_message(text: str) -> None:
+    """Also where each of its characters is stored as six bytes, or twelve."""
+    found = read_message((60_000 * text).encode())
+    assert isinstance(found, DeadMessage)
+    stored = len(json.dumps(found.body))
+    assert 50_000 - len(json.dumps(text)) <= stored <= 50_000
+    assert set(found.body) == {text}
+
+
+def test_s1_d06_a_short_message_is_kept_whole() -> None:
+    found = read_message(b"\x01 no task")
+    assert isinstance(found, DeadMessage)
+    assert found.body == "\x01 no task"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, "run_id names a calendar period, and bills are by anniversary"),
+        ({"action": "cancel"}, "action is renewal or upgrade"),
+    ],
+)
+def test_s1_d18_a_calendar_period_is_no_bill_where_bills_are_by_anniversary(
+    changes: dict[str, object], reason: str
+) -> None:
+    body = json.dumps(OLD | changes).encode()
+    found = read_message(body, by_anniversary=True)
+    assert isinstance(found, DeadMessage)
+    assert found.reason == reason

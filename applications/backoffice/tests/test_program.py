@@ -75,6 +75,17 @@ async def test_s1_02_the_debug_run_is_each_minute(world: World) -> None:
         }
 
 
+async def test_s1_02_the_debug_run_bills_by_anniversary_what_the_run_of_the_day_does(
+    world: World,
+) -> None:
+    customers(world, 2)
+    world.run("UPDATE subscriptions SET created_at = '2026-01-15' WHERE id = 2")
+    by_day: dict[str, Any] = {"debug": True, "dates": "anniversary"}
+    async with on_trial(world, NEW_YEAR + timedelta(seconds=30), **by_day) as (trial, program):
+        await trial.aadvance(timedelta(minutes=1))
+        assert [task.run_id for task in await tasks(program)] == ["MONTHLY_DEBUG:2026-12-01@01"]
+
+
 async def test_s1_02_the_debug_run_ends_with_a_distributor_without_it(
     world: World, jobs: str
 ) -> None:

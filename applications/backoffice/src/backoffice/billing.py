@@ -167,7 +167,7 @@ def add_run(
             type=type,
             at=time_of(context),
             zone=config.zone,
-            by_anniversary=config.dates == "anniversary" and type in {"MONTHLY", "ANNUAL"},
+            by_anniversary=config.dates == "anniversary",
         )
         # A run that an older release has begun has saved the first three.
         cycle, id, queued, billed = [*(context.saved or ()), 0, 0, 0, 0][:4]
@@ -220,7 +220,10 @@ def add_take(beat: Onbeat, config: Config, charge_bill: ChargeTask) -> None:
         taken = 0
         try:
             while messages := await queue.portion():
-                found = [read_message(each.body) for each in messages]
+                by_anniversary = config.dates == "anniversary"
+                found = [
+                    read_message(each.body, by_anniversary=by_anniversary) for each in messages
+                ]
                 for each in found:
                     if isinstance(each, DeadMessage):
                         context.log.error("%s: %s", config.billing_queue, each.reason)

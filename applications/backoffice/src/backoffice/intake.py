@@ -7,6 +7,7 @@ stored: so a message that comes again, or for a bill that was distributed here, 
 import hashlib
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
@@ -25,8 +26,9 @@ TYPES: Final = {
     int: f"a whole number from 0 to {ID_MAX}",
     str: f"a text of {TEXT_CHARS_MAX} characters at most",
 }
-DEAD_CHARS_MAX: Final = 50_000
-"""So much of a malformed message is kept."""
+DEAD_BYTES_MAX: Final = 50_000
+"""So much of a malformed message is kept, as it is stored: a control character takes six."""
+OF_CALENDAR: Final = "run_id names a calendar period, and bills are by anniversary"
 RUN_LOCK: Final = re.compile(r"billing_run_lock:(MONTHLY|ANNUAL):(\d{4})(?:-(\d\d))?")
 
 
@@ -46,11 +48,26 @@ class DeadMessage:
         return f"refused:{hashlib.sha256(self.body.encode()).hexdigest()}"
 
 
-def read_message(body: bytes) -> BillingTask | DeadMessage:
+def read_message(body: bytes, *, by_anniversary: bool = False) -> BillingTask | DeadMessage:
+    """With `by_anniversary` there are no bills of calendar months and years, which publishers send.
+
+    So none is lost: each subscription is billed for its own months.
+    """
     try:
-        return read_task(body)
+        task = read_task(body)
     except MalformedError as error:
-        return DeadMessage(body.decode("utf-8", "replace")[:DEAD_CHARS_MAX], str(error))
+        return DeadMessage(kept(body), str(error))
+    return DeadMessage(kept(body), OF_CALENDAR) if by_anniversary else task
+
+
+def kept(body: bytes) -> str:
+    text = body.decode("utf-8", "replace")[:DEAD_BYTES_MAX]
+    lengths = range(len(text) + 1)
+    return text[: bisect_right(lengths, DEAD_BYTES_MAX, key=lambda n: stored_bytes(text[:n])) - 1]
+
+
+def stored_bytes(text: str) -> int:
+    return len(json.dumps(text))
 
 
 def read_task(body: bytes) -> BillingTask:
