@@ -384,6 +384,108 @@ def test_s1_d15_the_use_of_a_workspace_is_on_the_invoice_of_its_first_subscripti
     assert customer.drafted(november, subscription_id=second).cents == 2_499 + 1_000
 
 
+def test_s1_d15_an_invoice_that_has_use_keeps_it_when_another_subscription_is_the_first(
+    customer: Customer, world: World
+) -> None:
+    """Its charge could not begin; then the customer has changed the plan by a new subscription."""
+    customer.call(24_000, 500)
+    first = customer.drafted()
+    world.run("UPDATE subscriptions SET status = 'CANCELLED' WHERE id = ?", first.subscription_id)
+    second = world.subscription(customer.id, customer.plan)
+    assert customer.drafted() == first
+    assert customer.drafted(subscription_id=second).cents == 2_499
+
+
+def test_s1_d15_a_subscription_that_no_run_bills_is_not_the_first(
+    customer: Customer, world: World
+) -> None:
+    world.run("UPDATE subscriptions SET billing_cycle = 'TRIAL'")
+    customer.call(24_000, 500)
+    second = world.subscription(customer.id, customer.plan)
+    assert customer.drafted(subscription_id=second).cents == 2_499 + 250
+
+
+NOVEMBER = parse("2026-11", "MONTHLY", "UTC")
+
+
+def test_s1_d15_use_that_no_invoice_has_is_on_the_next_one(
+    customer: Customer, world: World
+) -> None:
+    """The first subscription ended between the bills of one run: neither had the use."""
+    customer.call(24_000, 500)
+    customer.record(2_048)
+    customer.fax()
+    second = world.subscription(customer.id, customer.plan)
+    rules = Rules(cents_per_recorded_byte=Fraction(1), cents_per_fax=Fraction(7))
+    assert customer.drafted(rules=rules, subscription_id=second).cents == 2_499
+    world.run("UPDATE subscriptions SET status = 'CANCELLED' WHERE id <> ?", second)
+    assert customer.drafted(rules=rules).cents == 2_499
+    november = customer.drafted(NOVEMBER, rules, subscription_id=second)
+    assert november.cents == 2_499 + 250 + 1_024 + 7
+
+
+def test_s1_d15_use_between_the_periods_of_two_subscriptions_is_billed_once(
+    customer: Customer, world: World
+) -> None:
+    """The first, of the 20th, ends on Oct 10; the other one's periods begin with months."""
+    second = world.subscription(customer.id, customer.plan)
+    september = parse("2026-09", "MONTHLY", "UTC")
+    for day in (1, 25, 35):
+        customer.call(60 * 60, 1_000, september.begin + day * DAY)
+    world.run("UPDATE service_plans SET minutes_per_month = 0")
+    assert customer.drafted(parse("2026-08-20@20", "MONTHLY", "UTC")).cents == 3_499
+    assert customer.drafted(september, subscription_id=second).cents == 2_499
+    world.run("UPDATE subscriptions SET status = 'CANCELLED' WHERE id <> ?", second)
+    found = [customer.drafted(each, subscription_id=second).cents for each in (OCTOBER, NOVEMBER)]
+    assert found == [2_499 + 2_000, 2_499]
+
+
+def test_use_before_a_new_subscription_is_on_its_first_bill(
+    customer: Customer, world: World
+) -> None:
+    """The days from the 20th of the one before it, which ended, to its own."""
+    customer.call(24_000, 500, parse("2026-09", "MONTHLY", "UTC").begin)
+    customer.call(24_000, 500, OCTOBER.begin)
+    assert customer.drafted(parse("2026-08-20@20", "MONTHLY", "UTC")).cents == 2_499 + 250
+    world.run("UPDATE subscriptions SET status = 'CANCELLED'")
+    began = OCTOBER.begin + 9 * DAY
+    second = world.subscription(customer.id, customer.plan, created_at=began)
+    period = parse("2026-10-10@10", "MONTHLY", "UTC")
+    assert customer.drafted(period, subscription_id=second).cents == 2_499 + 250
+
+
+def test_bills_of_an_outage_that_are_made_in_any_order_have_their_own_use(
+    customer: Customer,
+) -> None:
+    """Or November would take October's use, and one month's included minutes were gone."""
+    customer.drafted(parse("2026-09", "MONTHLY", "UTC"))
+    for at in (OCTOBER.begin - DAY, OCTOBER.begin, NOVEMBER.begin):
+        customer.call(24_000, 500, at)
+    assert customer.drafted(NOVEMBER).cents == 2_499 + 250
+    october = customer.drafted(OCTOBER)
+    assert october.cents == 2_499 + 750  # with the late call of September: 600 of 800 minutes
+    assert customer.drafted(NOVEMBER).cents == 2_499 + 250
+
+
+def test_use_that_the_old_system_has_billed_is_on_no_invoice(customer: Customer) -> None:
+    """Its rows have no invoice, as those that come late: the first month that is billed here tells."""
+    for at in (OCTOBER.begin - DAY, OCTOBER.begin):
+        customer.call(24_000, 500, at)
+        customer.record(2_048, at)
+        customer.fax(at)
+    rules = Rules(cents_per_recorded_byte=Fraction(1), cents_per_fax=Fraction(7))
+    assert customer.drafted(rules=rules).cents == 2_499 + 250 + 1_024 + 7
+    assert customer.drafted(NOVEMBER, rules).cents == 2_499
+
+
+def test_use_that_is_written_after_its_bill_is_on_the_next_one(customer: Customer) -> None:
+    october = customer.drafted()
+    customer.complete(october, "CARD", october.cents)
+    customer.call(24_000, 500)
+    assert customer.drafted(NOVEMBER).cents == 2_499 + 250
+    assert customer.drafted().cents == october.cents
+
+
 def test_s1_d18_a_subscription_may_be_billed_by_its_anniversary(customer: Customer) -> None:
     period = parse("2026-09-15@15", "MONTHLY", "UTC")
     customer.call(24_000, 500, period.end - DAY)

@@ -2,7 +2,8 @@
 
 The monthly invoice of a subscription has the use of its workspace and, if the subscription is
 monthly, the membership. The annual invoice has the membership of a year and no use. Among several
-active subscriptions of a workspace the first, by id, is billed the use.
+active subscriptions of a workspace the first, by id, is billed the use; an invoice that has use
+keeps it when another one becomes the first.
 
 All who change an invoice lock its workspace first, so they wait for each other in one order.
 """
@@ -19,10 +20,10 @@ import asyncmy.errors
 
 from backoffice.database import Session
 from backoffice.money import Cents
-from backoffice.periods import Period
+from backoffice.periods import Period, instant
 from backoffice.rules import Rules
 from backoffice.tasks import BillingTask
-from backoffice.usage import Lines, Plan, Workspace, usage_lines
+from backoffice.usage import Lines, Plan, Workspace, has_rows, usage_lines
 
 Source = Literal["CREDITS", "CARD", "SUBSCRIPTION"]
 
@@ -176,8 +177,9 @@ async def lines_of(
     plan = await plan_of(session, task)
     cycle = await cycle_of(session, task)
     lines = Lines()
-    if task.billing_type == "MONTHLY" and await has_usage(session, task):
-        lines = await usage_lines(session, workspace, plan, period, rules, invoice)
+    if task.billing_type == "MONTHLY" and await has_usage(session, task, workspace, invoice):
+        since = await unbilled_since(session, task, period, rules)
+        lines = await usage_lines(session, workspace, plan, period, rules, invoice, since=since)
     if cycle != task.billing_type:
         return lines
     price = plan.annual_cents if cycle == "ANNUAL" else plan.monthly_cents
@@ -218,13 +220,40 @@ async def cycle_of(session: Session, task: BillingTask) -> str:
     return str(row[0]).strip().upper()
 
 
-async def has_usage(session: Session, task: BillingTask) -> bool:
-    """Whether the use of the workspace is billed with this subscription."""
+async def has_usage(
+    session: Session, task: BillingTask, workspace: Workspace, invoice: int
+) -> bool:
+    """Whether the use of the workspace is billed with this subscription, or already was."""
     ((first,),) = await session.rows(
-        "SELECT min(id) FROM subscriptions WHERE workspace_id = ? AND status = 'ACTIVE'",
+        "SELECT min(id) FROM subscriptions WHERE workspace_id = ? AND status = 'ACTIVE'"
+        " AND billing_cycle IN ('MONTHLY', 'ANNUAL')",  # no run bills another one
+        workspace.id,
+    )
+    return first in {None, task.subscription_id} or await has_rows(session, workspace, invoice)
+
+
+async def unbilled_since(
+    session: Session, task: BillingTask, period: Period, rules: Rules
+) -> datetime | None:
+    """From when on rows that no invoice has are this bill's too.
+
+    They were written late, or are of days that no bill covered, as between the periods of two
+    subscriptions. What is before the first month that was billed here, the old system has billed.
+    None while the bill of the month before is still to come, which takes its own.
+    """
+    before = await session.row(
+        "SELECT 1 FROM users_invoices WHERE subscription_id = ? AND cycle = 'MONTHLY'"
+        " AND period < ? AND period >= ? - INTERVAL 31 DAY"
+        " UNION ALL SELECT 1 FROM subscriptions WHERE id = ? AND created_at >= ?",
+        *(task.subscription_id, period.date, period.date, task.subscription_id, period.begin),
+    )
+    if before is None:
+        return None
+    ((first,),) = await session.rows(
+        "SELECT min(period) FROM users_invoices WHERE workspace_id = ? AND cycle = 'MONTHLY'",
         task.workspace_id,
     )
-    return first in {None, task.subscription_id}
+    return instant(first, rules.zone)
 
 
 async def write(session: Session, id: int, task: BillingTask, lines: Lines, at: datetime) -> None:

@@ -7,6 +7,7 @@ no bill.
 
 import logging
 from dataclasses import dataclass, replace
+from datetime import datetime
 from fractions import Fraction
 from typing import Final
 
@@ -75,15 +76,33 @@ class Lines:
 
 
 async def usage_lines(
-    session: Session, workspace: Workspace, plan: Plan, period: Period, rules: Rules, invoice: int
+    session: Session,
+    workspace: Workspace,
+    plan: Plan,
+    period: Period,
+    rules: Rules,
+    invoice: int,
+    *,
+    since: datetime | None = None,
 ) -> Lines:
     """Take the rows of the period for the invoice and price them; without the membership.
 
-    In the caller's transaction. Rows that are with the invoice already stay with it.
+    In the caller's transaction. Rows that are with the invoice already stay with it. `since` takes
+    those of before the period too, from then on, which no invoice has.
     """
-    await take_rows(session, workspace, period, invoice)
+    taken = replace(period, begin=min(period.begin, since or period.begin))
+    await take_rows(session, workspace, taken, invoice)
     await rent_numbers(session, workspace, period, invoice)
-    return priced(await used_by(session, workspace, period, invoice), plan, rules)
+    return priced(await used_by(session, workspace, invoice), plan, rules)
+
+
+async def has_rows(session: Session, workspace: Workspace, invoice: int) -> bool:
+    """Whether the invoice, which nobody has paid, has use."""
+    for table, condition in TABLES.items():
+        sql = f"SELECT 1 FROM {table} WHERE workspace_id = ? AND invoice_id = ?{condition} LIMIT 1"  # noqa: S608
+        if await session.row(sql, workspace.id, invoice):
+            return True
+    return False
 
 
 async def take_rows(session: Session, workspace: Workspace, period: Period, invoice: int) -> None:
@@ -112,18 +131,15 @@ async def rent_numbers(
     )
 
 
-async def used_by(session: Session, workspace: Workspace, period: Period, invoice: int) -> Used:
+async def used_by(session: Session, workspace: Workspace, invoice: int) -> Used:
     debits = await debits_of(session, workspace, invoice)
-    in_period = (workspace.id, period.begin, period.end, invoice)
     ((recorded_bytes,),) = await session.rows(
-        "SELECT coalesce(sum(size), 0) FROM recordings"
-        " WHERE workspace_id = ? AND created_at >= ? AND created_at < ? AND invoice_id = ?",
-        *in_period,
+        "SELECT coalesce(sum(size), 0) FROM recordings WHERE workspace_id = ? AND invoice_id = ?",
+        *(workspace.id, invoice),
     )
     ((faxes,),) = await session.rows(
-        "SELECT count(*) FROM faxes"
-        " WHERE workspace_id = ? AND created_at >= ? AND created_at < ? AND invoice_id = ?",
-        *in_period,
+        "SELECT count(*) FROM faxes WHERE workspace_id = ? AND invoice_id = ?",
+        *(workspace.id, invoice),
     )
     return replace(debits, recorded_bytes=int(recorded_bytes), faxes=faxes)
 
