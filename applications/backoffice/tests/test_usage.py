@@ -54,6 +54,28 @@ def test_s1_25_calls_under_a_minute_are_charged_where_no_minutes_are_included(
     assert tenant.lines(Rules(share=share)) == Lines()
 
 
+@pytest.mark.parametrize(
+    ("calls", "cents"),
+    [
+        ([(24_000, -500)], 0),
+        ([(24_000, 1_000), (24_000, -400)], 450),  # 600 of 800 minutes
+        ([(24_000, 1_000), (24_000, -1_400)], 0),
+    ],
+)
+def test_a_credit_note_pays_no_more_than_the_calls_of_its_bill(
+    tenant: Tenant, calls: list[tuple[int, int]], cents: int
+) -> None:
+    """It was an error that held up the whole bill."""
+    tenant.number(300)
+    tenant.calls(calls)
+    assert tenant.lines() == Lines(call_tolls=cents, number_rentals=300)
+
+
+def test_a_number_may_have_a_price_below_0(tenant: Tenant) -> None:
+    tenant.number(-300)
+    assert tenant.lines() == Lines()
+
+
 def test_s1_d23_the_order_of_calls_changes_nothing(tenant: Tenant, world: World) -> None:
     """The old system gave the included minutes to the rows as they came."""
     calls = [(9_000, 1_001), (600, 9_999), (4_500, 3)]

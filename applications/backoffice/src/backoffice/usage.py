@@ -175,14 +175,15 @@ async def debits_of(session: Session, workspace: Workspace, invoice: int) -> Use
 def priced(used: Used, plan: Plan, rules: Rules) -> Lines:
     """Each category has one share of its sum: rows in any order cost the same.
 
-    Nobody knows whether a call that is gone was in the included minutes, so it has no share.
+    Nobody knows whether a call that is gone was in the included minutes, so it has no share. Credit
+    notes, which are debits below 0, pay no more than the rest of their category.
     """
     stored = rules.cents_per_recorded_byte * used.recorded_bytes
     sent = rules.cents_per_fax * used.faxes
-    tolls = charged(used.call_cents, rules.share_of(plan.minutes, used.minutes))
+    tolls = used.call_cents * rules.share_of(plan.minutes, used.minutes) + used.lost_cents
     return Lines(
-        call_tolls=tolls + charged(used.lost_cents, Fraction(1)),
+        call_tolls=charged(max(Fraction(0), tolls), Fraction(1)),
         recordings=charged(stored, rules.share_of(plan.recorded_bytes, used.recorded_bytes)),
         faxes=charged(sent, rules.share_of(plan.faxes, used.faxes)),
-        number_rentals=charged(used.rental_cents, Fraction(1)),
+        number_rentals=charged(max(0, used.rental_cents), Fraction(1)),
     )
