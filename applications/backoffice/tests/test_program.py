@@ -17,6 +17,7 @@ from backoffice.environment import ROLES
 from backoffice.tasks import ANNUAL, BILLING_QUEUE, CHARGE, DEBUG, MONTHLY, BillingTask
 from crowd import customers
 from onbeat import JobFailed, NotFound, Onbeat
+from stripe_server import StripeServer
 from till import choose
 from world import World
 
@@ -283,6 +284,28 @@ async def test_s1_d10_a_gateway_that_is_away_is_no_failed_payment(world: World) 
         waiting: Any = await program.beat.jobs.alist(state="waiting", limit=1_000)
     assert [job.state for job in charges] == ["failed"] * 3
     assert [job for job in waiting if job.target.message] == []
+
+
+async def test_s1_d27_a_charge_that_waited_in_the_queue_has_its_days_from_then_on(
+    world: World, jobs: str, stripe_server: StripeServer
+) -> None:
+    """No worker was there for 20 days; the owner of the card has 14 to act."""
+    choose(world, "stripe")
+    customers(world, 1, stripe_id=stripe_server.customer())
+    world.card(1, 1, stripe_payment_method_id="pm_card_requiresAction")
+    began = datetime.now(UTC)
+    program = build(Config(database=world.url, stripe_url=stripe_server.url), Onbeat(jobs))
+    charge, task = program.billing.charge, task_of(world, "MONTHLY:2020-01")
+    async with program.beat:
+        waited = await charge.options(run_at=began - timedelta(days=20)).asend(task)
+        found = [await waited.aresult(30), await (await charge.asend(task)).aresult(30)]
+    await program.aclose()
+    assert [each and each.outcome for each in found] == ["pending", "pending"]
+    ((created, last),) = world.rows(
+        "SELECT c.created_at, i.last_attempted FROM charges c"
+        " JOIN users_invoices i ON i.id = c.invoice_id"
+    )
+    assert began - timedelta(minutes=1) < created <= last
 
 
 async def test_s1_d35_a_thousand_workspaces_on_a_pool_of_two(world: World, jobs: str) -> None:

@@ -110,7 +110,7 @@ def add_charge(
             period = parse(task.run_id.partition(":")[2], task.billing_type, rules.zone)
             check_ended(period, context.now)
             async with database.session() as session:
-                invoice = await draft(session, task, period, rules, context.due_at)
+                invoice = await draft(session, task, period, rules, context.now)
         except ValueError as error:
             context.log.warning("the bill cannot be made: %s", error, extra=log)
             if reports:
@@ -126,7 +126,7 @@ def add_charge(
             gateways,
             invoice,
             rules,
-            context.due_at,
+            context.now,
             beat=beat,
             reports=reports,
         )
