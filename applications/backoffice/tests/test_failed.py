@@ -241,6 +241,15 @@ async def test_invoices_of_the_old_system_are_left_alone(world: World, ada: Coun
     assert await due_ids(world, NOW + 30 * DAY) == []
 
 
+async def test_s1_d10_bills_of_a_workspace_that_is_gone_are_left_alone(
+    world: World, ada: Counterparty
+) -> None:
+    invoice = ada.invoice(2_499)
+    assert await due_ids(world, NOW + 30 * DAY) == [invoice]
+    world.run("DELETE FROM workspaces WHERE id = ?", ada.workspace)
+    assert await due_ids(world, NOW + 30 * DAY) == []
+
+
 async def test_the_task_of_a_bill_is_that_of_its_run(world: World, ada: Counterparty) -> None:
     invoice = ada.invoice(2_499, "ANNUAL")
     (bill,) = await due(world, NOW + DAY)

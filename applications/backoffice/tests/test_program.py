@@ -260,6 +260,11 @@ async def test_s1_20_a_task_that_cannot_be_billed_fails_at_once(
         messages = [each for each in stored if each.target.message]
         await program.beat.jobs.aretry(job.id)
         await trial.adrain()
+        # Another job of the same bill, as a run by hand sends it.
+        await program.billing.charge.asend(job.target.args[0])
+        await trial.adrain()
+        failed = await program.beat.jobs.alist(task=CHARGE)
+        assert [each.state for each in failed] == ["failed", "failed"]
         stored = await program.beat.jobs.alist()
         assert len([each for each in stored if each.target.message]) == 1
     body = messages[0].target.message.body

@@ -55,7 +55,7 @@ CHARGE_RETRY: Final = Retry(attempts_max=10, delay="2s", delay_max="10m")
 """Of what may pass: a lock, a network, a gateway that does not answer."""
 RUN_RETRY: Final = Retry(attempts_max=10, delay="5s", delay_max="10m")
 KEPT_REPORT: Final = "62d"
-"""How long a job that is run again by hand tells of the same failure no second time."""
+"""How long nobody is told a second time that the same bill cannot be made, by whichever job."""
 
 CLOCKS_DIFFER_MAX: Final = timedelta(hours=1)
 """A publisher whose clock is ahead may send a bill before its period has ended here."""
@@ -115,7 +115,7 @@ def add_charge(
             context.log.warning("the bill cannot be made: %s", error, extra=log)
             if reports:
                 told = report(failed_task(task, str(error)))
-                key = f"failed:{context.job_id}"
+                key = f"failed:{key_of(task)}"
                 await beat.asend(told.with_options(unique=key, unique_for=KEPT_REPORT))
             raise Fail(str(error), retryable=False) from error
         if invoice is None:

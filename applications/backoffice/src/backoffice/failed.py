@@ -26,6 +26,7 @@ UNPAID: Final = """
       i.cents, coalesce(c.cents, 0), coalesce(p.pay_as_you_go, 0),
       i.run_id, i.cycle, i.workspace_id, i.user_id, i.subscription_id, i.plan_id
     FROM users_invoices i
+    JOIN workspaces w ON w.id = i.workspace_id
     LEFT JOIN service_plans p ON p.id = i.plan_id
     LEFT JOIN charges c ON c.invoice_id = i.id
       AND c.attempt = (SELECT max(attempt) FROM charges WHERE invoice_id = i.id)
@@ -36,7 +37,10 @@ UNPAID: Final = """
     WHERE i.status = 'INCOMPLETE' AND i.id > ? AND i.run_id IS NOT NULL
     ORDER BY i.id LIMIT ?
 """
-"""With the last charge, and the primary card if that is another one. Old rows have no run."""
+"""With the last charge, and the primary card if that is another one. Old rows have no run.
+
+Of a workspace that is gone nobody pays any more.
+"""
 
 
 @dataclass(frozen=True)
