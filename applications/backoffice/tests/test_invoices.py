@@ -278,6 +278,52 @@ def test_s1_35_a_monthly_subscription_pays_no_year(customer: Customer) -> None:
     assert customer.drafted(YEAR).cents == 0
 
 
+def test_s1_35_a_year_leaves_out_months_that_were_billed(world: World) -> None:
+    """Monthly from January to September, and annual from October on: three twelfths are left."""
+    customer = Customer(world, users=2)
+    for month in range(1, 10):
+        invoice = customer.drafted(parse(f"2026-{month:02}", "MONTHLY", "UTC"))
+        customer.complete(invoice, "CARD", invoice.cents)
+    world.run("UPDATE subscriptions SET billing_cycle = 'ANNUAL'")
+    assert customer.drafted(OCTOBER).cents == 0
+    assert customer.drafted(YEAR).cents == 24_990 * 2 * 3 // 12
+    assert customer.drafted(parse("2027", "ANNUAL", "UTC"), billing_type="ANNUAL").cents == 49_980
+
+
+def test_s1_35_a_month_that_is_drafted_again_is_in_the_year(world: World) -> None:
+    """Its charge could not begin before the customer has gone to years."""
+    customer = Customer(world)
+    assert customer.drafted().cents == 2_499
+    world.run("UPDATE subscriptions SET billing_cycle = 'ANNUAL'")
+    assert customer.drafted(YEAR).cents == 24_990
+    assert customer.drafted().cents == 0
+
+
+@pytest.mark.parametrize(
+    ("year", "month", "cents"),
+    [
+        ("2026", "2026-01", 0),
+        ("2026", "2026-12", 0),
+        ("2026", "2027-01", 2_499),
+        ("2026-03-31@31", "2027-02-28@31", 0),
+        ("2026-03-31@31", "2027-03-31@31", 2_499),
+        ("2024-02-29@29", "2025-01-29@29", 0),
+        ("2024-02-29@29", "2025-02-28@29", 2_499),
+    ],
+)
+def test_s1_35_a_month_of_a_year_that_was_billed_has_no_membership(
+    world: World, year: str, month: str, cents: int
+) -> None:
+    """The customer has gone back to months before its bill was made."""
+    customer = Customer(world, cycle="ANNUAL")
+    customer.number(1_000)
+    period = parse(year, "ANNUAL", "UTC")
+    paid = customer.drafted(period, billing_type="ANNUAL", run_id=f"ANNUAL:{year}")
+    customer.complete(paid, "CARD", paid.cents)
+    world.run("UPDATE subscriptions SET billing_cycle = 'MONTHLY'")
+    assert customer.drafted(parse(month, "MONTHLY", "UTC")).cents == 1_000 + cents
+
+
 def test_s1_d17_the_plan_of_the_task_is_billed_and_becomes_the_current_one(
     customer: Customer, world: World
 ) -> None:

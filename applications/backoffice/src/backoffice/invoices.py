@@ -13,14 +13,15 @@ import logging
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
+from fractions import Fraction
 from secrets import token_hex
 from typing import Final, Literal
 
 import asyncmy.errors
 
 from backoffice.database import Session
-from backoffice.money import Cents
-from backoffice.periods import Period, instant
+from backoffice.money import Cents, charged
+from backoffice.periods import MONTHS, Period, instant
 from backoffice.rules import Rules
 from backoffice.tasks import BillingTask
 from backoffice.usage import Lines, Plan, Workspace, has_rows, usage_lines
@@ -183,7 +184,30 @@ async def lines_of(
     if cycle != task.billing_type:
         return lines
     price = plan.annual_cents if cycle == "ANNUAL" else plan.monthly_cents
-    return replace(lines, membership=price * workspace.users)
+    left = await unbilled_share(session, task, period)
+    return replace(lines, membership=charged(price * workspace.users, left))
+
+
+async def unbilled_share(session: Session, task: BillingTask, period: Period) -> Fraction:
+    """What of the membership of the period no bill of the other cycle has, in twelfths of a year.
+
+    There are such bills when the customer has gone from months to years, or back. Those that may
+    still be drafted again are none.
+    """
+    covered = (
+        "SELECT count(*) FROM users_invoices i WHERE i.subscription_id = ? AND i.cycle = ?"
+        " AND i.membership_costs > 0 AND {} AND (i.status = 'COMPLETE'"
+        "  OR EXISTS (SELECT 1 FROM charges c WHERE c.invoice_id = i.id))"
+    )
+    if task.billing_type == "ANNUAL":
+        months = covered.format("i.period >= ? AND i.period < ? + INTERVAL 1 YEAR")
+        values = (task.subscription_id, "MONTHLY", period.date, period.date)
+        ((billed,),) = await session.rows(months, *values)
+        return 1 - Fraction(min(billed, MONTHS["ANNUAL"]), MONTHS["ANNUAL"])
+    years = covered.format("i.period + INTERVAL 1 YEAR > ? AND i.period <= ?")
+    values = (task.subscription_id, "ANNUAL", period.date, period.date)
+    ((billed,),) = await session.rows(years, *values)
+    return Fraction(not billed)
 
 
 async def plan_of(session: Session, task: BillingTask) -> Plan:
