@@ -242,7 +242,10 @@ def between(n: int, context: Context, m: int = 1) -> None: ...
 def behind(n: int, m: int = 1, *, context: Context) -> None: ...
 
 
-@pytest.mark.parametrize("function", [before, between, behind])
+def optional(n: int, m: int = 1, context: Context | None = None) -> None: ...
+
+
+@pytest.mark.parametrize("function", [before, between, behind, optional])
 @pytest.mark.parametrize(
     ("args", "kwargs"), [((7,), {}), ((7, 8), {}), ((7,), {"m": 8}), ((), {"n": 7})]
 )

@@ -37,6 +37,24 @@ def test_a_file_or_a_module_with_one_is_enough(tmp_path: Path, place: str) -> No
     assert isinstance(load_app(place), Onbeat)
 
 
+def test_a_program_that_runs_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "runs.py").write_text(f"{ONE}beat.run()\n")
+    assert "runs.py cannot be imported" in refusal("runs.py")
+    assert 'put that under `if __name__ == "__main__":`' in refusal("runs")
+    (tmp_path / "guarded.py").write_text(f"{ONE}if __name__ == '__main__':\n    beat.run()\n")
+    assert isinstance(load_app("guarded.py"), Onbeat)
+
+
+def test_a_folder_is_no_program(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    assert refusal("./shop") == "app: ./shop is a folder; give FILE.py or MODULE:NAME"
+
+
+async def test_a_program_does_not_run_within_a_coroutine() -> None:
+    with pytest.raises(RuntimeError, match="use `async with beat` instead"):
+        Onbeat("memory://").run()
+
+
 def test_a_file_may_import_what_lies_beside_it(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "neighbour_of_app.py").write_text("NAME = 'x'\n")

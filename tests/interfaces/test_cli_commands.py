@@ -1,5 +1,6 @@
 """Commands on the command line, against a store on disk."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ def test_why_says_that_no_worker_runs_it(onbeat: Any) -> None:
         (("--command", "--url", "http://x", "--", "/bin/p"), "--url does not go with --command"),
         (("--command", "--secret-file", "x", "--", "/p"), "--secret-file does not go with"),
         (("--command", "--header", "A: b", "--", "/p"), "--header does not go with --command"),
+        (("--url", "http://x", "--secret-file", os.devnull), "--secret-file has no secret in it"),
         (("--task", "t", "--env", "A=b"), "--env is of a program; give --command with it"),
         (("--", "/bin/p"), "unexpected '/bin/p'; a task is named by --task"),
         (("--command", "--env", "A", "--", "/bin/p"), "--env must be NAME=VALUE"),

@@ -94,6 +94,7 @@ def test_a_bad_rule_is_pointed_at(command: str) -> None:
         (["next", "@daily", "--tz", "Europe/Berln"], "Europe/Berlin"),
         (["next", "@daily", "--after", "soon"], "--after"),
         (["next", "@daily", "-n", "0"], "-n"),
+        (["next", "0 3 * *"], "4 fields; cron has 5"),
         (["next", "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30"], "FREQ"),
         (["next"], "RULE"),
     ],

@@ -9,6 +9,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
+from contextvars import ContextVar
 from datetime import datetime
 from functools import partial
 from typing import Any, Concatenate, Literal, Self, TypeVar, Unpack, cast, overload
@@ -56,12 +57,24 @@ from onbeat.app.task import (
 )
 from onbeat.app.transaction.sender import TransactionalSender
 from onbeat.app.virtual_clock import IN_MEMORY, VirtualRun, instant
+from onbeat.model.errors import Misconfigured
 from onbeat.model.owner import Owner
 from onbeat.model.renamed import warn_renamed
 from onbeat.ports.clock import Clock
 from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import Store
 from onbeat.ports.telemetry import Telemetry
+
+IS_IMPORTING: ContextVar[bool] = ContextVar("onbeat_is_importing", default=False)
+"""Whether a command imports the program, to run it itself."""
+
+RUN_AT_IMPORT = (
+    "the program calls run() while it is imported; put that under"
+    ' `if __name__ == "__main__":`, since this command runs it'
+)
+RUN_IN_A_LOOP = (
+    "run() has an event loop of its own, and one is running here; use `async with beat` instead"
+)
 
 Result = TypeVar("Result")
 Calls = TypeVar("Calls", bound=AsyncIterator[Call[Any]] | Iterator[Call[Any]])
@@ -398,8 +411,13 @@ class Onbeat(HookRegistrar, Overview):
     def run(self) -> None:
         """Run until SIGTERM or SIGINT, then drain.
 
-        A second signal stops at once, with exit code 1; running jobs then count as lost.
+        A second signal stops at once, with exit code 1; running jobs then count as lost. Raises
+        `Misconfigured` while `onbeat up` imports the program, and RuntimeError in a coroutine.
         """
+        if IS_IMPORTING.get():
+            raise Misconfigured(RUN_AT_IMPORT, key="app")
+        if event_loop.is_running_here():
+            raise RuntimeError(RUN_IN_A_LOOP)
         if not event_loop.run(wait_for_signal(self.start, self.aclose)):
             raise SystemExit(1)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from onbeat.app.client import Onbeat
+from onbeat.app.client import IS_IMPORTING, Onbeat
 from onbeat.model.errors import Misconfigured
 from onbeat.model.limits import NAME_CHARS_MAX
 
@@ -22,7 +22,11 @@ def load_app(place: str) -> Onbeat:
     or the working directory for a module, comes first on the import path.
     """
     source, name = split(place)
-    module = from_file(Path(source)) if source.endswith(".py") else from_module(source)
+    token = IS_IMPORTING.set(True)
+    try:
+        module = from_file(Path(source)) if source.endswith(".py") else from_module(source)
+    finally:
+        IS_IMPORTING.reset(token)
     return find_named(module, name, place) if name else find_only(module, place)
 
 
@@ -73,6 +77,8 @@ def is_from(module: ModuleType, path: Path) -> bool:
 
 
 def from_module(name: str) -> ModuleType:
+    if Path(name).is_dir():
+        raise misconfigured(f"{name} is a folder; give {FORM}")
     put_first(Path.cwd())
     try:
         return import_module(name)

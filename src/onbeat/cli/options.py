@@ -274,6 +274,8 @@ def http_body(values: Mapping[str, Any]) -> dict[str, Any]:
         body["body"] = text_or_file(values["body"])
     if values.get("secret_file"):
         body["secret"] = secrets_of(file_text(values["secret_file"]))
+        if not body["secret"]:
+            raise click.UsageError("--secret-file has no secret in it")
     return body
 
 

@@ -77,6 +77,11 @@ def guess(text: str, tz: TimeZone = None) -> RecurrenceSpec:
     return spec
 
 
+def has_star(text: str) -> bool:
+    """Whether a field is `*` or `?`, as in a cron expression with too few fields."""
+    return any(field[0] in "*?" for field in text.split())
+
+
 def guess_spec(text: str, tz: str | None) -> RecurrenceSpec:
     if re.search(r"FREQ=|^DTSTART|^RRULE|^RDATE", text, re.IGNORECASE):
         return rrule_spec(text, tz, None, "shift", "first")
@@ -87,7 +92,7 @@ def guess_spec(text: str, tz: str | None) -> RecurrenceSpec:
     if re.match(r"\d{4}-\d\d-\d\d", text, re.ASCII):
         return once_spec(text)
     aliased = text.startswith("@") or is_aws(text)
-    if aliased or re.match(r"(CRON_)?TZ=", text) or len(text.split()) >= 5:
+    if aliased or re.match(r"(CRON_)?TZ=", text) or len(text.split()) >= 5 or has_star(text):
         return cron_text_spec(text, tz, "", "shift", "first")
     if re.match(r"[\dPp]", text, re.ASCII):
         return every_spec(text)

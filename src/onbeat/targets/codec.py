@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
@@ -61,7 +62,7 @@ class Codec:
         for name in self.signature.parameters:
             kind = hints.get(name, Any)
             events = event_kind(kind)
-            if kind is context_type:
+            if is_or_none(kind, context_type):
                 self.context = name
             elif events is not None and self.event is None:
                 self.event, self.event_kind = name, events
@@ -262,6 +263,13 @@ class Codec:
 
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def is_or_none(annotation: Any, kind: type) -> bool:
+    """Whether the annotation is `kind`, or `kind | None`."""
+    if typing.get_origin(annotation) not in {typing.Union, types.UnionType}:
+        return annotation is kind
+    return set(typing.get_args(annotation)) == {kind, type(None)}
 
 
 def place_of(name: str | None, signature: inspect.Signature) -> int | None:
