@@ -3,7 +3,7 @@
 import json
 import re
 from argparse import Namespace
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, Final, cast
@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from notifications import people, topics
 from notifications.app import SOURCE, Program, marks
+from notifications.hours import minutes_of, open_hours
 from notifications.links import Wish, link
 from notifications.outcomes import outcomes_of, publish_key
 from notifications.people import Address, Recipient, RefusedError
@@ -29,21 +30,36 @@ async def migrate(_: Namespace, program: Program) -> Answer:
 
 
 async def recipient_add(given: Namespace, program: Program) -> Answer:
-    hours = tuple(given.window) + tuple(map(hours_beside, given.quiet))
     one = Recipient(
-        id=given.id, name=given.name, language=given.language, zone=given.zone, hours=hours
+        id=given.id,
+        name=given.name,
+        language=given.language,
+        zone=given.zone,
+        hours=hours_of(given.window, given.quiet),
     )
     async with program.database.session() as session:
         created = await people.put_recipient(session, one)
     return {"recipient": one.id, "created": created}
 
 
-def hours_beside(quiet: str) -> str:
-    """The window of which these quiet hours of each day are the complement."""
-    begin, dash, end = quiet.partition("-")
-    if not dash or begin == end:
-        raise RefusedError("quiet", f"give hours such as 22:00-07:00, not {quiet!r:.100}")
-    return f"{end}-{begin}"
+def hours_of(windows: Sequence[str], quiet: Sequence[str]) -> tuple[str, ...]:
+    """The windows in which none of the quiet times is. Onbeat itself reads windows alone."""
+    if not quiet:
+        return tuple(windows)
+    left = open_hours(times_of("window", windows), times_of("quiet", quiet))
+    if not left:
+        raise RefusedError("quiet", "it leaves no time at which a notice may be sent")
+    return left
+
+
+def times_of(field: str, texts: Sequence[str]) -> list[set[int]]:
+    if len(texts) > people.HOURS_MAX:
+        raise RefusedError(field, f"give at most {people.HOURS_MAX}")
+    try:
+        return [minutes_of(text) for text in texts]
+    except ValueError as error:
+        example = "hours such as 22:00-07:00" if field == "quiet" else "such as MON-FRI 08:00-20:00"
+        raise RefusedError(field, f"give {example}; {error}") from None
 
 
 async def recipient_list(given: Namespace, program: Program) -> Answer:

@@ -40,7 +40,7 @@ USAGE: Final[dict[str, tuple[str, tuple[Argument, ...]]]] = {
             option("language", "en"),
             option("zone", "UTC"),
             option("window", [], action="append", help="such as MON-FRI 08:00-20:00; repeat it"),
-            option("quiet", [], action="append", help="instead: hours such as 22:00-07:00"),
+            option("quiet", [], action="append", help="none at such as 22:00-07:00; repeat it"),
         ),
     ),
     "recipient list": ("list recipients by id", PAGE),
