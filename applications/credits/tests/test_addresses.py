@@ -1,6 +1,8 @@
 """Addresses of uploads."""
 
+import html
 import json
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -28,6 +30,19 @@ PATH = "2025/11/18/same-filename.png"
         ("https://cdn.example.com/static/uploads/image.png", False),
         ("https://rapua.nz/other/path/image.png", False),
         ("elsewhere/static/uploads/image.png", False),
+        ("/game/static/uploads/image.png", True),
+        ("/Game/static/uploads/image.png", True),
+        ("/other/static/uploads/image.png", False),
+        ("../static/uploads/image.png", True),
+        ("../../static/uploads/image.png", True),
+        ("./static/uploads/image.png", True),
+        ("..static/uploads/image.png", False),
+        ("rapua.nz/static/uploads/image.png", True),
+        ("https://rapua.nz:443/static/uploads/image.png", True),
+        ("http://rapua.nz:80/static/uploads/image.png", True),
+        ("https://rapua.nz:8443/static/uploads/image.png", False),
+        ("https://me@rapua.nz/static/uploads/image.png", True),
+        ("https://rapua.nz@cdn.example.com/static/uploads/image.png", False),
         ("/assets/logo.png", False),
         ("", False),
     ],
@@ -94,11 +109,37 @@ def test_s5_d24_quoted_dots_lead_nowhere(dots: str) -> None:
         json.dumps({"text": f"It is at https://rapua.nz/static/uploads/{PATH}."}),
         json.dumps({"url": f"/static/uploads/{PATH}"}).replace("/", "\\/"),
         json.dumps({f"/static/uploads/{PATH}": 1}),
+        json.dumps({"url": f"static/uploads/{PATH}"}),
+        json.dumps({"html": f"<img src=static/uploads/{PATH}>"}),
+        json.dumps({"html": f"<img src=../static/uploads/{PATH}>"}),
+        json.dumps({"html": f"<a href='https://old.example:443/game/static/uploads/{PATH}'>"}),
+        json.dumps({"url": f"/static//uploads/{PATH}"}),
+        json.dumps({"url": f"https://rapua.nz//static/./uploads/{PATH}"}),
+        json.dumps({"url": f"/static/uploads/{PATH}".replace("18/", "18/./")}),
+        json.dumps({"html": f"<img src='/static/uploads/{PATH}'>".replace("/", "&#x2F;")}),
+        json.dumps({"url": f"/resize?of={quote(f'/static/uploads/{PATH}', safe='')}&width=90"}),
+        json.dumps({"text": f"&#{5_000 * '9'}; /static/uploads/{PATH}"}),
         f"no JSON, but /static/uploads/{PATH} all the same",
     ],
 )
 def test_a_block_refers_to_a_file_in_many_forms(text: str) -> None:
     assert PATH in references(text, SITES)
+
+
+@pytest.mark.parametrize("mark", ['"', "'"])
+@pytest.mark.parametrize("name", ["a&b.png", "it's.png", 'q".png', "a&amp;b.png", "a<b>.png"])
+def test_a_name_in_html_is_quoted_once_more(name: str, mark: str) -> None:
+    path = f"2025/11/18/{name}"
+    for written in (
+        name,
+        html.escape(name),
+        quote(name),
+        html.escape(quote(name)),
+        html.escape(quote(name, "&'")),
+    ):
+        if mark not in written:
+            text = f"<img src={mark}/static/uploads/2025/11/18/{written}?v=1&amp;w=2{mark} alt={mark}{mark}>"
+            assert path in references(json.dumps({"html": text}), SITES), text
 
 
 @pytest.mark.parametrize(
@@ -134,6 +175,16 @@ def test_whatever_its_name_a_file_is_found_in_the_json_of_its_address(name: str)
     for ascii_only in (True, False):
         text = json.dumps({"url": f"/static/uploads/{path}"}, ensure_ascii=ascii_only)
         assert path in references(text, SITES)
+
+
+@given(names.filter(lambda name: is_dated(f"2025/11/18/{name}")))
+def test_whatever_its_name_a_file_is_found_in_html(name: str) -> None:
+    text = f'<p>a <img src="/static/uploads/2025/11/18/{html.escape(name)}"> and more</p>'
+    assert f"2025/11/18/{name}" in references(json.dumps({"html": text}), SITES)
+
+
+def test_a_name_that_is_no_text_names_no_file() -> None:
+    assert references('{"url": "/static/uploads/2025/11/18/\\ud800.png"}', SITES) == set()
 
 
 @given(st.text() | st.text(st.sampled_from("/.%2eF25\\ 'x:"), max_size=40))

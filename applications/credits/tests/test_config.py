@@ -96,6 +96,6 @@ def test_s5_18_s5_d19_the_limit_of_an_address(email: str, limit: int) -> None:
 def test_the_addresses_of_the_site_are_compared_without_their_scheme() -> None:
     sites = {
         "SITE_URL": "https://Rapua.nz/",
-        "FORMER_SITE_URLS": "http://old.nz:80/game, https://rapua.nz",
+        "FORMER_SITE_URLS": "http://old.nz:80/game, https://rapua.nz:443, http://h:8443",
     }
-    assert read_config(SQLITE | sites).sites == ("rapua.nz", "old.nz:80/game")
+    assert read_config(SQLITE | sites).sites == ("rapua.nz", "old.nz/game", "h:8443")

@@ -1,11 +1,13 @@
 """Files of uploads: which go, which stay, and what a crash leaves."""
 
+import html
 import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -111,6 +113,27 @@ def test_a_file_of_three_blocks_stays_until_the_last_is_gone(world: World) -> No
     world.run("DELETE FROM blocks")
     swept(world)
     assert files(world) == []
+
+
+def test_s5_d26_names_that_html_quotes_keep_their_files(world: World) -> None:
+    """Also where few files are noted, and blocks are looked for by their names."""
+    names = ["a&b.png", "it's.png", "c,d.png", "e(1).png", 'q".png']
+    for number, name in enumerate(names):
+        path = f"{DAY}/{name}"
+        put_file(world, path)
+        written = html.escape(name) if number % 2 else quote(name)
+        data = json.dumps({"html": f'<img src="{local(f"{DAY}/{written}")}">'})
+        world.run("INSERT INTO blocks (id, data) VALUES (?, ?)", f"left{number}", data)
+        block(world, f"gone{number}", local(path))
+        upload(world, f"u{number}", local(path), f"gone{number}")
+    program = build(world.config)
+    with program.beat.testing(at=NOON) as trial:
+        for number in range(len(names)):
+            world.finish(program.delete_block(f"gone{number}", NOON + timedelta(minutes=number)))
+            trial.advance("1m")
+        trial.assert_ran("credits.remove_noted_uploads", times=len(names))
+    swept(world)
+    assert files(world) == sorted(f"{DAY}/{name}" for name in names)
 
 
 def test_data_that_the_game_has_stored_as_bytes_is_read_too(sqlite: World) -> None:

@@ -10,6 +10,8 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 from zoneinfo import ZoneInfo
 
+from credits.uploads.addresses import site_name
+
 log = logging.getLogger(__name__)
 
 REGULAR: Final = 10
@@ -164,4 +166,4 @@ def site_of(url: str) -> str:
         raise ConfigError(
             f"SITE_URL and FORMER_SITE_URLS are such as https://game.example: {url!r}"
         )
-    return (parts.netloc + parts.path.rstrip("/")).lower()
+    return site_name(parts.netloc + parts.path.rstrip("/"))

@@ -32,17 +32,8 @@ def dated_files(root: Path) -> Iterator[str]:
     for folder, _, names in os.walk(root):
         for name in names:
             path = (Path(folder) / name).relative_to(root).as_posix()
-            if is_dated(path) and is_storable(path):
+            if is_dated(path):
                 yield path
-
-
-def is_storable(path: str) -> bool:
-    """Names of files may be no text; such a one is no upload."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def is_older(file: Path, before: datetime) -> bool:

@@ -15,8 +15,8 @@ from credits.uploads.addresses import escape_like, paths_of, references
 
 PORTION: Final = 500
 NAMES_MAX: Final = 20
-PLAIN: Final = re.compile(r"[ -~]+")
-"""Names that are written alike in JSON and in an address, but for backslash and quotes."""
+PLAIN: Final = re.compile(r"[\w.-]+", re.ASCII)
+"""Names that are written alike in JSON, in HTML and in an address."""
 
 BLOCKS: Final = "SELECT id, data FROM blocks WHERE id > ? AND ({mentions}) ORDER BY id LIMIT ?"
 OWNED: Final = "(u.block_id IS NULL OR b.id IS NOT NULL OR u.timestamp >= ?)"
@@ -65,7 +65,7 @@ def mentions_of(only: Sequence[str] | None) -> list[str]:
 
 def is_plain(name: str) -> bool:
     """Others may be quoted in an address or escaped in JSON, in more than one way."""
-    return PLAIN.fullmatch(name) is not None and not re.search(r"[ \"%&<>\\#?']", name)
+    return PLAIN.fullmatch(name) is not None
 
 
 async def pages(
