@@ -7,12 +7,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from credits.app import SWEEP, build
 from credits.uploads.folder import remove, remove_empty_folders, store
+from credits.uploads.removals import forget_block
+from credits.uploads.wanted import collect
 from world import World, stamp
 
 NOON = datetime(2025, 11, 20, 12, tzinfo=UTC)
@@ -367,6 +370,34 @@ def test_many_deletions_of_a_minute_are_one_job(world: World) -> None:
         trial.advance("1m")
         trial.assert_ran("credits.remove_noted_uploads", times=1)
     assert files(world) == []
+
+
+def test_s5_d23_a_note_that_comes_during_the_look_waits_for_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look asks only for what wants the files that were noted before it."""
+    for name in ("first.png", "shared.png"):
+        put_file(world, f"{DAY}/{name}")
+    for id, name in (("gone", "first.png"), ("going", "shared.png"), ("left", "shared.png")):
+        block(world, id, local(f"{DAY}/{name}"))
+    upload(world, "first", local(f"{DAY}/first.png"), "gone")
+    upload(world, "shared", local(f"{DAY}/shared.png"), "going")
+
+    async def look_while_a_block_goes(*given: Any) -> None:
+        await collect(*given)
+        async with world.database.session() as other, other.transaction():
+            await forget_block(other, "going", world.config, NOON)
+
+    monkeypatch.setattr("credits.uploads.removals.collect", look_while_a_block_goes)
+    program = build(world.config)
+    with program.beat.testing(at=NOON) as trial:
+        world.finish(program.delete_block("gone", NOON))
+        trial.advance("1m")
+        assert (files(world), noted(world)) == ([f"{DAY}/shared.png"], [f"{DAY}/shared.png"])
+        monkeypatch.undo()
+        program.remove_noted.send()
+        trial.drain()
+    assert (files(world), noted(world)) == ([f"{DAY}/shared.png"], [])
 
 
 def test_a_young_file_of_a_deleted_block_is_left_to_the_sweep(world: World) -> None:

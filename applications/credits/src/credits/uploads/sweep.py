@@ -8,7 +8,7 @@ from typing import Final
 from credits.config import Config
 from credits.database import Session, stamp
 from credits.uploads.folder import old_files
-from credits.uploads.removals import forget_orphans, remove_unwanted
+from credits.uploads.removals import forget_orphans, remove_unwanted, take_notes
 from credits.uploads.wanted import collect, make_table, put
 
 FILES_ALWAYS: Final = 100
@@ -38,6 +38,7 @@ async def sweep(session: Session, config: Config, at: datetime) -> Swept:
     Raises `TooManyError` before anything is removed.
     """
     await list_files(session, config, at)
+    await take_notes(session, at)
     await collect(session, config.sites, at - config.grace)
     files, unwanted = await count(session)
     if unwanted > max(FILES_ALWAYS, config.remove_share_max * files):
@@ -47,9 +48,13 @@ async def sweep(session: Session, config: Config, at: datetime) -> Swept:
         )
     records = await forget_orphans(session, config, at)
     await session.run(
-        "INSERT INTO upload_removals (path, noted_at) SELECT unwanted, ? FROM"
+        "INSERT INTO noted_paths (path) SELECT unwanted FROM"
         " (SELECT f.path AS unwanted FROM found_files f LEFT JOIN wanted_paths w ON w.path = f.path"
-        " WHERE w.path IS NULL) AS those WHERE unwanted IS NOT NULL {keep_path}",
+        " WHERE w.path IS NULL) AS those WHERE unwanted IS NOT NULL {keep_path}"
+    )
+    await session.run(
+        "INSERT INTO upload_removals (path, noted_at) SELECT those, ? FROM"
+        " (SELECT path AS those FROM noted_paths) AS noted WHERE those IS NOT NULL {keep_path}",
         stamp(at),
     )
     fates = await remove_unwanted(session, config, at)
