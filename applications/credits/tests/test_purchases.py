@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from credits.app import CLEAN_UP, build
 from credits.purchases import Payment
 from world import World, stamp
@@ -106,6 +108,22 @@ def test_a_payment_that_is_told_twice_is_booked_once(world: World) -> None:
     purchase(world, "late", "pending", 1)
     assert [pay(world, PAID), pay(world, PAID)] == ["succeeded", "succeeded"]
     assert purchases(world) == [("late", "completed")]
+    assert world.rows("SELECT paid_credits FROM users") == [(50,)]
+    assert len(world.audits()) == 1
+
+
+@pytest.mark.parametrize("status", ["cancelled", "refunded", "failed", "pending"])
+def test_a_payment_that_is_told_again_after_a_refund_gives_nothing(
+    world: World, status: str
+) -> None:
+    """Nor where the purchase has become old since."""
+    world.user("a", 10)
+    purchase(world, "late", "pending", 20)
+    assert pay(world, PAID) == "succeeded"
+    world.run("UPDATE credit_purchases SET status = ?", status)
+    assert cleaned_up(world) == 0
+    assert pay(world, PAID) == "succeeded"
+    assert purchases(world) == [("late", status)]
     assert world.rows("SELECT paid_credits FROM users") == [(50,)]
     assert len(world.audits()) == 1
 

@@ -1,6 +1,7 @@
 """Purchases of credits: those that came to nothing are cleaned up, those that were paid are booked.
 
-A payment may be told late, or again, or after its purchase was cleaned up: it is booked once.
+A payment may be told late, or again, or after its purchase was cleaned up: it is booked once. The
+audit row of a purchase says that its credits were given, whatever became of the purchase since.
 """
 
 from dataclasses import dataclass
@@ -16,16 +17,25 @@ TOLD_WITHIN: Final = timedelta(days=3)
 """For so long Stripe repeats an event whose receiver was away."""
 
 
+GIVEN: Final = (
+    "EXISTS (SELECT 1 FROM credit_adjustments a WHERE a.credit_purchase_id = credit_purchases.id)"
+)
+
+
 def stale_before(at: datetime, config: Config) -> datetime:
     """No purchase is stale while its checkout is open, or its event may still be on the way."""
     return at - max(config.stale_after, config.checkout + TOLD_WITHIN)
 
 
 async def clean_up(session: Session, before: datetime) -> int:
-    """How many purchases were deleted: pending or failed, and made before this instant."""
+    """How many purchases were deleted: pending or failed, and made before this instant.
+
+    One that has given credits stays, so that its payment, told again, gives none.
+    """
     async with session.transaction():
         return await session.run(
-            "DELETE FROM credit_purchases WHERE status IN ('pending', 'failed') AND created_at < ?",
+            "DELETE FROM credit_purchases WHERE status IN ('pending', 'failed') AND created_at < ?"  # noqa: S608
+            f" AND NOT {GIVEN}",
             stamp(before),
         )
 
@@ -43,16 +53,16 @@ class Payment:
 
 
 async def book(session: Session, payment: Payment, at: datetime) -> bool:
-    """Complete the purchase and give its credits. False when that is done already.
+    """Complete the purchase and give its credits. False when that was done before.
 
     Raises `RefusedError` for an unknown user.
     """
     async with session.transaction():
         await ensure_purchase(session, payment, at)
         completed = await session.run(
-            "UPDATE credit_purchases SET status = 'completed', stripe_payment_id = ?,"
+            "UPDATE credit_purchases SET status = 'completed', stripe_payment_id = ?,"  # noqa: S608
             " receipt_url = ?, updated_at = ?"
-            " WHERE stripe_session_id = ? AND status <> 'completed'",
+            f" WHERE stripe_session_id = ? AND status <> 'completed' AND NOT {GIVEN}",
             payment.payment,
             payment.receipt_url,
             stamp(at),

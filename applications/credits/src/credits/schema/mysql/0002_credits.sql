@@ -31,5 +31,7 @@ CREATE TABLE IF NOT EXISTS upload_removals (
   noted_at DATETIME(6) NOT NULL
 );
 CREATE INDEX credit_adjustments_of_user ON credit_adjustments (user_id, created_at);
+-- Not unique: the table is the game's, whose refund may be a second row for its purchase.
+CREATE INDEX credit_adjustments_of_purchase ON credit_adjustments (credit_purchase_id);
 CREATE INDEX credit_purchases_by_age ON credit_purchases (status, created_at);
 CREATE INDEX uploads_of_block ON uploads (block_id);

@@ -31,5 +31,7 @@ CREATE TABLE IF NOT EXISTS upload_removals (
   noted_at TIMESTAMP NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS credit_adjustments_of_user ON credit_adjustments (user_id, created_at);
+-- Not unique: the table is the game's, whose refund may be a second row for its purchase.
+CREATE INDEX IF NOT EXISTS credit_adjustments_of_purchase ON credit_adjustments (credit_purchase_id);
 CREATE INDEX IF NOT EXISTS credit_purchases_by_age ON credit_purchases (status, created_at);
 CREATE INDEX IF NOT EXISTS uploads_of_block ON uploads (block_id);
