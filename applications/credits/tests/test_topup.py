@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 from credits.app import TOP_UP, build
-from credits.topup import Portion, ToppedUp, month_of, next_portion, top_up
+from credits.status import status_of
+from credits.topup import Portion, ToppedUp, is_done, month_of, next_portion, top_up
 from world import World, stamp
 
 AUGUST = datetime(2024, 8, 31, 12, tzinfo=UTC)
@@ -93,6 +94,16 @@ def test_months_of_a_zone_follow_each_other(zone: str) -> None:
     assert all(month.begin < month.end for month in months)
 
 
+def refuse(world: World, user: str) -> None:
+    """No credits of this user can be written until the trigger `refuse` is dropped."""
+    if world.database.kind == "mysql":
+        when = f"FOR EACH ROW BEGIN IF OLD.id = '{user}' THEN SIGNAL SQLSTATE '45000'"
+        when += " SET MESSAGE_TEXT = 'refused'; END IF; END"
+    else:
+        when = f"WHEN OLD.id = '{user}' BEGIN SELECT RAISE(ABORT, 'refused'); END"
+    world.run(f"CREATE TRIGGER refuse BEFORE UPDATE ON users {when}")
+
+
 def test_s5_d13_a_portion_that_fails_is_told_and_stops_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,19 +111,7 @@ def test_s5_d13_a_portion_that_fails_is_told_and_stops_no_other(
     monkeypatch.setattr(next_portion, "__defaults__", (2,))
     for id in "abcdef":
         world.user(id, 3)
-    refuse = (
-        "CREATE TRIGGER refuse BEFORE UPDATE ON users FOR EACH ROW"
-        if world.database.kind == "mysql"
-        else "CREATE TRIGGER refuse BEFORE UPDATE ON users"
-    )
-    because = (
-        "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'refused'"
-        if world.database.kind == "mysql"
-        else "SELECT RAISE(ABORT, 'refused') WHERE OLD.id = 'c';"
-    )
-    if world.database.kind == "mysql":
-        because = f"IF OLD.id = 'c' THEN {because}; END IF;"
-    world.run(f"{refuse} BEGIN {because} END")
+    refuse(world, "c")
     program = build(world.config)
     with program.beat.testing(at=AUGUST) as trial:
         trial.drain()
@@ -129,6 +128,36 @@ def test_s5_d13_a_portion_that_fails_is_told_and_stops_no_other(
         trial.drain()
     assert world.free() == {"a": 1, "b": 10, "c": 10, "d": 10, "e": 10, "f": 10}
     assert [user for user, _, _ in world.audits()] == list("abcdef")
+
+
+@pytest.mark.parametrize("user", ["a", "c", "f"])
+def test_s5_d13_a_month_is_done_when_each_portion_is(
+    world: World, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first portion fails, one in the middle, or the last. A run by hand makes up for it."""
+    monkeypatch.setattr(next_portion, "__defaults__", (2,))
+    for id in "abcdef":
+        world.user(id, 3)
+    refuse(world, user)
+    program = build(world.config)
+    with program.beat.testing(at=AUGUST) as trial:
+        trial.drain()
+        trial.advance_to(SEPTEMBER + timedelta(minutes=1))
+        status = world.finish(status_of(program, SEPTEMBER))
+        assert (status.month.done, status.month.users) == (False, 4)
+        world.run("DROP TRIGGER refuse")
+        for id in "abcdef":
+            world.spend(id, 2)
+        program.beat.schedules.trigger(TOP_UP)
+        trial.drain()
+        status = world.finish(status_of(program, SEPTEMBER))
+        assert (status.month.done, status.month.users) == (True, 6)
+        free = world.free()
+        assert sorted(free.values()) == [8, 8, 8, 8, 10, 10]
+        assert free[user] == 10
+        program.beat.schedules.trigger(TOP_UP)
+        trial.drain()
+    assert world.free() == free
 
 
 def test_s5_d14_a_month_in_which_nobody_wanted_credits_is_done(world: World) -> None:
@@ -230,3 +259,22 @@ async def test_portions_with_other_bounds_give_nothing_twice(world: World) -> No
         result = await top_up(session, month, Portion("a", "d", final=True), SEPTEMBER)
     assert result == ToppedUp(users=1, credits=7)
     assert world.free() == {"a": 8, "b": 8, "c": 8, "d": 10}
+
+
+async def test_portions_that_are_repeated_up_to_later_users_leave_no_gap(world: World) -> None:
+    """Users have gone since the portion in the middle failed, so that bounds are others now."""
+    for id in "abcdefg":
+        world.user(id, 3)
+    month = month_of(SEPTEMBER, "UTC")
+    async with world.database.session() as session:
+        for portion in (Portion("", "b", final=False), Portion("d", "g", final=True)):
+            await top_up(session, month, portion, SEPTEMBER)
+        assert not await is_done(session, month.name)
+        await top_up(session, month, Portion("", "c", final=False), SEPTEMBER)
+        assert not await is_done(session, month.name)
+        await top_up(session, month, Portion("c", "e", final=False), SEPTEMBER)
+        assert await is_done(session, month.name)
+        assert not await is_done(session, "2024-10")
+    assert set(world.free().values()) == {10}
+    rows = world.rows("SELECT sum(users), sum(credits) FROM credit_topup_portions")
+    assert [tuple(map(int, row)) for row in rows] == [(7, 49)]

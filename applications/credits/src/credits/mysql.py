@@ -12,8 +12,12 @@ from credits.database import Row, Session
 
 WORDS: Final = {
     "lock": "FOR UPDATE",
+    "widen": (
+        "ON DUPLICATE KEY UPDATE users = users + VALUES(users),"
+        " credits = credits + VALUES(credits), last_id = greatest(last_id, VALUES(last_id)),"
+        " final = greatest(final, VALUES(final))"
+    ),
     # `INSERT IGNORE` would also swallow values that do not fit.
-    "keep": "ON DUPLICATE KEY UPDATE period = period",
     "keep_path": "ON DUPLICATE KEY UPDATE path = path",
     "path": "VARCHAR(500) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
     "new_id": "uuid()",

@@ -14,7 +14,11 @@ Result = TypeVar("Result")
 
 WORDS: Final = {
     "lock": "",  # a transaction locks the file from its begin
-    "keep": "ON CONFLICT DO NOTHING",
+    "widen": (
+        "ON CONFLICT (period, after_id) DO UPDATE SET users = users + excluded.users,"
+        " credits = credits + excluded.credits, last_id = max(last_id, excluded.last_id),"
+        " final = max(final, excluded.final)"
+    ),
     "keep_path": "ON CONFLICT DO NOTHING",
     "path": "TEXT",
     "new_id": (

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from credits.app import CLEAN_UP, SWEEP, TOP_UP, Program
-from credits.topup import month_of
+from credits.topup import is_done, month_of
 
 FAILED_MAX: Final = 20
 
@@ -38,7 +38,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Month:
-    """The top-up of this month. `done` is when all users had been gone through."""
+    """The top-up of this month. `done` is when all users have been gone through."""
 
     month: str
     users: int
@@ -105,10 +105,11 @@ async def runs_of(
 async def credits_and_files(program: Program, at: datetime) -> tuple[Month, int]:
     name = month_of(at, program.config.zone).name
     async with program.database.session() as session:
-        ((users, credits, final),) = await session.rows(
-            "SELECT coalesce(sum(users), 0), coalesce(sum(credits), 0), coalesce(max(final), 0)"
+        ((users, credits),) = await session.rows(
+            "SELECT coalesce(sum(users), 0), coalesce(sum(credits), 0)"
             " FROM credit_topup_portions WHERE period = ?",
             name,
         )
+        done = await is_done(session, name)
         ((files,),) = await session.rows("SELECT count(*) FROM upload_removals")
-    return Month(month=name, users=int(users), credits=int(credits), done=bool(final)), int(files)
+    return Month(month=name, users=int(users), credits=int(credits), done=done), int(files)

@@ -1,7 +1,8 @@
 """Free credits, once a month for each user.
 
 A month goes through the users in portions. The transaction of a portion writes its audit rows, the
-credits and the portion itself, so a portion that is repeated finds that it is done. A user who
+credits and the portion itself, so a portion that is repeated finds that it is done; where it is
+repeated up to a later user, it becomes wider. A user who
 spends later in the month is in a portion that is done, or in a month that is: no second top-up.
 """
 
@@ -44,12 +45,18 @@ class Portion:
 
 
 async def is_done(session: Session, month: str) -> bool:
-    """Whether all users of the month have been gone through, whatever they got."""
-    return bool(
-        await session.rows(
-            "SELECT 1 FROM credit_topup_portions WHERE period = ? AND final = 1 LIMIT 1", month
-        )
+    """Whether all users of the month have been gone through, whatever they got.
+
+    So each portion is there: from the first to a final one they leave no gap.
+    """
+    ((final, gaps),) = await session.rows(
+        "SELECT coalesce(max(final), 0), coalesce(sum(after_id > reached), 0) FROM"
+        " (SELECT final, after_id, coalesce(max(last_id) OVER (ORDER BY after_id"
+        " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), '') AS reached"
+        " FROM credit_topup_portions WHERE period = ?) AS portions",
+        month,
     )
+    return bool(final) and not gaps
 
 
 async def next_portion(session: Session, after: str, size: int = PORTION) -> Portion | None:
@@ -130,7 +137,7 @@ async def top_up(session: Session, month: Month, portion: Portion, at: datetime)
         await session.run(
             "INSERT INTO credit_topup_portions"
             " (period, after_id, last_id, users, credits, final, done_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?) {keep}",
+            " VALUES (?, ?, ?, ?, ?, ?, ?) {widen}",
             month.name,
             *ids,
             result.users,
