@@ -30,11 +30,24 @@ def test_add_gives_paid_credits_with_one_audit_row(world: World) -> None:
     assert sorted(world.audits()) == [("a", 1, "Admin"), ("a", 20, "Gift: lost a bet")]
 
 
+def test_a_user_may_have_so_many_credits_and_no_more(world: World) -> None:
+    world.user("a", 3, paid=7)
+    assert command(world, "add", "a@example.com", "2147483640").returncode == 0
+    ran = command(world, "add", "a@example.com", "1")
+    assert (ran.returncode, ran.stderr.count("\n")) == (1, 1)
+    assert "the user would have more than 2147483647 credits" in ran.stderr
+    assert paid(world) == [("a", 2147483647)]
+    assert world.audits() == [("a", 2147483640, "Admin")]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "why"),
     [
         (("add", "b@example.com", "5"), 1, "no user has the e-mail address b@example.com"),
         (("add", "a@example.com", "0"), 1, "must be above 0"),
+        (("add", "a@example.com", "2147483648"), 1, "at most 2147483647"),
+        (("add", "a@example.com", "9223372036854775807"), 1, "at most 2147483647"),
+        (("add", "a@example.com", "99999999999999999999"), 1, "at most 2147483647"),
         (("add", "a@example.com", "5", 256 * "x"), 1, "255 characters"),
         (("add", "a@example.com", "many"), 2, "invalid int value"),
         (("add", "a@example.com", "5", "--prefix", "Purchase"), 2, "invalid choice"),

@@ -7,6 +7,8 @@ from credits.database import Session, stamp
 
 Prefix = Literal["Admin", "Gift"]
 REASON_CHARS_MAX: Final = 255
+CREDITS_MAX: Final = 2_147_483_647
+"""So many paid credits a user may have: what the column holds on MySQL."""
 
 
 class RefusedError(ValueError):
@@ -18,16 +20,19 @@ async def add(
 ) -> None:
     """Give a user paid credits. Raises `RefusedError`."""
     text = f"{prefix}: {reason}" if reason else prefix
-    if credits <= 0:
-        raise RefusedError("the amount must be above 0")
+    if not 0 < credits <= CREDITS_MAX:
+        raise RefusedError(f"the amount must be above 0, and at most {CREDITS_MAX}")
     if len(text) > REASON_CHARS_MAX:
         raise RefusedError(f"the reason may have {REASON_CHARS_MAX} characters with its prefix")
     async with session.transaction():
-        changed = await session.run(
+        found = await session.rows("SELECT paid_credits FROM users WHERE email = ? {lock}", email)
+        if not found:
+            raise RefusedError(f"no user has the e-mail address {email}")
+        if found[0][0] + credits > CREDITS_MAX:
+            raise RefusedError(f"the user would have more than {CREDITS_MAX} credits")
+        await session.run(
             "UPDATE users SET paid_credits = paid_credits + ? WHERE email = ?", credits, email
         )
-        if not changed:
-            raise RefusedError(f"no user has the e-mail address {email}")
         await session.run(
             "INSERT INTO credit_adjustments (id, created_at, user_id, credits, reason)"
             " SELECT {new_id}, ?, id, ?, ? FROM users WHERE email = ?",
