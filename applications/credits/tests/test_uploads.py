@@ -212,6 +212,17 @@ def test_s5_d24_a_link_leads_nowhere(world: World, tmp_path: Path) -> None:
     assert remove(world.config.uploads, "../outside/a.png", MIDNIGHT) == "refused"
 
 
+def test_a_link_to_itself_ends_no_sweep(world: World) -> None:
+    (world.config.uploads / "2025/11").mkdir(parents=True)
+    (world.config.uploads / DAY).symlink_to("18")
+    put_file(world, "2025/11/17/a.png")
+    world.run(
+        "INSERT INTO upload_removals (path, noted_at) VALUES (?, ?)", f"{DAY}/a.png", stamp(OLD)
+    )
+    assert '"removed":1' in swept(world)
+    assert noted(world) == []
+
+
 def test_s5_d25_variants_go_with_their_upload_and_stay_with_it(world: World) -> None:
     for name in ("a.png", "a-small.png", "a-large.png", "b.png", "b-small.png"):
         put_file(world, f"{DAY}/{name}")

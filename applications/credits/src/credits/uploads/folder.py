@@ -46,7 +46,7 @@ def is_older(file: Path, before: datetime) -> bool:
 def remove(root: Path, path: str, before: datetime) -> Fate:
     """Remove a file that is older than this instant. What leads out of the folder is refused."""
     file = root / path
-    if not is_dated(path) or not file.parent.resolve().is_relative_to(root.resolve()):
+    if not is_dated(path) or not is_below(root, file.parent):
         log.warning("%s is outside of the folder of uploads, and left alone", path)
         return "refused"
     if not os.path.lexists(file):
@@ -61,6 +61,14 @@ def remove(root: Path, path: str, before: datetime) -> Fate:
         log.warning("%s cannot be removed: %s", path, error)
         return "refused"
     return "removed"
+
+
+def is_below(root: Path, folder: Path) -> bool:
+    """Whether the folder really lies in `root`; one behind links in a circle does not."""
+    try:
+        return folder.resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError):
+        return False
 
 
 def remove_empty_folders(root: Path, at: datetime, stopped: Callable[[], bool]) -> int:
