@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications import notices, people
+from notifications import notices, people, topics
 from notifications.app import PLAN
 from notifications.links import Wish
 from notifications.people import Address, Recipient
@@ -99,6 +99,47 @@ def test_each_recipient_reads_a_language_that_is_there(world: World, mails: Mail
         "cyd": "Bezahlt: Danke, Cyd.",
         "dan": "Paid: Dear Dan, thanks.",
     }
+
+
+@pytest.mark.parametrize(
+    ("language", "read"),
+    [
+        ("de", "de"),
+        ("DE", "de"),
+        ("de-at", "de"),
+        ("pt-br", "pt-BR"),
+        ("PT-BR", "pt-BR"),
+        ("pt-PT", "en"),
+        ("zh-hant-tw", "zh-Hant"),
+        ("zh-Hant", "zh-Hant"),
+        ("zh-Hans-CN", "en"),
+        ("EN-GB", "en"),
+        ("fr", "en"),
+    ],
+)
+def test_languages_are_compared_without_case_and_part_by_part(language: str, read: str) -> None:
+    texts = {tag: Text(tag, "b") for tag in ("en", "de", "pt-BR", "zh-Hant")}
+    topic = Topic(name=PAID, language="EN", texts=texts)
+    assert topic.text_for(language) == (read, texts[read])
+
+
+def test_of_two_texts_whose_tags_differ_in_case_the_one_of_that_case_is_read() -> None:
+    """As tables of before may have them."""
+    texts = {tag: Text(tag, "b") for tag in ("DE", "de")}
+    topic = Topic(name=PAID, language="de", texts=texts)
+    assert [topic.text_for(tag) for tag in texts] == [(tag, texts[tag]) for tag in texts]
+
+
+def test_a_language_in_another_case_has_no_second_text(world: World) -> None:
+    world.topic()
+    text = Text("Neu", "{{ data.unsubscribe }}")
+    assert world.put(topics.put_text, PAID, "DE", text) is False
+    assert world.put(topics.put_text, PAID, "fr", text) is True
+    assert world.rows("SELECT language FROM texts ORDER BY lower(language)") == [
+        ("DE",),
+        ("en",),
+        ("fr",),
+    ]
 
 
 def test_hours_are_those_of_the_recipients_zone(world: World, mails: Mails) -> None:

@@ -4,7 +4,7 @@ import json
 import re
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final, cast
 from uuid import uuid4
@@ -107,15 +107,10 @@ def seconds_of(span: str) -> int:
 
 
 async def text_add(given: Namespace, program: Program) -> Answer:
+    text = Text(given.title, given.text, given.html)
     async with program.database.session() as session:
-        topic = await topics.topic(session, given.topic)
-        if topic is None:
-            raise RefusedError("topic", f"there is none called {given.topic!r:.100}")
-        text = Text(given.title, given.text, given.html)
-        changed = replace(topic, texts={given.language: text})
-        await topics.put_topic(session, changed, program.config.events)
-    created = given.language not in topic.texts
-    return {"topic": topic.name, "language": given.language, "created": created}
+        created = await topics.put_text(session, given.topic, given.language, text)
+    return {"topic": given.topic, "language": given.language, "created": created}
 
 
 async def topic_list(_: Namespace, program: Program) -> Answer:

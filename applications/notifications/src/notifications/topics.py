@@ -1,11 +1,11 @@
 """Topics: what recipients may be told, in their languages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from notifications.database import Session
-from notifications.people import RefusedError, check_language
+from notifications.people import RefusedError, check_language, require
 from onbeat import Invalid, Onbeat, Options
 
 NAME_CHARS_MAX: Final = 100
@@ -41,11 +41,23 @@ class Topic:
     texts: Mapping[str, Text] = field(default_factory=dict[str, Text])
 
     def text_for(self, language: str) -> tuple[str, Text] | None:
-        """That of the language, of its main language, or of the topic; and in which it is."""
-        for tag in (language, language.partition("-")[0], self.language):
-            if tag in self.texts:
+        """That of the language, of what is left of its tag, or of the topic; and in which it is.
+
+        Tags are compared without case, and lose part by part from their end (RFC 4647, lookup).
+        """
+        tags = {tag.lower(): tag for tag in self.texts}
+        for wanted in (*shorter(language), self.language):
+            tag = wanted if wanted in self.texts else tags.get(wanted.lower())
+            if tag is not None:
                 return tag, self.texts[tag]
         return None
+
+
+def shorter(tag: str) -> Iterator[str]:
+    """`zh-Hant-TW`, `zh-Hant` and `zh`."""
+    while tag:
+        yield tag
+        tag = tag.rpartition("-")[0]
 
 
 async def put_topic(session: Session, topic: Topic, patterns: Sequence[str]) -> bool:
@@ -56,7 +68,7 @@ async def put_topic(session: Session, topic: Topic, patterns: Sequence[str]) -> 
     check_topic(topic, patterns)
     for language, text in topic.texts.items():
         check_language(language)
-        await check_text(topic, text)
+        await check_text(text)
     values = (int(topic.critical), int(topic.sensitive), topic.good_for, topic.language)
     async with session.transaction():
         found = await session.rows("SELECT 1 FROM topics WHERE name = ?", topic.name)
@@ -68,21 +80,46 @@ async def put_topic(session: Session, topic: Topic, patterns: Sequence[str]) -> 
             topic.name,
             *values,
         )
-        await session.many(
-            "INSERT INTO texts (topic, language, title, body, html) VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT (topic, language) DO UPDATE SET"
-            " title = excluded.title, body = excluded.body, html = excluded.html",
-            [
-                (topic.name, tag, text.title, text.body, text.html)
-                for tag, text in topic.texts.items()
-            ],
-        )
-        kept = await session.rows(
-            "SELECT 1 FROM texts WHERE topic = ? AND language = ?", topic.name, topic.language
-        )
-        if not kept:
+        for language, text in topic.texts.items():
+            await keep_text(session, topic.name, language, text)
+        kept = await texts_of(session, topic.name)
+        if topic.language.lower() not in map(str.lower, kept):
             raise RefusedError("language", f"give a text in {topic.language}, for all other ones")
+        if not topic.critical:
+            check_links(kept, topic.texts)
     return not found
+
+
+async def put_text(session: Session, name: str, language: str, text: Text) -> bool:
+    """Give a topic a text, or change the one in this language; whether it is new.
+
+    Raises `RefusedError`.
+    """
+    check_language(language)
+    await check_text(text)
+    async with session.transaction():
+        await require(session, "topics", "name", name, "topic")
+        ((critical,),) = await session.rows("SELECT critical FROM topics WHERE name = ?", name)
+        if not critical:
+            check_links({language: text}, {language})
+        found = await keep_text(session, name, language, text)
+    return not found
+
+
+async def keep_text(session: Session, name: str, language: str, text: Text) -> bool:
+    """In a transaction of the caller; whether there was one, also with its tag in another case."""
+    found = await session.run(
+        "DELETE FROM texts WHERE topic = ? AND lower(language) = ?", name, language.lower()
+    )
+    await session.run(
+        "INSERT INTO texts (topic, language, title, body, html) VALUES (?, ?, ?, ?, ?)",
+        name,
+        language,
+        text.title,
+        text.body,
+        text.html,
+    )
+    return bool(found)
 
 
 def check_topic(topic: Topic, patterns: Sequence[str]) -> None:
@@ -100,10 +137,15 @@ def check_topic(topic: Topic, patterns: Sequence[str]) -> None:
         raise RefusedError("good_for", "give at most 366 days")
 
 
-async def check_text(topic: Topic, text: Text) -> None:
+def check_links(texts: Mapping[str, Text], given: Container[str]) -> None:
+    """Each part that a recipient may read has the link; `given` are languages of this call."""
+    for tag, text in texts.items():
+        if tag in given and LINK not in text.body:
+            raise RefusedError("text", f"put the link to unsubscribe into it: {{{{ {LINK} }}}}")
+
+
+async def check_text(text: Text) -> None:
     """Onbeat reads templates where a notice is sent, so one is sent that never starts."""
-    if not topic.critical and LINK not in text.body:
-        raise RefusedError("text", f"put the link to unsubscribe into it: {{{{ {LINK} }}}}")
     beat = Onbeat("memory://", options=Options(channels={"any": "webhook+http://127.0.0.1/"}))
     title, body, html = (one and one + NOT_FILLED_IN for one in (text.title, text.body, text.html))
     try:
@@ -119,9 +161,6 @@ async def topic(session: Session, name: str) -> Topic | None:
     rows = await session.rows(
         "SELECT critical, sensitive, good_for, language FROM topics WHERE name = ?", name
     )
-    texts = await session.rows(
-        "SELECT language, title, body, html FROM texts WHERE topic = ? ORDER BY language", name
-    )
     if not rows:
         return None
     critical, sensitive, good_for, language = rows[0]
@@ -131,8 +170,16 @@ async def topic(session: Session, name: str) -> Topic | None:
         sensitive=bool(sensitive),
         good_for=good_for,
         language=language,
-        texts={tag: Text(title, body, html) for tag, title, body, html in texts},
+        texts=await texts_of(session, name),
     )
+
+
+async def texts_of(session: Session, name: str) -> dict[str, Text]:
+    """By language."""
+    rows = await session.rows(
+        "SELECT language, title, body, html FROM texts WHERE topic = ? ORDER BY language", name
+    )
+    return {tag: Text(title, body, html) for tag, title, body, html in rows}
 
 
 async def topic_names(session: Session) -> list[str]:
