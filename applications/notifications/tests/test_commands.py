@@ -21,6 +21,9 @@ Run = Callable[..., Any]
 TEXT = "Dear {{ data.name }}, order {{ data.event.order }}. {{ data.unsubscribe }}"
 TOPIC = ("topic", "add", PAID, "--title", "Paid", "--text", TEXT)
 ADA = ("recipient", "add", "ada", "Ada")
+HIDDEN = "{% comment %}{{ data.unsubscribe }}{% endcomment %}Thanks."
+DOUBLED = "{% capture a %}{{ a }}{{ a }}a{% endcapture %}" * 30 + "{{ data.unsubscribe }}"
+VIP = "{% if data.event.vip %}{{ data.unsubscribe }}{% endif %}Thanks."
 
 
 @pytest.fixture
@@ -106,6 +109,16 @@ def test_lists_are_read_in_pages(run: Run, here: World) -> None:
         (("topic", "add", "game.won", *TOPIC[3:]), 1, "NOTIFICATIONS_EVENTS lets in (shop.*)"),
         ((*TOPIC, "--good-for", "soon"), 1, "good_for: give a span such as 2m"),
         ((*TOPIC[:-1], "Thanks."), 1, "text: put the link to unsubscribe into it"),
+        (
+            (*TOPIC[:-1], "Write to data.unsubscribe."),
+            1,
+            "text: put the link to unsubscribe into it",
+        ),
+        ((*TOPIC[:-1], HIDDEN), 1, "text: put the link to unsubscribe into it"),
+        ((*TOPIC[:-1], DOUBLED), 1, "text: put the link to unsubscribe into it"),
+        ((*TOPIC[:-1], VIP), 1, "text: put the link to unsubscribe into it"),
+        ((*TOPIC[:-1], "{{ data.unsubscribe_ }}"), 1, "text: put the link to unsubscribe into it"),
+        ((*TOPIC, "--html", "<p>Thanks.</p>"), 1, "html: put the link to unsubscribe into it"),
         ((*TOPIC[:-1], "{{ data.unsubscribe }} {% if %}"), 1, "text:"),
         ((*TOPIC[:-1], "{{ data.unsubscribe }} {{ nme }}"), 1, "nme"),
         (("text", "add", "shop.x", "de", *TOPIC[3:]), 1, "topic: there is none called 'shop.x'"),
@@ -140,6 +153,35 @@ def test_what_is_refused_names_the_field_and_changes_nothing(
 def test_what_is_refused_is_json_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["publish", "shop.x", "--json"]) == 1
     assert json.loads(capsys.readouterr().err)["error"]["field"] == "topic"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ data.event.price | divided_by: data.event.parts | round: 2 }} {{ data.unsubscribe }}",
+        "{% for one in data.event.lines %}{{ one.name }}{% endfor %} {{data['unsubscribe']}}",
+        "{{ data.event.at | date: '%H:%M' }} {{ job.id }} {{ now }} {{ data.unsubscribe | escape }}",
+        "{% assign link = data.unsubscribe %}{{ link }}",
+    ],
+)
+def test_a_text_shows_the_link_whatever_the_event(run: Run, text: str) -> None:
+    html = f"<a href='{text}'>"
+    assert run(*TOPIC[:-1], text, "--html", html) == {"topic": PAID, "created": True}
+
+
+def test_a_topic_that_is_critical_no_more_has_the_link_in_all_its_texts(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also in those that are not given with it."""
+    run(*TOPIC, "--critical")
+    german = ("text", "add", PAID, "de", "--title", "Bezahlt", "--text")
+    run(*german, "Danke.")
+    assert main(TOPIC) == 1
+    assert "text: put the link to unsubscribe into that in de" in capsys.readouterr().err
+    assert run("topic", "list")[0]["critical"] is True
+    run(*german, "Danke. {{ data.unsubscribe }}")
+    assert run(*TOPIC) == {"topic": PAID, "created": False}
+    assert main([*german, "Danke."]) == 1
 
 
 def test_the_first_text_of_a_topic_is_in_its_own_language(here: World) -> None:

@@ -139,9 +139,15 @@ def check_topic(topic: Topic, patterns: Sequence[str]) -> None:
 
 def check_links(texts: Mapping[str, Text], given: Container[str]) -> None:
     """Each part that a recipient may read has the link; `given` are languages of this call."""
+    from notifications import filled  # noqa: PLC0415  slow to load
+
     for tag, text in texts.items():
-        if tag in given and LINK not in text.body:
-            raise RefusedError("text", f"put the link to unsubscribe into it: {{{{ {LINK} }}}}")
+        for name, part in (("text", text.body), ("html", text.html)):
+            if (part or name == "text") and not filled.has_link(part):
+                where = "it" if tag in given else f"that in {tag}"
+                raise RefusedError(
+                    name, f"put the link to unsubscribe into {where}: {{{{ {LINK} }}}}"
+                )
 
 
 async def check_text(text: Text) -> None:
