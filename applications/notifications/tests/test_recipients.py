@@ -77,6 +77,23 @@ def test_an_event_may_name_its_only_recipient(world: World, mails: Mails, named:
     assert world.outcomes("why") == [("" if named == "bob" else why,)]
 
 
+@pytest.mark.parametrize("named", [None, "", [], {}, False])
+def test_an_event_whose_recipient_is_empty_is_for_nobody(
+    world: World, mails: Mails, named: object
+) -> None:
+    """A code for one, from a program that did not know whom, went to all."""
+    world.topic()
+    for id in ("ada", "None", "False"):
+        world.recipient(id, "mail")
+    program = world.program(mails.port)
+    with program.beat.testing(at=AT) as trial:
+        program.beat.events.publish(PAID, {"recipient": named, "code": "4711"}, id="e1")
+        trial.advance("10s")
+    assert mails.tried == 0
+    why = "the recipient that the event names is empty"
+    assert world.outcomes() == [("", "", "skipped", why)]
+
+
 def test_an_address_that_is_none_keeps_no_other_notice_back(sqlite: World, mails: Mails) -> None:
     sqlite.topic()
     for id in ("ada", "bob", "cyd"):

@@ -161,16 +161,21 @@ async def next_portion(
     after: str,
     at: datetime,
 ) -> notices.Portion | None:
-    """Of the one recipient that the event's data names, or of all."""
-    named = event.data.get("recipient")
+    """Of the one recipient that the event's data names, or of all where it names none.
+
+    One that is empty names nobody: what was meant for one is not for all.
+    """
     async with database.session() as session:
-        if named is None:
+        if "recipient" not in event.data:
             return await notices.plan_portion(session, cause, subject, after, at)
         if after:
             return None
-        found = await people.recipient(session, str(named))
+        named = event.data["recipient"]
+        found = await people.recipient(session, str(named)) if named else None
         if found is None:
             why = f"the event names a recipient that is not there: {named!a:.100}"
+            if not named:
+                why = "the recipient that the event names is empty"
             await notices.skip(session, cause, subject.name, why, at)
             return None
         return await notices.plan_for(session, cause, subject, [found], at)
