@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from notifications import app
 from notifications.__main__ import main
 from notifications.config import Config, ConfigError, read_config
 from onbeat import Onbeat
@@ -264,6 +265,32 @@ def test_s4_d09_what_a_command_publishes_of_a_sensitive_topic_is_not_shown(
     )
     assert "4711" not in str(shown)
     assert all(one.sensitive for one in shown[1:])
+
+
+def test_s4_d09_a_topic_that_becomes_sensitive_hides_what_its_schedules_publish(
+    run: Run, here: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nothing else of them is changed. There may be more of them than one page has."""
+    monkeypatch.setattr(app, "PAGE", 2)
+    run(*TOPIC, "--good-for", "1m")
+    run("topic", "add", "shop.other", *TOPIC[3:])
+    for name in ("a", "b", "c"):
+        run("schedule", "put", name, PAID, "--cron", "0 * * * *", *CODE)
+    run("schedule", "put", "other", "shop.other", "--cron", "0 * * * *", *CODE)
+    beat = here.program().beat
+    before = beat.schedules.get("b")
+    for _ in range(2):
+        run(*TOPIC, "--good-for", "1m", "--sensitive")
+    shown = [beat.schedules.get(name) for name in ("a", "b", "c")]
+    assert "4711" not in str(shown)
+    assert all(one.sensitive for one in shown)
+    after = shown[1]
+    assert (after.cron, after.next_at, after.expires_after) == (
+        before.cron,
+        before.next_at,
+        before.expires_after,
+    )
+    assert "4711" in str(beat.schedules.get("other"))
 
 
 def test_s4_d04_what_a_command_publishes_expires_as_its_topic_says(

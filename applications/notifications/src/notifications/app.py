@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any, Final, TypedDict
 
 from notifications import notices, people
@@ -33,6 +34,7 @@ SOURCE: Final = "/notifications"
 FIRST: Final = -5  # critical notices go before others
 UNIQUE_FOR: Final = "30d"
 """Events are kept for 7 days; one that is sent again later than that still tells nobody twice."""
+PAGE: Final = 100
 GATHERED: Final = "5s"
 RETRY: Final = Retry(attempts_max=5, delay="2s", delay_max="1m")
 OUTCOMES: Final[dict[str, notices.Outcome]] = {
@@ -75,6 +77,22 @@ class Program:
                 await self.beat.jobs.acancel(job, "unsubscribed")
             except (Conflict, NotFound):  # it has ended
                 continue
+
+    async def hide(self, subject: str) -> None:
+        """Let the schedules that publish this topic show no data. May be repeated."""
+        async for id in self.schedules_of(subject):
+            await self.beat.schedules.aupdate(id, sensitive=True)
+
+    async def schedules_of(self, subject: str) -> AsyncIterator[str]:
+        """Ids of those that show their data, and so the topic."""
+        for page in count(1):
+            found = await self.beat.schedules.alist(limit=PAGE, page=page)
+            for schedule in found:
+                target = schedule.target
+                if target.task == PUBLISH and target.args and target.args[0] == subject:
+                    yield schedule.id
+            if len(found) < PAGE:
+                return
 
 
 def build(config: Config, options: Options | None = None) -> Program:

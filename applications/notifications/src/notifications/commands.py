@@ -96,6 +96,8 @@ async def topic_add(given: Namespace, program: Program) -> Answer:
     )
     async with program.database.session() as session:
         created = await topics.put_topic(session, topic, program.config.events)
+    if topic.sensitive:
+        await program.hide(topic.name)
     return {"topic": topic.name, "created": created}
 
 
