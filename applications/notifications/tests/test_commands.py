@@ -87,6 +87,8 @@ def test_lists_are_read_in_pages(run: Run, here: World) -> None:
     first = run("recipient", "list", "--limit", "3")
     then = run("recipient", "list", "--limit", "3", "--after", first[-1]["id"])
     assert [one["id"] for one in (*first, *then)] == ids
+    assert [one["id"] for one in run("recipient", "list", "--limit", "1000")] == ids
+    assert run("notice", "list", "none", "--limit", "1000") == []
 
 
 @pytest.mark.parametrize(
@@ -130,6 +132,16 @@ def test_lists_are_read_in_pages(run: Run, here: World) -> None:
         (("publish", PAID, "--delay", "soon"), 1, "delay"),
         (("publish", PAID, "--if", "weekend"), 1, "condition"),
         (("schedule", "put", "k", PAID, "--cron", "often"), 1, "cron"),
+        (("recipient", "list", "--limit", "0"), 1, "limit: give a whole number from 1 to 1000"),
+        (("recipient", "list", "--limit", "-1"), 1, "limit: give a whole number from 1 to 1000"),
+        (("recipient", "list", "--limit", "1001"), 1, "limit: give a whole number from 1 to 1000"),
+        (
+            ("recipient", "list", "--limit", 20 * "9"),
+            1,
+            "limit: give a whole number from 1 to 1000",
+        ),
+        (("notice", "list", "e1", "--limit", "-1"), 1, "limit: give a whole number from 1 to 1000"),
+        (("notice", "list", "e1", "--limit", "many"), 2, "invalid int value"),
         (("notice", "list"), 2, "the following arguments are required"),
         (("topic", "list", "--now"), 2, "unrecognized arguments: --now"),
     ],

@@ -17,6 +17,7 @@ from notifications.outcomes import outcomes_of, publish_key
 from notifications.people import Address, Recipient, RefusedError
 from notifications.schema import migrate as make_tables
 from notifications.topics import Text, Topic
+from notifications.usage import LIMIT_MAX
 from onbeat import Invalid, cron
 
 UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -63,8 +64,9 @@ def times_of(field: str, texts: Sequence[str]) -> list[set[int]]:
 
 
 async def recipient_list(given: Namespace, program: Program) -> Answer:
+    limit = limit_of(given)
     async with program.database.session() as session:
-        return [asdict(one) for one in await people.recipients(session, given.after, given.limit)]
+        return [asdict(one) for one in await people.recipients(session, given.after, limit)]
 
 
 async def address_add(given: Namespace, program: Program) -> Answer:
@@ -202,7 +204,14 @@ def instant_of(text: str) -> datetime:
 
 
 async def notice_list(given: Namespace, program: Program) -> Answer:
-    return await outcomes_of(program, given.event, given.after, given.limit)
+    return await outcomes_of(program, given.event, given.after, limit_of(given))
+
+
+def limit_of(given: Namespace) -> int:
+    limit: int = given.limit
+    if not 1 <= limit <= LIMIT_MAX:
+        raise RefusedError("limit", f"give a whole number from 1 to {LIMIT_MAX}, not {limit}")
+    return limit
 
 
 COMMANDS: Final[dict[str, Callable[[Namespace, Program], Awaitable[Answer]]]] = {

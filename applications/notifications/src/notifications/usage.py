@@ -23,9 +23,10 @@ TEXTS: Final = (
     option("text", required=True, help="likewise"),
     option("html", help="likewise, for mail"),
 )
+LIMIT_MAX: Final = 1_000
 PAGE: Final = (
     option("after", help="of the last one of the page before"),
-    option("limit", 100, type=int),
+    option("limit", 100, type=int, help=f"1 to {LIMIT_MAX}"),
 )
 WISH: Final = (place("recipient"), place("topic"), place("channel"))
 DATA: Final = option("data", "{}", help="a JSON object; its `recipient` names the only one")
