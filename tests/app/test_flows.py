@@ -10,6 +10,7 @@ import pytest
 from conditions import eventually
 from onbeat import Context, Invalid, JobFailed, Onbeat, Retry, on_end, on_failure
 from onbeat.app.call import Call
+from onbeat.app.task import Task
 from onbeat.model.job import JobState
 from onbeat.model.limits import AFTER_MAX
 from onbeat.testing.build import an_id
@@ -90,6 +91,43 @@ async def test_a_call_comes_after_others_by_name(beat: Onbeat) -> None:
         jobs = await beat.asend(calls)
         assert await jobs[0].aresult(PATIENCE) == ["second", "first"]
         assert await jobs[1].aresult(PATIENCE) == ["first"]
+
+
+async def test_the_end_that_is_needed_is_chosen_apart_from_what_it_comes_after(
+    beat: Onbeat,
+) -> None:
+    @beat.task(retry=ONCE)
+    def work(context: Context) -> list[str]:
+        if not context.after:
+            raise ValueError("the first one fails")
+        return [*context.after]
+
+    first = work.options(name="first").call()
+    late = work.options(after=first)
+    calls = [
+        first,
+        late.call().with_options(on="failure"),
+        late.options(on="failure").options(queue="other", on="end").call(),
+        late.options(on="failure").options(after=["first"]).call(),
+        work.options(after=first, on="failure").options(queue="other").call(),
+    ]
+    async with beat:
+        jobs = await beat.asend(calls)
+        assert [await job.aresult(PATIENCE) for job in jobs[1:]] == [["first"]] * 4
+    edges = [call.options.awaited[0].on for call in calls[1:]]
+    assert edges == ["failure", "end", "failure", "failure"]
+
+
+def test_an_end_of_nothing_is_refused(beat: Onbeat) -> None:
+    @beat.task
+    def work() -> None: ...
+
+    with pytest.raises(Invalid, match="give after too") as caught:
+        work.options(on="failure")
+    assert caught.value.field == "on"
+    late: Task[..., Any, Any] = work.options(after="first")
+    with pytest.raises(Invalid, match="give after too"):
+        late.options(after=[], on="failure")
 
 
 def test_an_unknown_name_is_refused(beat: Onbeat) -> None:

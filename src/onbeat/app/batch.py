@@ -83,5 +83,5 @@ class Batch(msgspec.Struct, frozen=True, eq=False):
 
 def following(call: Call[Any], on: Edge) -> Call[Any]:
     """The call after all that are sent with it, besides what it comes after already."""
-    after = (*call.options.after, After(JobId(SENT), on))
-    return Call(call.target, replace(call.options, after=after))
+    after = (*call.options.awaited, After(JobId(SENT), on))
+    return Call(call.target, replace(call.options, after=after, on=Edge.SUCCESS))

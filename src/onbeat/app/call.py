@@ -137,6 +137,14 @@ class JobOptions(msgspec.Struct, frozen=True, kw_only=True):
     run_at: datetime | None = None
     expires_in: timedelta | None = None
     after: tuple[After, ...] = ()
+    on: Edge = Edge.SUCCESS
+
+    @property
+    def awaited(self) -> tuple[After, ...]:
+        """`after`, with the end `on` for each that has none of its own."""
+        if self.on is Edge.SUCCESS:
+            return self.after
+        return tuple(with_end(one, self.on) for one in self.after)
 
 
 class Call(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
@@ -178,7 +186,7 @@ class Call(msgspec.Struct, Generic[Result_co], frozen=True, eq=False, gc=False):
         if options.job.window:
             due_at = opening_at_or_after(options.job.window, due_at)
         if options.after:
-            linked = linked or link_ids(options.after)
+            linked = linked or link_ids(options.awaited)
         trace = active_trace()
         job = replace(
             options.job,
@@ -232,14 +240,14 @@ def options(base: JobOptions | None = None, **given: Unpack[CallOptions]) -> Job
     if given.get("run_at") is not None and given.get("delay") is not None:
         raise Invalid("give run_at or delay, not both", field="run_at")
     fields = read_options(given)
-    if on := fields.pop("on", None):
-        fields["after"] = tuple(with_end(one, on) for one in fields.get("after", ()))
     # The later option wins: a task with a default delay can still be sent for a fixed time.
     if "run_at" in fields:
         fields["delay"] = None
     elif "delay" in fields:
         fields["run_at"] = None
     chosen = base or JobOptions()
+    if "on" in fields and not fields.get("after", chosen.after):
+        raise Invalid("on says which end of the jobs in after is needed; give after too", "on")
     if "labels" in fields:
         fields["labels"] = joined_labels(chosen.job.labels, fields["labels"], "labels")
     own = {name: fields.pop(name) for name in JobOptions.__struct_fields__ if name in fields}

@@ -55,7 +55,7 @@ def sending_of(
         return Sending(jobs, range(len(jobs)))
     names = names_of(calls)
     named = {id(call): name for call, name in zip(calls, names, strict=True) if name is not None}
-    awaited = [[awaited_of(one, named) for one in call.options.after] for call in calls]
+    awaited = [[awaited_of(one, named) for one in call.options.awaited] for call in calls]
     flow = JobId(randomness.ids(1)[0])
     linked, order = link_all(names, awaited, ids, flow)
     jobs = [replace(calls[at].job(ids[at], now, retry, linked[at]), name=names[at]) for at in order]

@@ -39,7 +39,7 @@ class HandlerContext:
         """The job of a call. Raises TypeError for other objects."""
         check_call(call)
         one = cast("Call[Any]", call)
-        after = one.options.after
+        after = one.options.awaited
         linked = link_yielded(after, sent, flow) if after else None
         job = one.job(id, now, self.retry, linked, flow)
         if job.condition is not None:
