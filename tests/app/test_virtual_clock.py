@@ -1,5 +1,6 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -199,6 +200,86 @@ def test_a_trial_leaves_the_program_as_it_was(beat: Onbeat) -> None:
     assert beat.jobs.list() == ()
     with beat.testing(at=AT) as trial:
         trial.assert_ran(work, 0)
+
+
+def trial_stores(path: Path) -> tuple[str, str]:
+    return ("memory://", f"sqlite:///{path}/trial.db")
+
+
+def test_what_waits_for_a_whole_flow_runs(beat: Onbeat, tmp_path: Path) -> None:
+    @beat.task(retry=Retry(attempts_max=1))
+    def bill(customer: int) -> int:
+        return 1 // customer
+
+    @beat.task
+    def close(month: str) -> str:
+        return f"{month} is closed"
+
+    for store in trial_stores(tmp_path):
+        with beat.testing(at=AT, store=store) as trial:
+            whole = beat.batch([bill.call(1), bill.call(2)], then=close.call("June"))
+            broken = beat.batch([bill.call(0)], then=close.call("May"), on_failure=close.call("No"))
+            last = beat.send([bill.call(1), close.options(after="sent").call("July")])[1]
+            trial.drain()
+            assert whole.then is not None
+            assert whole.then.info().result == "June is closed"
+            assert whole.state() is JobState.SUCCEEDED
+            assert broken.on_failure is not None
+            assert broken.on_failure.info().result == "No is closed"
+            assert broken.then is not None
+            assert broken.then.info().state is JobState.CANCELLED
+            assert last.info().result == "July is closed"
+            assert [failure.attempts for failure in beat.failures.list()] == [1]
+
+
+def test_bulks_run(beat: Onbeat, tmp_path: Path) -> None:
+    @beat.task
+    def work() -> None: ...
+
+    for store in trial_stores(tmp_path):
+        with beat.testing(at=AT, store=store) as trial:
+            jobs = beat.send([work.options(delay="3h").call() for _ in range(3)])
+            beat.jobs.bulk("cancel", ids=[job.id for job in jobs[:2]])
+            trial.drain()
+            states = [job.info().state for job in jobs]
+            assert states == [JobState.CANCELLED, JobState.CANCELLED, JobState.WAITING]
+            assert [bulk.done for bulk in beat.jobs.bulks()] == [2]
+
+
+def test_a_bulk_goes_on_when_its_next_part_is_due(
+    beat: Onbeat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onbeat.engine.bulk.BULK_CHUNK", 1)
+
+    @beat.task
+    def work() -> None: ...
+
+    with beat.testing(at=AT) as trial:
+        jobs = beat.send([work.options(delay="3h").call() for _ in range(3)])
+        beat.jobs.bulk("cancel", task=work.name)
+        trial.advance("1h")
+        assert {job.info().state for job in jobs} == {JobState.CANCELLED}
+
+
+def test_a_late_queue_is_told(beat: Onbeat) -> None:
+    told: list[str] = []
+
+    @beat.schedule(on="onbeat.queue.late", key="late")
+    def late() -> None:
+        told.append("late")
+
+    @beat.task(queue="slow")
+    def work() -> None: ...
+
+    with beat.testing(at=AT) as trial:
+        trial.drain()
+        beat.queues.limit("slow", late_after="1m")
+        beat.queues.pause("slow")
+        work.send()
+        trial.advance("30s")
+        assert told == []
+        trial.advance("1h")
+        assert told == ["late"]
 
 
 @pytest.mark.parametrize("at", ["soon", "2026-03-28T23:00", datetime(2026, 3, 28)])  # noqa: DTZ001

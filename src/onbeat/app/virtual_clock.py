@@ -14,6 +14,7 @@ from onbeat.app.sent_jobs import SentJob, sent_jobs
 from onbeat.app.stores import open_store
 from onbeat.app.task import AnyTask, Task
 from onbeat.app.trial_faults import CRASHES, ArmedCrash, FaultRates, Mishap, TrialStore
+from onbeat.engine.runtime import Runtime
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
@@ -298,13 +299,24 @@ class VirtualRun:
                 await running.telemetry.finish()
                 await runtime.job_log.flush()
                 await self.store.rescue(self.clock.now())
-            elif not planned:
+            elif not planned and not await self.look_after(runtime):
                 return await self.next_event(due_at)
         raise Invalid(f"there was always more to do in {ROUNDS_MAX} rounds at {self.now}")
 
+    async def look_after(self, runtime: Runtime) -> bool:
+        """What a running program looks after every few seconds; whether that made work."""
+        await runtime.faults.flush()
+        closed = await runtime.planner.close_flows()
+        moved = await runtime.bulks.step() == 0.0
+        await runtime.lateness.step()
+        routed = await runtime.router.route_next()
+        return bool(closed or moved or routed)
+
     async def next_event(self, due_at: datetime | None) -> datetime | None:
-        plan_at = await self.backend.store.next_plan_at()
-        times = [at for at in (due_at, plan_at) if at is not None]
+        store = self.backend.store
+        bulk = await store.next_bulk()
+        bulk_at = None if bulk is None else bulk.next_at
+        times = [at for at in (due_at, await store.next_plan_at(), bulk_at) if at is not None]
         return min(times) if times else None
 
     async def ensure_open(self) -> RunningApp:
