@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
-from msgspec import UNSET
-
 from onbeat.app.backend import Backend
-from onbeat.app.call import Span
+from onbeat.app.call import Span, instant
 from onbeat.app.queues import in_seconds
 from onbeat.operations.tables.alerts import ALERT_LIST, ALERT_SILENCE, ALERT_UNSILENCE
 from onbeat.wire.alerts import (
@@ -18,6 +16,7 @@ from onbeat.wire.alerts import (
     SilenceAnswer,
     SilenceById,
 )
+from onbeat.wire.values import value_or_unset
 
 
 class Alerts:
@@ -51,9 +50,10 @@ class Alerts:
     async def asilence(
         self, match: str, until: Span | datetime, *, start: datetime | None = None, note: str = ""
     ) -> SilenceAnswer:
-        begin = UNSET if start is None else start
+        begin = value_or_unset(instant("start", start))
         if isinstance(until, datetime):
-            body = AlertSilenceBody(match=match, starts_at=begin, until=until, note=note)
+            end = value_or_unset(instant("until", until))
+            body = AlertSilenceBody(match=match, starts_at=begin, until=end, note=note)
         else:
             span = in_seconds(until)
             body = AlertSilenceBody(match=match, starts_at=begin, span=span, note=note)

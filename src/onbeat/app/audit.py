@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TypedDict, Unpack
 
 from onbeat.app.backend import Backend
-from onbeat.app.call import check_keywords
+from onbeat.app.call import check_keywords, instants
 from onbeat.app.pages import items_of_pages
 from onbeat.operations.tables.administration import AUDIT_LIST
 from onbeat.wire.access import AuditAnswer, ListAudit
@@ -35,9 +35,10 @@ class Audit:
         self, *, limit: int = 100, **filters: Unpack[AuditFilters]
     ) -> Sequence[AuditAnswer]:
         check_keywords("audit.list", filters, AuditFilters.__annotations__)
+        fields = instants(filters)
 
         async def ask(size: int, cursor: str | None) -> tuple[Sequence[AuditAnswer], str | None]:
-            request = ListAudit(limit=size, cursor=cursor, **filters)
+            request = ListAudit(limit=size, cursor=cursor, **fields)
             page = await self._backend.call(AUDIT_LIST, request)
             return page.records, page.cursor
 

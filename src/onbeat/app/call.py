@@ -382,6 +382,14 @@ def instant(name: str, value: datetime | None) -> datetime | None:
     return read_instant(value, name)
 
 
+def instants(filters: Mapping[str, Any]) -> dict[str, Any]:
+    """The filters of a listing, with `since` and `until` read by `instant`."""
+    return {
+        name: instant(name, value) if name in {"since", "until"} else value
+        for name, value in filters.items()
+    }
+
+
 def span(name: str, value: Span | None) -> timedelta | None:
     if value is None:
         return None

@@ -7,7 +7,7 @@ from typing import Any, TypedDict, Unpack
 import msgspec
 
 from onbeat.app.backend import Backend
-from onbeat.app.call import Span, check_keywords
+from onbeat.app.call import Span, check_keywords, instants
 from onbeat.app.pages import items_of_pages
 from onbeat.app.queues import in_seconds
 from onbeat.model.limits import PAGE_LIMIT_MAX, REPLAY_MAX
@@ -64,9 +64,10 @@ class Failures:
         **filters: Unpack[FailureFilters],
     ) -> Sequence[FailureInfo]:
         check_keywords("failures.list", filters, FailureFilters.__annotations__)
+        fields = instants(filters)
 
         async def ask(size: int, cursor: str | None) -> tuple[Sequence[FailureInfo], str | None]:
-            request = ListFailures(order=order, limit=size, cursor=cursor, **filters)
+            request = ListFailures(order=order, limit=size, cursor=cursor, **fields)
             page = await self._backend.call(FAILURE_LIST, request)
             return page.failures, page.cursor
 

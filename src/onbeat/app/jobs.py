@@ -299,8 +299,8 @@ def fields_of(filters: JobFilters) -> dict[str, Any]:
         "flow": filters.get("flow"),
         "fault": filters.get("fault"),
         "label": label_filter(pairs) or None,
-        "since": filters.get("since"),
-        "until": filters.get("until"),
+        "since": instant("since", filters.get("since")),
+        "until": instant("until", filters.get("until")),
         "error": filters.get("error"),
         "unique": filters.get("unique"),
     }
