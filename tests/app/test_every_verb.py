@@ -247,7 +247,7 @@ def invoked(caller: Onbeat) -> list[str]:
     """The names of the operations that the caller invokes from now on."""
     names: list[str] = []
     backend: Any = caller.backend
-    way = "send" if isinstance(backend, RemoteBackend) else "call"
+    way = "send" if isinstance(backend, RemoteBackend) else "invoke"
     pass_on = getattr(backend, way)
 
     async def noted(operation: Any, *request: Any) -> Any:

@@ -31,6 +31,30 @@ INSTANTS: dict[str, tuple[str, Verb]] = {
     "events.publish": ("time", lambda it: it.events.apublish("order.placed", time=LOCAL)),
 }
 
+HELD = "01900000-0000-7000-8000-00000000ffff"
+WRONG: tuple[object, ...] = (0, -1, True, "five")
+
+
+LISTS: dict[str, Callable[[Onbeat, Any], Awaitable[object]]] = {
+    "jobs.list": lambda it, limit: it.jobs.alist(limit=limit),
+    "jobs.page": lambda it, limit: it.jobs.apage(limit=limit),
+    "jobs.search": lambda it, limit: it.jobs.asearch("state:failed", limit=limit),
+    "jobs.bulks": lambda it, limit: it.jobs.abulks(limit=limit),
+    "jobs.log": lambda it, limit: it.jobs.alog("id", limit=limit),
+    "events.list": lambda it, limit: it.events.alist(limit=limit),
+    "audit.list": lambda it, limit: it.audit.alist(limit=limit),
+    "failures.list": lambda it, limit: it.failures.alist(limit=limit),
+    "failures.replay": lambda it, limit: it.failures.areplay("1", limit=limit),
+    "dead_letters.list": lambda it, limit: it.dead_letters.alist(limit=limit),
+    "dead_letters.groups": lambda it, limit: it.dead_letters.agroups(limit=limit),
+    "dead_letters.replay_group": lambda it, limit: it.dead_letters.areplay_group("g", limit=limit),
+    "flows.list": lambda it, limit: it.flows.alist(limit=limit),
+    "alerts.list": lambda it, limit: it.alerts.alist(limit=limit),
+    "schedules.list": lambda it, limit: it.schedules.alist(limit=limit),
+    "schedules.events": lambda it, limit: it.schedules.aevents(HELD, limit=limit),
+    "schedules.occurrences": lambda it, limit: it.schedules.aoccurrences(HELD, limit=limit),
+}
+
 
 @pytest.fixture(params=["store", "service"])
 async def beat(request: pytest.FixtureRequest, service: str) -> Any:
@@ -45,3 +69,26 @@ async def test_an_instant_needs_a_zone(beat: Onbeat) -> None:
         with pytest.raises(Invalid) as caught:
             await verb(beat)
         assert caught.value.field == field, name
+
+
+async def test_a_limit_is_a_whole_number_from_1(beat: Onbeat) -> None:
+    for name, verb in LISTS.items():
+        for limit in WRONG:
+            with pytest.raises(Invalid) as caught:
+                await verb(beat, limit)
+            assert caught.value.field == "limit", (name, limit)
+
+
+async def test_other_arguments_are_named_too(beat: Onbeat) -> None:
+    wrong: Any = beat
+    for field, work in {
+        "span": wrong.pulses.ashow("century"),
+        "state": wrong.alerts.alist("broken"),
+        "order": wrong.failures.alist(order="best"),
+        "jobs": wrong.aworkers(jobs=-1),
+        "attempt": wrong.jobs.alog("id", attempt="first"),
+        "reason": wrong.jobs.acancel("id", 5),
+    }.items():
+        with pytest.raises(Invalid) as caught:
+            await work
+        assert caught.value.field == field

@@ -16,7 +16,7 @@ from onbeat.operations import schedules as schedule_verbs
 from onbeat.operations.audit import note_change
 from onbeat.operations.conditions import has_conditions, with_stored_conditions
 from onbeat.operations.encryption import encrypted_jobs
-from onbeat.operations.invoke import call, request_from
+from onbeat.operations.invoke import call, checked, request_from
 from onbeat.operations.jobs import new_jobs, note_duplicates
 from onbeat.operations.tables.jobs import JOB_SHOW
 from onbeat.operations.tables.operation import Operation
@@ -42,8 +42,7 @@ class LocalBackend(Backend):
             self.store = open_store(url)
 
     async def call(self, operation: Operation[Request, Answer], request: Request) -> Answer:
-        await self.open()
-        return await call(self.context, operation, request)
+        return await self.invoke(operation, checked(operation, request))
 
     async def ask(
         self,
@@ -51,7 +50,12 @@ class LocalBackend(Backend):
         named: Mapping[str, str],
         body: bytes | None = None,
     ) -> Answer:
-        return await self.call(operation, request_from(operation, named, body))
+        return await self.invoke(operation, request_from(operation, named, body))
+
+    async def invoke(self, operation: Operation[Request, Answer], request: Request) -> Answer:
+        """The answer to a request that was checked."""
+        await self.open()
+        return await call(self.context, operation, request)
 
     async def call_json(
         self, operation: Operation[Any, Any], named: Mapping[str, str], body: bytes | None
@@ -99,7 +103,7 @@ class LocalBackend(Backend):
         job = await self.store.job(id)
         if job is not None and job.state in LIVE:
             return None
-        return await self.call(JOB_SHOW, JobById(id))
+        return await self.invoke(JOB_SHOW, JobById(id))
 
     def changes(self) -> Changes:
         return StoreChanges(self.store)

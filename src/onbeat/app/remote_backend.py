@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Any, Final, TypeVar, Unpack, cast
+from typing import Any, Final, TypeVar, Unpack
 
 import msgspec
 from msgspec import UNSET
@@ -18,7 +18,7 @@ from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
 from onbeat.model.job import FINAL_STATES, Job
 from onbeat.model.limits import BULK_JOBS_MAX, NAME_CHARS_MAX, PAGE_LIMIT_MAX
-from onbeat.operations.invoke import request_from
+from onbeat.operations.invoke import request_from, to_http_request
 from onbeat.operations.tables.jobs import JOB_ENQUEUE, JOB_SHOW
 from onbeat.operations.tables.operation import Operation
 from onbeat.operations.tables.schedules import SCHEDULE_LIST, SCHEDULE_PUT
@@ -179,25 +179,6 @@ class PolledChanges:
         await asyncio.sleep(min(seconds, LOOK_AGAIN))
 
     def close(self) -> None: ...
-
-
-def to_http_request(
-    operation: Operation[Request, Answer], request: Request
-) -> tuple[Mapping[str, str], bytes | None]:
-    """The texts of path and query, and the body."""
-    names = msgspec.structs.fields(cast("type[msgspec.Struct]", operation.request))
-    fields: dict[str, object] = {
-        field.encode_name: value
-        for field in names
-        if (value := getattr(request, field.name)) is not None
-    }
-    body = fields.pop(operation.body, None) if operation.body else None
-    named = {name: text_of(value) for name, value in fields.items()}
-    return named, None if body is None else msgspec.json.encode(body)
-
-
-def text_of(value: object) -> str:
-    return str(msgspec.to_builtins(value))
 
 
 def is_linked(jobs: Sequence[Job], names: Mapping[JobId, str]) -> bool:

@@ -116,6 +116,37 @@ def request_from(
     return convert(operation.request, values)
 
 
+def checked(operation: Operation[Request, Answer], request: Request) -> Request:
+    """The request of a caller in this process, read as a service would read it.
+
+    So both refuse the same. A body with a reader of its own was read when it was made.
+    """
+    named, body = to_http_request(operation, request)
+    if operation.body is None or operation.reader is None:
+        return request_from(operation, named, body)
+    read = getattr(request, operation.body)
+    return convert(operation.request, {**named, operation.body: read})
+
+
+def to_http_request(
+    operation: Operation[Request, Answer], request: Request
+) -> tuple[Mapping[str, str], bytes | None]:
+    """The texts of path and query, and the body."""
+    names = msgspec.structs.fields(cast("type[msgspec.Struct]", operation.request))
+    fields: dict[str, object] = {
+        field.encode_name: value
+        for field in names
+        if (value := getattr(request, field.name)) is not None
+    }
+    body = fields.pop(operation.body, None) if operation.body else None
+    named = {name: text_of(value) for name, value in fields.items()}
+    return named, None if body is None else msgspec.json.encode(body)
+
+
+def text_of(value: object) -> str:
+    return str(msgspec.to_builtins(value))
+
+
 def request_by_params(operation: Operation[Request, Answer], params: msgspec.Raw | None) -> Request:
     """Build a request from the params of a JSON-RPC call, which are valid JSON.
 
