@@ -35,6 +35,9 @@ async def test_options_of_the_task_for_its_other_jobs_are_no_fault(beat: Onbeat)
 async def test_an_option_that_a_schedule_would_lose_is_refused(beat: Onbeat, name: str) -> None:
     work = declare(beat)
     call = work.options(**{name: LOST[name]}).call()
+    for change in (beat.schedules.aupdate, beat.schedules.adiff):
+        with pytest.raises(Invalid, match=f"cannot keep the option {name} of its call"):
+            await change("k", call=call)
     for verb in (beat.schedules.aput, beat.schedules.aput_diff):
         with pytest.raises(Invalid, match=f"cannot keep the option {name} of its call") as caught:
             await verb("k", every("1h"), call)

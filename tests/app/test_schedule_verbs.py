@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from onbeat import Invalid, NotFound, Onbeat, Retry, cron, daily, every, http
+from onbeat import Call, Invalid, NotFound, Onbeat, Retry, cron, daily, every, http
 from onbeat.types import OccurrenceOutcome, Policies
 
 CALL = http("POST", "https://example.com/close")
@@ -71,6 +71,42 @@ async def test_the_rule_and_the_target_change_alone(beat: Onbeat, books: str) ->
     await beat.schedules.aupdate(books, call=http("PUT", "https://example.com/other"), paused=True)
     shown = await beat.schedules.aget(books)
     assert (shown.method, shown.status, shown.cron) == ("PUT", "paused", "*/5 * * * *")
+
+
+async def test_options_of_the_new_call_count_as_they_do_in_put(beat: Onbeat) -> None:
+    @beat.task("close", queue="books", retry=Retry(7))
+    def close() -> None: ...
+
+    await beat.schedules.aput("books", NIGHTLY, close.call(), priority=3, grace="1h")
+    before = (await beat.schedules.aget("books")).to_dict()
+    await beat.schedules.aupdate("books", call=close.call())
+    same = (await beat.schedules.aget("books")).to_dict()
+    assert {name for name in before if before[name] != same[name]} <= {"updated_at"}
+
+    own: Call[Any] = close.options(
+        priority=9, timeout="9s", retry=Retry(2), expires_in="1m", labels={"a": "b"}
+    ).call()
+    await beat.schedules.aupdate("books", call=own, timeout="5s")
+    after = (await beat.schedules.aget("books")).to_dict()
+    assert (after["priority"], after["retry"]["attempts_max"], after["queue"]) == (9, 2, "books")
+    assert (after["timeout"], after["expires_after"]) == ("5s", "1m")
+    assert (after["labels"], after["grace"]) == ({"a": "b"}, "1h")
+
+
+async def test_none_leaves_the_option_of_the_call(beat: Onbeat) -> None:
+    @beat.task("close")
+    def close() -> None: ...
+
+    call: Call[Any] = close.options(retry=Retry(2), timeout="9s", expires_in="1m").call()
+    unsaid: Policies = {"retry": None, "timeout": None, "expires_after": None, "queue": None}
+    await beat.schedules.aput("books", NIGHTLY, call, **unsaid)
+    shown = (await beat.schedules.aget("books")).to_dict()
+    assert shown["retry"]["attempts_max"] == 2
+    assert (shown["timeout"], shown["expires_after"]) == ("9s", "1m")
+    wrong: Any = 5
+    with pytest.raises(Invalid, match="retry must be Retry") as caught:
+        await beat.schedules.aput("books", NIGHTLY, call, retry=wrong)
+    assert caught.value.field == "retry"
 
 
 async def test_a_schedule_of_time_can_react_to_events_and_back(beat: Onbeat) -> None:

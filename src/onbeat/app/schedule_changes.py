@@ -8,7 +8,6 @@ from onbeat.app.backend import Backend
 from onbeat.app.call import (
     READERS,
     Call,
-    check_call,
     check_keywords,
     instant,
     name_of,
@@ -23,7 +22,15 @@ from onbeat.app.request_bodies import (
     target_body,
     wire_form,
 )
-from onbeat.app.schedule_drafts import SHARED, Policies, Rule, checked_rule, choice, draft_of
+from onbeat.app.schedule_drafts import (
+    SHARED,
+    Policies,
+    Rule,
+    checked_rule,
+    choice,
+    draft_of,
+    options_beyond_task,
+)
 from onbeat.model.schedule import CatchUp, Overlap
 from onbeat.recurrence import Recurrence
 from onbeat.recurrence import function as function_of_time
@@ -61,15 +68,24 @@ def draft_body(
 
 
 def changes_body(
-    function: str, recurrence: Rule | None, call: Call[Any] | None, changes: Policies
+    backend: Backend,
+    function: str,
+    recurrence: Rule | None,
+    call: Call[Any] | None,
+    changes: Policies,
 ) -> ScheduleBody:
-    """What is given, where None stands for the default.
+    """What is given, where None stands for the default. Policies win over options of the call.
 
     Raises `Invalid` naming the argument, TypeError for an unknown one.
     """
     check_keywords(function, changes, Policies.__annotations__)
     given: Mapping[str, Any] = {**changes}
-    fields: dict[str, Any] = {
+    fields: dict[str, Any] = {}
+    if call is not None:
+        beyond = options_beyond_task(backend, call)
+        fields = {name: body_form(value) for name, value in beyond.items()}
+        fields["target"] = target_body(call.target)
+    fields |= {
         name: None if given[name] is None else body_form(read(name, given[name]))
         for name, read in CHANGES.items()
         if name in given
@@ -79,9 +95,6 @@ def changes_body(
         fields["status"] = "paused" if changes["paused"] else "active"
     if recurrence is not None:
         fields |= rule_fields(recurrence)
-    if call is not None:
-        check_call(call)
-        fields["target"] = target_body(call.target)
     return ScheduleBody(**fields)
 
 

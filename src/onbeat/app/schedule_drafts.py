@@ -1,6 +1,6 @@
 """Turns the arguments of a schedule into its stored form."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -17,6 +17,7 @@ from onbeat.app.call import (
     instant,
     name_of,
     options,
+    policy_of,
     span,
     timeout_of,
 )
@@ -95,8 +96,7 @@ def draft_of(
 
 def refuse_lost(backend: Backend, call: Call[Any]) -> None:
     """Raises `Invalid` for an option of the call that the schedule would lose in silence."""
-    given, job = call.options, call.options.job
-    task = backend.registry.defaults.get(getattr(call.target, "task", ""), JobOptions())
+    given, job, task = call.options, call.options.job, task_options(backend, call)
     lost = [
         *(name for name in CALL_ONLY if getattr(given, name)),
         *(name for name in JOB_ONLY if getattr(job, name) is not None),
@@ -108,19 +108,45 @@ def refuse_lost(backend: Backend, call: Call[Any]) -> None:
         )
 
 
+def task_options(backend: Backend, call: Call[Any]) -> JobOptions:
+    """The options of the task that is called, which every call of it has."""
+    return backend.registry.defaults.get(getattr(call.target, "task", ""), JobOptions())
+
+
+def options_beyond_task(backend: Backend, call: Call[Any]) -> dict[str, Any]:
+    """The options of the call that its task does not have, under the names of policies.
+
+    Raises as `refuse_lost`.
+    """
+    check_call(call)
+    refuse_lost(backend, call)
+    given, usual = kept_options(call.options), kept_options(task_options(backend, call))
+    return {name: value for name, value in given.items() if value != usual[name]}
+
+
+def kept_options(given: JobOptions) -> dict[str, Any]:
+    """What a schedule keeps of the options of its call."""
+    shared = {name: getattr(given.job, name) for name in SHARED}
+    own = {"retry": given.retry, "timeout": given.job.timeout, "expires_after": given.expires_in}
+    return shared | own
+
+
 def read_policies(policies: Policies, base: JobOptions) -> dict[str, Any]:
     """The fields of the schedule; `base` has the options of its call."""
-    retry = policies.get("retry", base.retry)
-    timeout = policies.get("timeout", base.job.timeout)
-    expires_after = policies.get("expires_after", base.expires_in)
-    fields = {name: getattr(base.job, name) for name in SHARED} | {
+    given: Mapping[str, Any] = {**policies}
+    kept = kept_options(base)
+    retry, timeout, expires_after = (
+        kept[name] if given.get(name) is None else given[name]
+        for name in ("retry", "timeout", "expires_after")
+    )
+    fields = kept | {
         "starts_at": instant("starts_at", policies.get("starts_at")),
         "ends_at": instant("ends_at", policies.get("ends_at")),
         "catch_up": choice("catch_up", policies.get("catch_up"), CatchUp.LATEST),
         "grace": span("grace", policies.get("grace")),
         "overlap": choice("overlap", policies.get("overlap"), Overlap.ALLOW),
         "jitter": span("jitter", policies.get("jitter")) or UNSET,
-        "retry": retry or UNSET,
+        "retry": UNSET if retry is None else policy_of("retry", retry),
         "timeout": timeout_of("timeout", timeout),
         "expires_after": timeout_of("expires_after", expires_after),
     }

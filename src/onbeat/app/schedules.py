@@ -154,10 +154,11 @@ class Schedules:
         call: Call[Any] | None = None,
         **changes: Unpack[Policies],
     ) -> None:
-        """Change what is given: the rule, the target of a call, and policies.
+        """Change what is given: the rule, a call with its options, and policies.
 
-        A policy that is None gets its default; what is not given stays, also the options of the
-        call. Raises `Invalid` naming the invalid argument.
+        A policy that is None gets its default; what is not given stays. Of the options of the call
+        those count that its task does not have. Raises `Invalid` naming the invalid argument, also
+        for an option that a schedule cannot keep.
         """
         self._backend.wait_for(self.aupdate(key, recurrence, call, **changes))
 
@@ -169,7 +170,7 @@ class Schedules:
         **changes: Unpack[Policies],
     ) -> None:
         """Change what is given; see `update`."""
-        body = changes_body("schedules.update", recurrence, call, changes)
+        body = changes_body(self._backend, "schedules.update", recurrence, call, changes)
         await self._ask(SCHEDULE_UPDATE, key, body=msgspec.json.encode(body))
 
     def diff(
@@ -190,7 +191,7 @@ class Schedules:
         **changes: Unpack[Policies],
     ) -> ScheduleDiff:
         """What `update` would change; see `diff`."""
-        body = changes_body("schedules.diff", recurrence, call, changes)
+        body = changes_body(self._backend, "schedules.diff", recurrence, call, changes)
         return await self._ask(SCHEDULE_DIFF, key, body=msgspec.json.encode(body))
 
     def pause(self, key: str) -> None:
