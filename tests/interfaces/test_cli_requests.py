@@ -258,6 +258,15 @@ def test_a_backfill_goes_in_steps_and_repeating_it_adds_nothing(
     assert asked(*span) == {"jobs": 0}
 
 
+@pytest.mark.parametrize("how", [(), ("--dry-run",)])
+def test_a_backfill_of_no_span_or_no_schedule_is_refused(onbeat: Any, how: tuple[str, ...]) -> None:
+    onbeat("schedule", "add", "x", "--cron", NIGHTLY, "--task", "t", "--key", "nightly")
+    backwards = ("--from", "2026-01-10", "--to", "2026-01-01")
+    refused = onbeat("schedule", "backfill", "nightly", *backwards, *how, code=1)
+    assert "to must not be before from" in refused.stderr
+    assert "nobody" in onbeat("schedule", "backfill", "nobody", *backwards, *how, code=1).stderr
+
+
 def test_a_backfill_is_counted_first(asked: Any, onbeat: Any) -> None:
     onbeat("schedule", "add", "x", "--cron", NIGHTLY, "--task", "t", "--key", "nightly")
     span = ("schedule", "backfill", "nightly", "--from", "2026-01-01", "--to", "2026-01-10T12:00Z")

@@ -439,9 +439,10 @@ async def backfill_in_steps(
 ) -> int:
     """In several requests, because a long span may exceed the limit of one."""
     first, last = span
-    jobs, left = 0, limit
+    left = limit
+    jobs: int = 0
     with progress("occurrences", left) as advance:
-        while first <= last and left != 0:
+        while True:  # at least once: a wrong span and an unknown schedule are refused
             step = BACKFILL_STEP if left is None else min(left, BACKFILL_STEP)
             body = {"from": utc_text(first), "to": utc_text(last), "limit": step}
             answer = await client.call_schedule("schedule.backfill", which, {}, body)
@@ -452,4 +453,6 @@ async def backfill_in_steps(
             left = None if left is None else left - step
             # The span's ends are included, and no two occurrences share an instant.
             first = from_wire(answer["through"]) + timedelta(microseconds=1)
+            if first > last or left == 0:
+                break
     return jobs
