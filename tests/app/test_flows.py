@@ -266,6 +266,32 @@ async def eventually_flow(beat: Onbeat, id: str, state: JobState) -> None:
     await eventually(ended, f"the flow is {state}")
 
 
+async def test_a_call_that_is_yielded_comes_after_an_earlier_one_by_name(beat: Onbeat) -> None:
+    @beat.task(retry=ONCE)
+    def work(context: Context) -> list[str]:
+        if not context.after:
+            raise ValueError("the first one fails")
+        return [*context.after]
+
+    @beat.task
+    def send() -> Iterator[Call[Any]]:
+        yield work.options(name="first").call()
+        yield work.options(name="second", after="first", on="failure").call()
+        yield work.options(name="third", after=["second", on_end("first")]).call()
+
+    async with beat:
+        sender = await send.asend()
+        await sender.aresult(PATIENCE)
+
+        async def ended() -> dict[str | None, Any]:
+            flow = await beat.flows.ashow(sender.id)
+            found = {job.name: job.result for job in flow.jobs}
+            return found if found.get("third") else {}
+
+        results = await eventually(ended, "the last one has run")
+    assert (results["second"], results["third"]) == (["first"], ["second", "first"])
+
+
 def test_a_distributor_names_only_calls_that_it_yielded(beat: Onbeat) -> None:
     @beat.task
     def work() -> int:

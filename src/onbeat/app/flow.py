@@ -78,11 +78,9 @@ def link_yielded(after: Sequence[After], sent: SentCalls, flow: JobId) -> Linked
 
 
 def found_in(sent: SentCalls, other: Call[Any] | str) -> Job | None:
-    """The job of a call; None for an id or a name."""
-    if not isinstance(other, Call):
-        return None
+    """The job of a call or a name; None for an id, and for a name that no earlier call has."""
     found = sent.find(other)
-    if found is None:
+    if found is None and isinstance(other, Call):
         raise Invalid(
             f"{other} is not one of the last {YIELDED_CALLS_MAX} calls that were yielded;"
             " yield it shortly before",

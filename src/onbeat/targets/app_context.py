@@ -14,7 +14,9 @@ from onbeat.ports.store import Settlement, WorkerStore
 class SentCalls(Protocol):
     """The calls that a distributor has yielded lately."""
 
-    def find(self, call: object) -> Job | None: ...
+    def find(self, call: object) -> Job | None:
+        """The job of a call, or of the last one that has this name."""
+        ...
 
 
 class AppContext(Protocol):

@@ -63,15 +63,23 @@ class YieldedCalls:
 
     def __init__(self) -> None:
         self.jobs: dict[int, tuple[object, Job]] = {}
+        self.named: dict[str, Job] = {}
 
     def add(self, call: object, job: Job) -> None:
         """Holds the call, so that no other one gets its address meanwhile."""
         self.jobs.pop(id(call), None)
         self.jobs[id(call)] = call, job
+        if job.name is not None:
+            self.named[job.name] = job
         if len(self.jobs) > YIELDED_CALLS_MAX:
-            del self.jobs[next(iter(self.jobs))]
+            _, left = self.jobs.pop(next(iter(self.jobs)))
+            if left.name is not None and self.named.get(left.name) is left:
+                del self.named[left.name]
 
     def find(self, call: object) -> Job | None:
+        """The job of a call, or of the last one with a name."""
+        if isinstance(call, str):
+            return self.named.get(call)
         found = self.jobs.get(id(call))
         return None if found is None else found[1]
 
