@@ -337,6 +337,21 @@ async def test_a_batch_has_counts_and_what_follows(beat: Onbeat) -> None:
         assert [job.created for job in good.jobs] == [True] * 3
 
 
+def test_a_batch_takes_any_iterable_of_calls_and_nothing_else(beat: Onbeat) -> None:
+    @beat.task
+    def work(number: int) -> int:
+        return number
+
+    batch = beat.batch((work.call(number) for number in range(3)), then=work.call(3))
+    assert len(batch.jobs) == 3
+    task: Any = work
+    for given in ({"then": task}, {"on_failure": task}):
+        with pytest.raises(TypeError, match="is not a call; write TASK"):
+            beat.batch([work.call(1)], **given)
+    with pytest.raises(TypeError, match="is not a call; write TASK"):
+        beat.batch([task])
+
+
 def test_a_batch_of_nothing_is_refused(beat: Onbeat) -> None:
     with pytest.raises(Invalid, match="at least one call"):
         beat.batch([])

@@ -356,11 +356,27 @@ def test_an_option_that_cannot_be_right_is_refused_by_name(
 
 
 @pytest.mark.parametrize(
-    "name", [" ", "@http", "x" * (NAME_CHARS_MAX + 1), "a\x00b", "half \udce9"]
+    "name", ["", " ", "@http", "x" * (NAME_CHARS_MAX + 1), "a\x00b", "half \udce9"]
 )
 def test_a_task_name_that_cannot_be_kept_is_refused(name: str) -> None:
     with pytest.raises(Invalid, match="name"):
         Onbeat("memory://").task(name)(lambda: None)
+
+
+def test_a_function_without_a_name_is_given_one() -> None:
+    beat = Onbeat("memory://")
+
+    def plus(number: int, other: int) -> int:
+        return number + other
+
+    add: Any = partial(plus, 1)
+    with pytest.raises(Invalid, match=r'has no name; write beat\.task\("name"\)') as caught:
+        beat.task(add)
+    assert caught.value.field == "name"
+    assert beat.task("larger")(add).name == "larger"
+    number: Any = 5
+    with pytest.raises(Invalid, match="name must be text"):
+        beat.task(number)
 
 
 def test_two_functions_cannot_have_one_name() -> None:

@@ -133,6 +133,15 @@ def test_what_cannot_be_stored_fails(program: Program, key: str, result: Any, sa
     assert job.error.startswith(says)
 
 
+def test_plain_code_cannot_wait_for_a_step(program: Program) -> None:
+    def body(context: Context) -> Any:
+        return context.step("x", lambda: 1)
+
+    job = program.run(body).info()
+    assert (job.state, job.attempt) == ("failed", 1)
+    assert "returned a coroutine; write `async def` and await what it calls" in job.error
+
+
 def room_for_one(key: str) -> int:
     """The characters that fill the list of steps, where `key` is the only one."""
     empty = {key: ["0" * 32, ""]}

@@ -6,6 +6,7 @@ from collections.abc import (
     Callable,
     Coroutine,
     Generator,
+    Iterable,
     Iterator,
     Sequence,
 )
@@ -231,7 +232,7 @@ class Onbeat(HookRegistrar, Overview):
         check_keywords("Onbeat.task", given, TaskOptions.__annotations__)
         job_options = options(**given)
         own = isolation_of(isolation, memory)
-        named = name if isinstance(name, str) else None
+        named = None if name is None or callable(name) else name_of("name", name)
         registrar = Registrar(self._registry, self._sender, named, job_options, own, encrypted)
         return registrar(name) if callable(name) else registrar
 
@@ -309,7 +310,7 @@ class Onbeat(HookRegistrar, Overview):
 
     def batch(
         self,
-        calls: Sequence[Call[Any]],
+        calls: Iterable[Call[Any]],
         *,
         then: Call[Any] | None = None,
         on_failure: Call[Any] | None = None,
@@ -317,13 +318,13 @@ class Onbeat(HookRegistrar, Overview):
         """Store many calls in one write, with one handle.
 
         `then` runs when all of them have succeeded, `on_failure` when all have ended and one has
-        failed. Raises `Invalid` for no calls.
+        failed. Raises `Invalid` for no calls, TypeError for what is no call.
         """
         return self.backend.wait_for(self.abatch(calls, then=then, on_failure=on_failure))
 
     async def abatch(
         self,
-        calls: Sequence[Call[Any]],
+        calls: Iterable[Call[Any]],
         *,
         then: Call[Any] | None = None,
         on_failure: Call[Any] | None = None,

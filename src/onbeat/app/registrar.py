@@ -19,6 +19,7 @@ from onbeat.app.task import (
     Params,
     Task,
 )
+from onbeat.model.errors import Invalid
 from onbeat.targets.handler import Handler, Isolation
 
 Result = TypeVar("Result")
@@ -109,12 +110,20 @@ class Registrar:
     def __call__(self, function: Callable[Params, Result]) -> Task[Params, Result, Result]: ...
 
     def __call__(self, function: Callable[..., Any]) -> Any:
-        name = task_name_of("name", self.name or f"{module_of(function)}.{function.__qualname__}")
+        name = task_name_of("name", default_name(function) if self.name is None else self.name)
         handler = Handler(name, function, self.isolation, encrypted=self.encrypted)
         self.registry.register(handler, self.task_options)
         if handler.codec.context_place == 0:
             return ContextTask[..., Any, Any](self.sender, handler, function, self.task_options)
         return Task[..., Any, Any](self.sender, handler, function, self.task_options)
+
+
+def default_name(function: Callable[..., Any]) -> str:
+    """`module.function`. Raises `Invalid` for what has no name, such as a `functools.partial`."""
+    name = getattr(function, "__qualname__", None)
+    if not isinstance(name, str):
+        raise Invalid(f'{function!r:.100} has no name; write beat.task("name")(…)', "name")
+    return f"{module_of(function)}.{name}"
 
 
 def module_of(function: Callable[..., Any]) -> str:

@@ -1,6 +1,6 @@
 """Stores calls as jobs, and returns their handles."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -58,21 +58,22 @@ class Sender:
 
     async def asend_batch(
         self,
-        calls: Sequence[Call[Any]],
+        calls: Iterable[Call[Any]],
         then: Call[Any] | None = None,
         on_failure: Call[Any] | None = None,
     ) -> Batch:
         """Store the calls and those that follow, in one write. Raises `Invalid` for none."""
-        if not calls:
+        members = list(calls)
+        if not members:
             raise Invalid("a batch needs at least one call", "calls")
+        for call in (*members, *(one for one in (then, on_failure) if one is not None)):
+            check_call(call)
         last = [
             following(call, on)
             for call, on in ((then, Edge.SUCCESS), (on_failure, Edge.FAILURE))
             if call is not None
         ]
-        sent = [*calls, *last]
-        for call in sent:
-            check_call(call)
+        sent = [*members, *last]
         backend = self.backend
         now, retry = await backend.now(), backend.options.retry
         with backend.sending() as span:
@@ -85,7 +86,7 @@ class Sender:
         ]
         id = flow or sending.flow
         assert id is not None, "a batch is a flow"
-        jobs, after = handles[: len(calls)], iter(handles[len(calls) :])
+        jobs, after = handles[: len(members)], iter(handles[len(members) :])
         return Batch(
             backend,
             id,

@@ -6,7 +6,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
-from types import SimpleNamespace
+from types import CoroutineType, SimpleNamespace
 from typing import Any, cast
 
 import msgspec
@@ -350,6 +350,12 @@ def encode_result(task: str, value: Any) -> msgspec.Raw | None:
     """JSON of a handler's return value. Raises `Invalid` when it cannot be stored."""
     if value is None:
         return None
+    if isinstance(value, CoroutineType):
+        value.close()
+        raise Invalid(
+            f"task {task!r} returned a coroutine; write `async def` and await what it calls,"
+            " as in `await context.step(…)`"
+        )
     return encode_value(f"the result of task {task!r}", value, RESULT_BYTES_MAX)
 
 
