@@ -454,3 +454,31 @@ def test_notes_on_a_rare_rule_cost_little() -> None:
     budget = Budget(5_000)
     rare.within(budget).notes(datetime(2026, 1, 1, tzinfo=UTC), 3)
     assert budget.left > 0
+
+
+def test_a_rule_is_not_refused_for_its_notes() -> None:
+    rule = "RRULE:FREQ=YEARLY;BYEASTER=0;BYMONTH=3;BYMONTHDAY=22;BYHOUR="
+    rare = rrule("DTSTART:20260101T000000Z\n" + "\n".join(f"{rule}{hour}" for hour in range(9)))
+    found = rare.within(Budget(25_000)).notes(datetime(2026, 1, 1, tzinfo=UTC), 200)
+    assert [note.kind for note in found] == ["start"]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "DTSTART:20260327T090000Z\nRRULE:FREQ=DAILY\nEXDATE:20260328T100000Z\nEXRULE:FREQ=WEEKLY",
+        "DTSTART:20260327T090000Z\nRRULE:FREQ=DAILY;COUNT=9\nEXDATE:20260328T100000Z",
+        "RDATE:20260402T090000Z\nEXDATE:20260328T100000Z",
+    ],
+)
+def test_an_exdate_without_effect_is_told_wherever_it_stands(rule: str) -> None:
+    value, march = rrule(rule), datetime(2026, 3, 1, tzinfo=UTC)
+    combined = [value, value.on(business_days()), union(value, daily("12:00"))]
+    for one in (*combined, daily("12:00").excluding(value)):
+        texts = [note.text for note in one.notes(march)]
+        assert sum("EXDATE leaves nothing out at 2026-03-28 10:00" in text for text in texts) == 1
+
+
+def test_an_excluded_instant_is_not_called_an_exdate() -> None:
+    rule = daily("12:00").excluding(once("2026-04-02T09:00:00Z"))
+    assert rule.notes(datetime(2026, 3, 1, tzinfo=UTC)) == []

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from onbeat.model.errors import TooCostly
 from onbeat.recurrence import year_masks
 from onbeat.recurrence.aws_text import read_any_cron
 from onbeat.recurrence.budget import SEARCH_STEPS_MAX, Budget
@@ -36,6 +37,9 @@ DAYS_OF_EVERY_MONTH = 28
 EXCLUDED_CHECKED = 10
 """Excluded dates that are looked up among the occurrences."""
 
+NOTES_STEPS_MAX = 20_000
+"""Steps of finding the notes of one rule, about 40 ms; the others are left out."""
+
 STEPS_OF_A_NOTE = 10
 """The cost of a note, in searches of a plain rule."""
 
@@ -55,16 +59,25 @@ class Note(NamedTuple):
 def notes_on(
     spec: RecurrenceSpec, core: Core, instant: int, count: int, budget: Budget | None = None
 ) -> list[Note]:
-    """Notes on the rule, then on the clock changes among its next `count` occurrences."""
-    return list(islice(every_note(spec, core, instant, count, budget), NOTES_MAX))
+    """Notes on the rule, then on the clock changes among its next `count` occurrences.
+
+    Only those that are found in `NOTES_STEPS_MAX` steps of the budget: a rule that is cheap enough
+    to run is never refused for its notes.
+    """
+    own = Budget(SEARCH_STEPS_MAX) if budget is None else Budget(NOTES_STEPS_MAX, budget)
+    found: list[Note] = []
+    try:
+        found.extend(islice(every_note(spec, core, instant, count, own), NOTES_MAX))
+    except TooCostly:
+        if own.left >= 0:  # the caller's budget is used up, or cancelled
+            raise
+    return found
 
 
 def every_note(
-    spec: RecurrenceSpec, core: Core, instant: int, count: int, budget: Budget | None
+    spec: RecurrenceSpec, core: Core, instant: int, count: int, budget: Budget
 ) -> Iterator[Note]:
-    budget = budget or Budget(SEARCH_STEPS_MAX)
-    yield from rule_notes(spec, budget)
-    yield from exclusion_notes(core, budget)
+    yield from rule_notes(spec, core, budget)
     end, left = last_of(core, instant, count, budget)
     if not left:
         yield Note("end", "nothing is left after these")
@@ -83,18 +96,6 @@ def happens(core: Core, note: Note, budget: Budget) -> bool:
     return core.after_us(at - 1, budget) == at
 
 
-def exclusion_notes(core: Core, budget: Budget) -> Iterator[Note]:
-    """A note on the first excluded date that is no occurrence."""
-    if not isinstance(core, Excluding) or not isinstance(core.excluded, Dates):
-        return
-    for at in core.excluded.instants[:EXCLUDED_CHECKED]:
-        budget.spend()
-        if core.base.after_us(at - 1, budget) != at:
-            text = f"EXDATE leaves nothing out at {from_us(at):%Y-%m-%d %H:%M:%S} UTC"
-            yield Note("reading", f"{text}, which is no occurrence", from_us(at))
-            return
-
-
 def last_of(core: Core, instant: int, count: int, budget: Budget) -> tuple[int, bool]:
     """The last of the requested occurrences, and whether there are more."""
     at = instant
@@ -108,14 +109,17 @@ def last_of(core: Core, instant: int, count: int, budget: Budget) -> tuple[int, 
     return at, core.after_us(at, budget) is not None
 
 
-def rule_notes(spec: RecurrenceSpec, budget: Budget) -> Iterator[Note]:
+def rule_notes(spec: RecurrenceSpec, core: Core | None, budget: Budget) -> Iterator[Note]:
     for member in spec.members:
-        yield from rule_notes(member, budget)
+        yield from rule_notes(member, None, budget)
     yield from text_notes(spec)
     if spec.kind != "rrule":
         return
     block = parse_block(spec.text)
-    yield from start_notes(block, spec, budget)
+    if block.rules or block.excluded_dates:
+        core = core or core_of(spec, budget)
+        yield from start_notes(block, core, spec, budget)
+        yield from exclusion_notes(block, core, budget)
     for parts in block.rules:
         yield from parts_notes(parts, block)
 
@@ -142,14 +146,14 @@ def notes_on_text(text: str) -> list[Note]:
     return []
 
 
-def start_notes(block: Block, spec: RecurrenceSpec, budget: Budget) -> Iterator[Note]:
+def start_notes(block: Block, core: Core, spec: RecurrenceSpec, budget: Budget) -> Iterator[Note]:
     if block.start is None or not block.rules or block.start.wall < DAY:
         # A start on the first representable day stands for no start: `daily` and similar rules have
         # it.
         return
     zone = zone_named(block_zone(block, spec.tz))
     start = start_at(block.start, zone, DstRule(spec.dst_gap, spec.dst_fold))
-    first = core_of(spec, budget).after_us(start.instant * SECOND - 1, budget)
+    first = core.after_us(start.instant * SECOND - 1, budget)
     if first != start.instant * SECOND:
         is_excluded = start.instant * SECOND in instants_of(block.excluded_dates, start)
         why = "is excluded by EXDATE" if is_excluded else "does not fit the rule"
@@ -158,6 +162,21 @@ def start_notes(block: Block, spec: RecurrenceSpec, budget: Budget) -> Iterator[
             f"DTSTART {why}, so it is not an occurrence itself",
             from_us(start.instant * SECOND),
         )
+
+
+def exclusion_notes(block: Block, core: Core, budget: Budget) -> Iterator[Note]:
+    """A note on the first EXDATE that is no occurrence."""
+    if not block.excluded_dates or not isinstance(core, Excluding):
+        return
+    # EXDATE comes after the rules that are excluded, if there are any.
+    excluded = core.excluded.members[-1] if isinstance(core.excluded, Union) else core.excluded
+    instants = excluded.instants if isinstance(excluded, Dates) else []
+    for at in instants[:EXCLUDED_CHECKED]:
+        budget.spend()
+        if core.base.after_us(at - 1, budget) != at:
+            text = f"EXDATE leaves nothing out at {from_us(at):%Y-%m-%d %H:%M:%S} UTC"
+            yield Note("reading", f"{text}, which is no occurrence", from_us(at))
+            return
 
 
 def parts_notes(parts: RuleParts, block: Block) -> Iterator[Note]:

@@ -137,7 +137,10 @@ class Recurrence:
         return describe(self.identity)
 
     def notes(self, after: datetime, count: int = 10) -> list[Note]:
-        """Warnings about the rule itself, and about its next `count` occurrences."""
+        """Warnings about the rule itself, and about its next `count` occurrences.
+
+        A bounded search finds them: of a rule that is costly to compute some may be left out.
+        """
         instant = to_us(after)
         spec = anchored_spec(self.identity, instant)
         return notes_on(spec, self.core_at(instant), instant, count, self.budget)
