@@ -15,6 +15,7 @@ from onbeat.recurrence import compile_spec, cron
 from onbeat.recurrence.budget import Budget
 from onbeat.recurrence.recurrence import Recurrence
 from onbeat.rules.plans import first_watermark, plan
+from onbeat.rules.zone_changes import CAME_BEFORE
 from onbeat.stores.memory import MemoryStore
 from onbeat.testing.build import NOW, a_schedule
 
@@ -26,11 +27,12 @@ LATER = cron("0 10 * * *", tz="Europe/Berlin").spec()
 class Data:
     """Zone data whose newer edition puts Berlin's nine o'clock an hour later."""
 
-    def __init__(self) -> None:
+    def __init__(self, newer: RecurrenceSpec = LATER) -> None:
         self.is_newer = False
+        self.newer = newer
 
     def read(self, spec: RecurrenceSpec, budget: Budget | None = None) -> Recurrence:
-        return compile_spec(LATER if self.is_newer and spec == BERLIN else spec, budget)
+        return compile_spec(self.newer if self.is_newer and spec == BERLIN else spec, budget)
 
 
 async def planned(spec: RecurrenceSpec, zone_data: str, data: Data) -> MemoryStore:
@@ -44,8 +46,10 @@ async def planned(spec: RecurrenceSpec, zone_data: str, data: Data) -> MemorySto
     return store
 
 
-def replanner(store: MemoryStore, data: Data, told: RecordingTelemetry) -> Replanner:
-    return Replanner(store, ManualClock(NOW), FixedRandomness(), told, HORIZON, data.read)
+def replanner(
+    store: MemoryStore, data: Data, told: RecordingTelemetry, now: datetime = NOW
+) -> Replanner:
+    return Replanner(store, ManualClock(now), FixedRandomness(), told, HORIZON, data.read)
 
 
 async def waiting(store: MemoryStore) -> list[datetime]:
@@ -74,6 +78,35 @@ async def test_what_stays_where_it_was_keeps_its_job() -> None:
 
     assert (await store.jobs(JobFilter())).items == before
     assert answer.of("zone_data_moved") == []
+
+
+async def test_an_occurrence_that_new_data_put_in_the_past_is_not_lost() -> None:
+    data = Data(newer=cron("0 8 * * *", tz="Europe/Berlin").spec())
+    store = await planned(BERLIN, "2020a", data)
+    (nine,) = await waiting(store)
+    data.is_newer = True
+
+    half_past_eight = nine - timedelta(minutes=30)
+    await replanner(store, data, RecordingTelemetry(), half_past_eight).replan_outdated()
+
+    eight = nine - timedelta(hours=1)
+    assert await waiting(store) == [eight, eight + timedelta(days=1)]
+
+
+async def test_an_occurrence_that_ran_is_not_planned_again() -> None:
+    data = Data()
+    store = await planned(BERLIN, "2020a", data)
+    ((schedule,), (nine,)) = (await store.schedules(ScheduleFilter())).items, await waiting(store)
+    half_past_nine, ten = nine + timedelta(minutes=30), nine + timedelta(hours=1)
+    tomorrow = plan(schedule, half_past_nine, HORIZON, FixedRandomness().ids, data.read)
+    await store.apply_plans([tomorrow])
+    data.is_newer = True
+
+    await replanner(store, data, RecordingTelemetry(), half_past_nine).replan_outdated()
+
+    assert await waiting(store) == [nine, ten + timedelta(days=1)]
+    told = await store.dispositions(schedule.id, ten, ten)
+    assert [(one.job_id, one.reason) for one in told] == [(None, CAME_BEFORE)]
 
 
 async def test_a_schedule_is_looked_at_once_for_each_edition() -> None:

@@ -16,7 +16,9 @@ from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import Store
 from onbeat.ports.telemetry import Telemetry
 from onbeat.recurrence import Budget, depends_on_zone, tzdata_version
-from onbeat.rules.plans import Compile, replan, with_budget
+from onbeat.rules.calendar import shifted
+from onbeat.rules.plans import TICK, Compile, with_budget
+from onbeat.rules.zone_changes import Planned, plan_moved
 
 ONCE_A_DAY = 86_400.0
 
@@ -68,47 +70,49 @@ class Replanner:
         return schedule.zone_data != self.zone_data and depends_on_zone(schedule.recurrence)
 
     async def replan_schedule(self, schedule: Schedule) -> None:
-        """Replan future jobs, if they have changed.
+        """Replan jobs of the future, if the new data have some of them at other instants.
 
         A concurrent edit wins: it was planned with the zone data of its process.
         """
         now = self.clock.now()
+        planned = await self.planned_around(schedule, now)
         try:
-            plan = await compute(lambda budget: self.replan_or_none(schedule, now, budget))
+            found = await compute(lambda budget: self.plan_or_none(schedule, planned, now, budget))
         except TooCostly as error:
             self.telemetry.unplannable(schedule, error)
             return
-        if plan is None:
+        if found is None:
             return
-        moved = await self.count_moved(schedule, plan)
+        moved, plan = found
         noted = replace(schedule, zone_data=self.zone_data, version=schedule.version + 1)
-        if not moved:
+        if plan is None:
             await self.store.update_schedule(noted, None, now)
             return
-        planned = replace(noted, planned_through=plan.planned_through, plan_at=plan.plan_at)
-        if await self.store.update_schedule(planned, replace(plan, version=noted.version), now):
+        noted = replace(noted, planned_through=plan.planned_through, plan_at=plan.plan_at)
+        if await self.store.update_schedule(noted, replace(plan, version=noted.version), now):
             self.telemetry.zone_data_moved(schedule, moved)
 
-    def replan_or_none(self, schedule: Schedule, now: datetime, budget: Budget) -> Plan | None:
-        """The plan from now on; logs and returns None if the rule cannot be read."""
+    async def planned_around(self, schedule: Schedule, now: datetime) -> Planned:
+        """The occurrences after now that wait for their time, and the last one up to now."""
+        coming = await self.store.dispositions(schedule.id, now, schedule.planned_through)
+        decided = await self.store.latest_dispositions(schedule.id, shifted(now, TICK), 1)
+        return Planned(
+            [one.first for one in coming if one.job_id is not None and one.first > now],
+            decided[0].last if decided else None,
+        )
+
+    def plan_or_none(
+        self, schedule: Schedule, planned: Planned, now: datetime, budget: Budget
+    ) -> tuple[int, Plan | None] | None:
+        """As `plan_moved`; logs and returns None if the rule cannot be read."""
         read = with_budget(self.compile, budget)
         try:
-            return replan(schedule, now, self.horizon, self.randomness.ids, None, read)
+            return plan_moved(schedule, planned, now, self.horizon, self.randomness.ids, read)
         except TooCostly:
             raise
         except BaseException as error:  # noqa: BLE001  a zone may be missing from the new data
             self.telemetry.unplannable(schedule, error)
             return None
-
-    async def count_moved(self, schedule: Schedule, plan: Plan) -> int:
-        """How many of the planned future occurrences the new data has at another time."""
-        now = self.clock.now()
-        kept = await self.store.dispositions(schedule.id, now, schedule.planned_through)
-        before = {
-            result.first for result in kept if result.job_id is not None and result.first > now
-        }
-        after = {job.occurrence for job in plan.jobs}
-        return len(before - after)
 
     async def step(self) -> float:
         await self.replan_outdated()
