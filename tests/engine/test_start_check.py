@@ -152,7 +152,7 @@ async def test_the_answer_of_an_endpoint(body: str, text: str) -> None:
             1,
         ),
         (Snoozed(MINUTE, "it is down"), JobState.WAITING, None, 0),
-        (Cancelled("never"), JobState.CANCELLED, None, 1),
+        (Cancelled("never"), JobState.CANCELLED, None, 0),
     ],
 )
 async def test_a_question_without_an_answer(
@@ -232,7 +232,7 @@ async def test_a_job_that_is_sent_elsewhere_is_judged_as_well() -> None:
         assert await check(a_job()) is None
         assert await check(a_job(attempt=1, condition=Condition(text=TRUE))) is None
         held = await check(a_job(attempt=1, condition=Condition(text="answer", ask=ASK)))
-        assert held == Cancelled("condition is false: answer")
+        assert held == Cancelled("condition is false: answer", unstarted=True)
 
 
 async def test_a_question_about_a_job_that_is_sent_elsewhere_ends_in_time(

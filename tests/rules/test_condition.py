@@ -22,12 +22,12 @@ TEXT = Condition(text="answer > 1")
 
 def test_a_condition_that_is_false_cancels_or_puts_off() -> None:
     assert verdict_of(TEXT, True) is None
-    assert verdict_of(TEXT, False) == Cancelled("condition is false: answer > 1")
+    assert verdict_of(TEXT, False) == Cancelled("condition is false: answer > 1", unstarted=True)
     later = replace(TEXT, postpone=timedelta(minutes=5))
     reason = "condition is false: answer > 1"
     assert verdict_of(later, False) == Snoozed(timedelta(minutes=5), reason, unstarted=True)
     named = Condition(predicate="is_open")
-    assert verdict_of(named, False) == Cancelled("condition is false: is_open")
+    assert verdict_of(named, False) == Cancelled("condition is false: is_open", unstarted=True)
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,34 @@ def test_a_job_that_never_ran_still_has_to_start_in_time(
     assert settle(ran_before, outcome, NOW, 0.5).start_by is None
 
 
+UNSTARTED = (Snoozed(timedelta(), unstarted=True), Cancelled("no", unstarted=True))
+
+
+@pytest.mark.parametrize("outcome", UNSTARTED)
+@pytest.mark.parametrize(
+    ("before", "has_begun"),
+    [
+        ({}, False),
+        ({"attempt": 2}, True),
+        ({"attempt": 2, "lost": 1}, True),
+        ({"released": 1}, True),
+        ({"cursor": b"{}"}, True),
+    ],
+)
+def test_a_job_whose_target_never_ran_has_no_start(
+    outcome: Any, before: dict[str, Any], has_begun: bool
+) -> None:
+    job = running(**before)
+    settled = settle(job, outcome, NOW, 0.5)
+    assert settled.started_at == (job.started_at if has_begun else None)
+    assert settled.attempt == job.attempt - 1
+
+
+def test_a_job_that_was_only_on_its_way_has_no_start() -> None:
+    assert settle(running(worker=carrier_id("1")), Released(), NOW, 0.5).started_at is None
+    assert settle(running(), Released(), NOW, 0.5).started_at is not None
+
+
 ENDS = [
     (Succeeded(), {}, JobState.SUCCEEDED, {"reason": None, "error": None}),
     (

@@ -12,7 +12,7 @@ from onbeat.model.errors import Invalid
 from onbeat.model.event import Event
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, Progress
-from onbeat.model.outcome import Failed, Outcome, Snoozed, Succeeded
+from onbeat.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
 from onbeat.model.target import HandlerTarget, HttpTarget
 from onbeat.ports.clock import Clock
 from onbeat.ports.expressions import Expressions, Fault, ValueKind
@@ -146,7 +146,7 @@ class StartCheck:
             case Failed(error=error):
                 shown = NOT_SHOWN if job.sensitive else error
                 return replace(outcome, error=failed(condition, f"ask: {shown}").error)
-            case Snoozed():
+            case Snoozed() | Cancelled():
                 return replace(outcome, unstarted=True)
             case _:
                 return outcome

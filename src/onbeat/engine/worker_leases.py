@@ -69,7 +69,8 @@ class WorkerLeases:
             if running is not None and running.job.token == token:
                 running.request_stop(StopReason.CANCEL, reason)
         for job in self.worker.take_unbegun(reasons.keys()):
-            self.worker.spawn(self.worker.record(job, Cancelled(reasons[job.id, job.token])))
+            cancelled = Cancelled(reasons[job.id, job.token], unstarted=True)
+            self.worker.spawn(self.worker.record(job, cancelled))
 
     def return_orphaned_leases(self, held: Sequence[HeldLease]) -> None:
         """Hand back leases that the store attributes to this worker but that it does not know.

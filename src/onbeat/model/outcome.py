@@ -34,9 +34,13 @@ class Snoozed(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class Cancelled(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """The job was cancelled on purpose, by the handler or by a caller."""
+    """The job was cancelled on purpose, by the handler or by a caller.
+
+    `unstarted`: its target was not run, so that the attempt does not count.
+    """
 
     reason: str
+    unstarted: bool = False
 
 
 class Evidence(Enum):

@@ -155,7 +155,7 @@ def verdict_of(condition: Condition, value: object) -> Outcome | None:
         return failed(condition, f"its value is {shown(value)}, which is not true or false")
     reason = f"{FALSE}: {words_of(condition)}"
     if condition.postpone is None:
-        return Cancelled(reason)
+        return Cancelled(reason, unstarted=True)
     return Snoozed(condition.postpone, reason, unstarted=True)
 
 

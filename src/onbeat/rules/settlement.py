@@ -43,9 +43,8 @@ def settle(job: Job, outcome: Outcome, now: datetime, chance: float) -> Job:
             return retry_or_fail(job, outcome, error, now, chance)
         case Snoozed():
             return snooze(job, outcome, now)
-        case Cancelled(reason=reason):
-            reason = storable_text(reason)[:REASON_CHARS_MAX]
-            return finish(job, JobState.CANCELLED, now, reason=reason)
+        case Cancelled():
+            return cancel(job, outcome, now)
         case Released():
             return release(job, now)
         case Lost():
@@ -68,6 +67,25 @@ def retry_or_fail(job: Job, failed: Failed, error: str, now: datetime, chance: f
     return waiting_again(job, now + wait, error=error)
 
 
+def cancel(job: Job, cancelled: Cancelled, now: datetime) -> Job:
+    """An attempt whose target was not run does not count: without others the job has not begun."""
+    reason = storable_text(cancelled.reason)[:REASON_CHARS_MAX]
+    ended = finish(job, JobState.CANCELLED, now, reason=reason)
+    if not cancelled.unstarted:
+        return ended
+    return replace(ended, attempt=job.attempt - 1, started_at=start_before(job))
+
+
+def start_before(job: Job) -> datetime | None:
+    """The start of a running job whose target was not run; None if none was before this attempt.
+
+    An earlier attempt counts, was lost or handed back, or has left its steps. One that was snoozed
+    before its first step has left nothing, and counts for nothing.
+    """
+    has_begun = job.attempt > 1 or job.lost or job.released or job.cursor is not None
+    return job.started_at if has_begun else None
+
+
 def snooze(job: Job, snoozed: Snoozed, now: datetime) -> Job:
     """Due again after the delay; costs no attempt. The reason is kept until the next run.
 
@@ -78,8 +96,8 @@ def snooze(job: Job, snoozed: Snoozed, now: datetime) -> Job:
     due_at = min(job.due_at, now) if snoozed.unstarted and not bounded else now + bounded
     reason = None if snoozed.reason is None else storable_text(snoozed.reason)[:REASON_CHARS_MAX]
     again = waiting_again(job, due_at, attempt=job.attempt - 1, reason=reason)
-    if snoozed.unstarted and again.attempt == 0:
-        return replace(again, start_by=job.expires_at if bounded else job.start_by)
+    if snoozed.unstarted and start_before(job) is None:
+        return replace(again, start_by=job.expires_at if bounded else job.start_by, started_at=None)
     return again
 
 
@@ -94,7 +112,7 @@ def release(job: Job, now: datetime) -> Job:
     due_at = min(job.due_at, now) if is_on_its_way else now
     again = waiting_again(job, due_at, attempt=job.attempt - 1)
     if is_on_its_way:
-        return replace(again, start_by=job.start_by)
+        return replace(again, start_by=job.start_by, started_at=start_before(job))
     if is_remote(job.worker):
         return again
     if job.released + 1 > RELEASED_MAX:

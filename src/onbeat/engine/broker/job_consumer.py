@@ -192,7 +192,7 @@ def accept_started(worker: JobRunner, jobs: Sequence[Job]) -> None:
     worker.accept([job for job in jobs if job.cancel_reason is None])
     for job in jobs:
         if job.cancel_reason is not None:
-            worker.spawn(worker.record(job, Cancelled(job.cancel_reason)))
+            worker.spawn(worker.record(job, Cancelled(job.cancel_reason, unstarted=True)))
 
 
 Keeping = asyncio.Task[None]

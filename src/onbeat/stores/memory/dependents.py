@@ -124,4 +124,4 @@ def find_unstarted(tables: Tables, id: JobId) -> Job | None:
     job = tables.jobs.get(id)
     if job is None or job.state is not JobState.WAITING:
         return None
-    return job if job.started_at is None or job.start_by is not None else None
+    return job if job.token == 0 or job.start_by is not None else None

@@ -85,7 +85,7 @@ class RequestTable:
 
 
 def has_started(job: Job) -> bool:
-    return job.started_at is not None
+    return job.token > 0
 
 
 def is_overdue(job: Job, now: datetime) -> bool:

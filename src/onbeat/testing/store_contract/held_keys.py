@@ -101,6 +101,29 @@ class HeldKeyContract:
         assert (await stored_job(store, job)).state is JobState.CANCELLED
         assert await is_duplicate_of(store, job, a_rival())
 
+    async def test_a_job_cancelled_by_its_condition_holds_nothing(self, store: Store) -> None:
+        job = await run_and_end(store, a_holder(), Cancelled("not now", unstarted=True))
+        assert (job.attempt, job.started_at) == (0, None)
+        assert len(await store.attempts(job.id)) == 1
+        assert await store.held_key("key", NOW) is None
+
+    async def test_a_job_that_was_put_off_and_expires_holds_nothing(self, store: Store) -> None:
+        job = await run_job(store, a_holder(expires_at=NOW + MINUTE, start_by=NOW + MINUTE))
+        again = await end(store, job, Snoozed(MINUTE, "not now", unstarted=True))
+        assert (again.attempt, again.started_at) == (0, None)
+        await store.cancel_overdue([job.id], "expired", NOW + HOUR)
+        assert (await stored_job(store, job)).state is JobState.CANCELLED
+        assert await store.held_key("key", NOW) is None
+
+    async def test_a_job_cancelled_by_its_condition_after_an_attempt_holds_its_key(
+        self, store: Store
+    ) -> None:
+        await run_and_end(store, a_holder(retry=IN_A_MINUTE), PASSING_FAILURE)
+        (claimed,) = await claim_jobs(store, now=NOW + HOUR)
+        await end(store, claimed, Cancelled("not now", unstarted=True), NOW + HOUR)
+        held = await store.held_key("key", NOW + DAY)
+        assert held == HeldKey(key="key", job_id=claimed.id, until=NOW + HOUR + DAY)
+
     async def test_a_postponed_job_holds_its_key_only_as_a_live_one(self, store: Store) -> None:
         job = await run_job(store, a_holder())
         await store.settle([a_settlement(job, Snoozed(MINUTE))])
