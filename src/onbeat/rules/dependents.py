@@ -7,14 +7,16 @@ level in a loop, since chains may be of any length.
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
 from onbeat.model.job import Edge, Job, JobState
 from onbeat.model.limits import DEPENDENTS_MAX
+from onbeat.rules.flows import after_flow
 
 LEVEL_COST: Final = 4
 """The cost of a level in dependents: it takes a round trip to the store."""
@@ -35,6 +37,9 @@ class AddedJob(Protocol[Instant_co]):
 
     @property
     def created_at(self) -> Instant_co: ...
+
+    @property
+    def flow(self) -> JobId | None: ...
 
     @property
     def awaits_flow(self) -> JobId | None: ...
@@ -117,17 +122,62 @@ def refuse_unknown(jobs: Sequence[AddedJob[object]], known: Container[JobId]) ->
                 raise Invalid(f"job {other} does not exist; name jobs that do", field="after")
 
 
+class Holders(msgspec.Struct, frozen=True):
+    """The jobs that run in place of those that were not added, as they hold the unique keys.
+
+    `of_jobs` has the holder for each job that was not added; `of_flows` those in place of members,
+    where they are not of the flow themselves, and do not come after it.
+    """
+
+    of_jobs: Mapping[JobId, JobId] = {}
+    of_flows: Mapping[JobId, Sequence[JobId]] = {}
+
+    @classmethod
+    def among(cls, jobs: Sequence[AddedJob[object]], of_jobs: Mapping[JobId, JobId]) -> Self:
+        """`jobs` are all of the call, with those that were not added."""
+        flows = {job.id: job.flow for job in jobs}
+        of_flows: dict[JobId, dict[JobId, None]] = defaultdict(dict)
+        for id, holder in of_jobs.items():
+            flow = flows.get(id)
+            if flow is not None and flows.get(holder) not in {flow, after_flow(flow)}:
+                of_flows[flow][holder] = None
+        return cls(of_jobs, {flow: tuple(found) for flow, found in of_flows.items()})
+
+    def outside(self, job: AddedJob[object]) -> Sequence[JobId]:
+        """The holders that the job waits for with its flow.
+
+        One that needs a failure waits for none of them: it runs where any of all fails, and by
+        edges it would where each of them does.
+        """
+        flow = job.awaits_flow
+        if flow is None or job.edge_to(flow) is Edge.FAILURE:
+            return ()
+        return self.of_flows.get(flow, ())
+
+    def concern(self, job: AddedJob[object]) -> bool:
+        """Whether the job waits for a holder."""
+        return bool(self.outside(job)) or not self.of_jobs.keys().isdisjoint(job.after)
+
+    def without(self, gone: Container[JobId]) -> Self:
+        """The keys of jobs that are gone may be held still; no flow can wait for these."""
+        of_flows = {
+            flow: [one for one in found if one not in gone] for flow, found in self.of_flows.items()
+        }
+        return replace(self, of_flows=of_flows)
+
+
 def after_holders(
-    job: AddedJob[object], holders: Mapping[JobId, JobId]
+    job: AddedJob[object], holders: Holders
 ) -> tuple[tuple[JobId, ...], dict[JobId, Edge] | None]:
     """`after` and `edges` of a job, with `holders` in place of jobs that were not added.
 
-    The key of such a job was held, and it is the holder that runs. Raises `Invalid` if the job then
-    needs two ends of one job.
+    The key of such a job was held, and it is the holder that runs; the job needs the end of it that
+    it needs of the other, or of the flow. Raises `Invalid` if it then needs two ends of one job
+    that it names.
     """
     ends: dict[JobId, Edge] = {}
     for other in job.after:
-        wanted, holder = job.edge_to(other), holders.get(other, other)
+        wanted, holder = job.edge_to(other), holders.of_jobs.get(other, other)
         if ends.setdefault(holder, wanted) is not wanted:
             raise Invalid(
                 f"a job cannot need two ends of job {holder}, which holds the unique key of one"
@@ -135,6 +185,9 @@ def after_holders(
                 field="after",
             )
     flow = job.awaits_flow
+    for holder in holders.outside(job):
+        if flow is not None and ends.get(holder, Edge.END) is Edge.END:
+            ends[holder] = job.edge_to(flow)
     named = ends if flow is None else {**ends, flow: job.edge_to(flow)}
     edges: dict[JobId, Edge] = {
         id: wanted for id, wanted in named.items() if wanted is not Edge.SUCCESS

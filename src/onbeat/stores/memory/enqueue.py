@@ -1,13 +1,18 @@
 """New jobs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from onbeat.model.ids import JobId
 from onbeat.model.job import FINAL_STATES, Job, JobState
 from onbeat.ports.store import Enqueued
-from onbeat.rules.dependents import after_holders, cancelled_on_arrival, refuse_unknown
+from onbeat.rules.dependents import (
+    Holders,
+    after_holders,
+    cancelled_on_arrival,
+    refuse_unknown,
+)
 from onbeat.stores.memory.dependents import as_doomed, put_ended
 from onbeat.stores.memory.held_keys import find_held_key
 from onbeat.stores.memory.tables import Tables
@@ -32,11 +37,13 @@ def resolve(tables: Tables, jobs: Sequence[Job]) -> list[Job]:
     coming = {job.id for job in jobs}
     awaited = {id for job in jobs for id in job.after}
     refuse_unknown(jobs, {id for id in awaited if id in tables.jobs or id in coming})
-    return [put_after(job, holders) for job in jobs]
+    found = Holders.among(jobs, holders)
+    gone = {id for id in holders.values() if id not in tables.jobs and id not in coming}
+    return [put_after(job, found.without(gone)) for job in jobs]
 
 
-def put_after(job: Job, holders: Mapping[JobId, JobId]) -> Job:
-    if holders.keys().isdisjoint(job.after):
+def put_after(job: Job, holders: Holders) -> Job:
+    if not holders.concern(job):
         return job
     after, edges = after_holders(job, holders)
     return replace(job, after=after, edges=edges)

@@ -12,6 +12,7 @@ from onbeat.model.idempotency import KeyedRequest
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
+from onbeat.rules.dependents import Holders
 from onbeat.stores.mysql.connection import LOCK_SECONDS
 from onbeat.stores.mysql.errors import LOCK_WAIT, code_of
 from onbeat.stores.mysql.rows import job_row
@@ -58,7 +59,7 @@ async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
     else:
         answers = await find_existing(transaction, jobs, held)
     if any(job.waits for job in jobs):
-        holders = holders_of(jobs, answers)
+        holders = Holders.among(jobs, holders_of(jobs, answers))
         created = {answer.id for answer in answers if answer is not None and answer.created}
         await wait_for_others(transaction, jobs, created, all_new=all_new, holders=holders)
     return answers
@@ -157,7 +158,8 @@ async def add_missing(transaction: Transaction, jobs: Sequence[NewJob]) -> None:
     created = set(ids) if whole else await find_stored(transaction, ids)
     if any(job.waits for job in new):
         missing = awaited_unstored(new, created)
-        holders = holders_of(missing, await find_existing(transaction, missing, held))
+        found = holders_of(missing, await find_existing(transaction, missing, held))
+        holders = Holders.among(new, found)
         await wait_for_others(transaction, new, created, all_new=True, holders=holders)
 
 

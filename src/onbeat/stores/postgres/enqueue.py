@@ -11,6 +11,7 @@ from onbeat.model.idempotency import KeyedRequest
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
+from onbeat.rules.dependents import Holders
 from onbeat.stores.postgres import bulk
 from onbeat.stores.postgres.hints import Notice
 from onbeat.stores.postgres.rows import Row, columns, job_row
@@ -191,7 +192,7 @@ async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
     """As `enqueue_plain`, for jobs that wait for others or belong to schedules."""
     await hold_schedules(transaction, {job.schedule_id for job in jobs if job.schedule_id})
     result, all_new = await add_jobs(transaction, jobs)
-    holders = holders_of(jobs, result)
+    holders = Holders.among(jobs, holders_of(jobs, result))
     answers = [answer for answer in result if answer is not None]
     if any(job.waits for job in jobs):
         created = {answer.id for answer in answers if answer.created}
@@ -250,7 +251,7 @@ async def add_sent(transaction: Transaction, jobs: Sequence[NewJob]) -> None:
     if waiting:
         missing = awaited_unstored(jobs, created)
         stored = await find_existing(transaction, missing, held) if missing else ()
-        holders = holders_of(missing, stored)
+        holders = Holders.among(jobs, holders_of(missing, stored))
         await wait_for_others(transaction, waiting, created, all_new=True, holders=holders)
 
 

@@ -8,6 +8,7 @@ from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Enqueued, Hint
+from onbeat.rules.dependents import Holders
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs.dependents import wait_for_others
 from onbeat.stores.sql.verbs.enqueue import (
@@ -64,7 +65,7 @@ def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> Sequence[Enqueu
         answers = find_existing(transaction, jobs, held)
     if any(job.waits for job in jobs):
         created = {answer.id for answer in answers if answer.created}
-        holders = holders_of(jobs, answers)
+        holders = Holders.among(jobs, holders_of(jobs, answers))
         finish(wait_for_others(transaction, jobs, created, all_new=all_new, holders=holders))
     return answers
 

@@ -4,13 +4,14 @@ import asyncio
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from onbeat.model.ids import JobId
 from onbeat.model.job import Edge, Job, JobState
 from onbeat.model.outcome import Cancelled, Outcome
 from onbeat.model.page import JobFilter
 from onbeat.ports.store import SentJobs, Store
-from onbeat.testing.build import MINUTE, NOW, a_job, an_id
+from onbeat.testing.build import MINUTE, NOW, SECOND, a_job, an_id
 from onbeat.testing.store_contract.copy.jobs import (
     CopyDirection,
     both_ways,
@@ -24,6 +25,7 @@ from onbeat.testing.store_contract.steps import (
     claim_jobs,
     end,
     ids_of,
+    run_and_end,
     run_job,
     stored_job,
 )
@@ -222,6 +224,86 @@ class FlowContract:
     async def test_jobs_without_a_flow_are_in_no_list_of_flows(self, store: Store) -> None:
         await store.enqueue([a_job()])
         assert await store.newest_flows(None, 5, 5) == []
+
+    @pytest.mark.parametrize("edge", [Edge.SUCCESS, Edge.END])
+    @pytest.mark.parametrize(("outcome", "frees"), ENDS)
+    async def test_the_end_of_a_flow_waits_for_the_holder_of_a_members_key(
+        self, store: Store, outcome: Outcome, frees: frozenset[Edge], edge: Edge
+    ) -> None:
+        holder = await run_job(store, a_job(unique="key"))
+        one, two = a_flow()
+        one = replace(one, unique="key")
+        last = last_of(one.flow, edge)
+        for _ in range(2):  # an answer that was lost
+            await store.enqueue([last, one, two])
+            assert (await stored_job(store, last)).blocked_by == 2
+        (running,) = await claim_jobs(store)
+        await end(store, running)
+        assert await close(store) == 1
+        waiting = await stored_job(store, last)
+        assert (waiting.after, waiting.blocked_by) == ((holder.id,), 1)
+        await end(store, holder, outcome)
+        ended = await stored_job(store, last)
+        if edge in frees:
+            assert ids_of(await claim_jobs(store)) == [last.id]
+        else:
+            assert (ended.state, ended.cause_id) == (JobState.CANCELLED, holder.id)
+
+    async def test_what_a_running_job_sends_waits_for_the_holder_of_a_members_key(
+        self, store: Store
+    ) -> None:
+        holder = await run_job(store, a_job(unique="key"))
+        sender = await run_job(store, a_job())
+        double = a_job(flow=sender.id, unique="key")
+        last = last_of(sender.id)
+        sent = SentJobs(sender=sender.id, token=sender.token, jobs=(double, last))
+        for _ in range(2):
+            assert list(await store.enqueue_from([sent])) == [True]
+        await end(store, sender)
+        assert await close(store) == 1
+        assert (await stored_job(store, last)).after == (holder.id,)
+        assert await claim_jobs(store) == ()
+        await end(store, holder)
+        assert ids_of(await claim_jobs(store)) == [last.id]
+
+    async def test_the_failure_of_a_flow_is_one_of_its_own_members(self, store: Store) -> None:
+        holder = await run_job(store, a_job(unique="key"))
+        one, two = a_flow()
+        last = last_of(one.flow, Edge.FAILURE)
+        await store.enqueue([replace(one, unique="key"), two, last])
+        (running,) = await claim_jobs(store)
+        await end(store, running, FAILURE)
+        await close(store)
+        assert ids_of(await claim_jobs(store)) == [last.id]
+        assert (await stored_job(store, holder)).state is JobState.RUNNING
+
+    async def test_members_with_one_key_hold_up_no_job_twice(self, store: Store) -> None:
+        one, double = a_flow(unique="key")
+        last = last_of(one.flow)
+        await store.enqueue([last, one, double])
+        waiting = await stored_job(store, last)
+        assert (waiting.after, waiting.blocked_by) == ((), 1)
+        (running,) = await claim_jobs(store)
+        await end(store, running)
+        assert await close(store) == 1
+        assert ids_of(await claim_jobs(store)) == [last.id]
+
+    async def test_a_key_that_is_held_by_an_ended_job_holds_up_no_flow(self, store: Store) -> None:
+        holder = await run_and_end(store, a_job(unique="key", unique_for=MINUTE))
+        one, two = a_flow()
+        last = last_of(one.flow)
+        await store.enqueue([replace(one, unique="key"), two, last])
+        waiting = await stored_job(store, last)
+        assert (waiting.after, waiting.blocked_by) == ((holder.id,), 1)
+
+    async def test_a_holder_that_was_pruned_holds_up_no_flow(self, store: Store) -> None:
+        await run_and_end(store, a_job(unique="key", unique_for=MINUTE))
+        assert await store.prune(finished_before=NOW + SECOND, failed_before=NOW, limit=10) == 1
+        one, two = a_flow()
+        last = last_of(one.flow)
+        await store.enqueue([replace(one, unique="key"), two, last])
+        waiting = await stored_job(store, last)
+        assert (waiting.after, waiting.blocked_by) == ((), 1)
 
     @both_ways
     async def test_a_copied_flow_goes_on(self, store: Store, way: CopyDirection) -> None:

@@ -21,6 +21,7 @@ from onbeat.rules.dependents import (
     AddedJob,
     Cascade,
     Doom,
+    Holders,
     Wait,
     after_holders,
     cancelled_on_arrival,
@@ -38,7 +39,7 @@ from onbeat.stores.sql.verbs.payloads import asks_to_drop, drop_payloads
 
 Waiter = TypeVar("Waiter", Job, NewJob)
 
-NO_HOLDERS: Final[Mapping[JobId, JobId]] = {}
+NO_HOLDERS: Final = Holders()
 WAIT_KEY: Final[Columns] = {"awaits": "uuid", "job_id": "uuid"}
 WAIT_COLUMNS: Final[Columns] = {**WAIT_KEY, "wanted": "smallint"}
 WANTED: Final[tuple[Edge, ...]] = (Edge.SUCCESS, Edge.END, Edge.FAILURE)
@@ -292,13 +293,13 @@ async def wait_for_others(
     created: Collection[JobId],
     *,
     all_new: bool,
-    holders: Mapping[JobId, JobId] = NO_HOLDERS,
+    holders: Holders = NO_HOLDERS,
 ) -> None:
     """A new job may wait for stored jobs, and for earlier jobs of the same call.
 
     With `all_new` this transaction has added all that are `created`. Else calls whose answers were
-    lost may have added some, which may wait for fewer by now. `holders` has the holder of the
-    unique key for each job that was not added for it; the others wait for that one in its place.
+    lost may have added some, which may wait for fewer by now. The others wait for `holders` in
+    place of the jobs whose unique keys these have.
     """
     jobs = await put_after_holders(session, jobs, created, holders)
     added = [job for job in jobs if job.id in created]
@@ -324,13 +325,16 @@ async def put_after_holders(
     session: Session,
     jobs: Sequence[NewJob],
     created: Collection[JobId],
-    holders: Mapping[JobId, JobId],
+    holders: Holders,
 ) -> Sequence[NewJob]:
     """The jobs with their `after` resolved, which is rewritten in the rows of the `created`.
 
     Of a job that an earlier call has added, what is stored counts: a key has changed hands since.
     """
-    moved = {job.id for job in jobs if not holders.keys().isdisjoint(job.after)}
+    if any(map(holders.outside, jobs)):
+        named = {id for found in holders.of_flows.values() for id in found}
+        holders = holders.without(named - (await jobs_by_id(session, named)).keys())
+    moved = {job.id: job.after for job in jobs if holders.concern(job)}
     if not moved:
         return jobs
     form, dialect = session.forms.jobs, session.dialect
@@ -340,9 +344,12 @@ async def put_after_holders(
         ORDER BY id
         {dialect.for_update}
     """
-    ids = tuple(sorted(moved.intersection(created)))
+    ids = tuple(sorted(moved.keys() & set(created)))
     rows = await session.select(form.live.columns, rest, ids) if ids else ()
-    stored = {job.id: resolved(job, holders) for job in map(form.read, rows)}
+    stored = {
+        job.id: resolved(job, holders) if job.after == moved[job.id] else job
+        for job in map(form.read, rows)
+    }
     specs = [(id, spec_of(session, stored[id])) for id in sorted(stored)]
     await session.update_rows("jobs", {"id": "uuid"}, {"spec": form.new["spec"]}, specs)
     return [
@@ -353,7 +360,7 @@ async def put_after_holders(
     ]
 
 
-def resolved(job: Waiter, holders: Mapping[JobId, JobId]) -> Waiter:
+def resolved(job: Waiter, holders: Holders) -> Waiter:
     after, edges = after_holders(job, holders)
     return replace(job, after=after, edges=edges)
 

@@ -27,6 +27,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
     unique: str | None = None
     after: tuple[JobId, ...] = ()
     edges: dict[JobId, Edge] | None = None
+    flow: JobId | None = None
     awaits_flow: JobId | None = None
     schedule_id: ScheduleId | None = None
     blockers: int = 0
@@ -41,6 +42,7 @@ class NewJob(msgspec.Struct, frozen=True, gc=False):
             job.unique,
             job.after,
             job.edges,
+            job.flow,
             job.awaits_flow,
             job.schedule_id,
             row[-1],
@@ -87,12 +89,18 @@ def holders_of(jobs: Sequence[NewJob], answers: Sequence[Enqueued | None]) -> di
 
 
 def awaited_unstored(jobs: Sequence[NewJob], created: Collection[JobId]) -> list[NewJob]:
-    """The jobs that were not added for their unique keys, and that `created` ones come after."""
+    """The jobs that were not added for their unique keys, and that `created` ones come after.
+
+    Those come after jobs that they name, and after the members of flows.
+    """
     awaited = {other for job in jobs if job.id in created for other in job.after}
+    flows = {job.awaits_flow for job in jobs if job.id in created} - {None}
     return [
         job
         for job in jobs
-        if job.unique is not None and job.id not in created and job.id in awaited
+        if job.unique is not None
+        and job.id not in created
+        and (job.id in awaited or job.flow in flows)
     ]
 
 
