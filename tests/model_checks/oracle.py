@@ -263,7 +263,9 @@ class World:
                 return "conflict"
             taken |= {one.unique} if one.unique is not None else set()
         for one in again:
-            one.state, one.due, one.was_changed = WAITING, call.now, True
+            is_now = one is job or one.has_started
+            one.due = call.now if is_now else max(one.due, call.now)
+            one.state, one.was_changed = WAITING, True
             one.attempt = one.lost = one.released = 0
             one.cancel_reason = one.finished_at = one.cause = one.start_by = None
         for one in again:

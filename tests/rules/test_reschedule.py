@@ -1,6 +1,7 @@
 """Another due time for a waiting job."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from onbeat.model.condition import Window
 from onbeat.model.errors import Conflict, Invalid
 from onbeat.model.job import JobState
 from onbeat.rules.calendar import LAST
-from onbeat.rules.reschedule import new_due_time, with_due_time
+from onbeat.rules.reschedule import as_tried_again, new_due_time, with_due_time
 from onbeat.testing.build import DAY, HOUR, MINUTE, NOW, SECOND, a_job
 
 
@@ -63,3 +64,28 @@ def test_the_misfire_bound_is_lifted_and_the_expiry_stays() -> None:
     assert with_due_time(expiring, NOW + HOUR).start_by == NOW + DAY
     tried = a_job(expires_at=NOW + DAY)
     assert with_due_time(tried, NOW + HOUR).start_by is None
+
+
+def test_a_job_that_is_tried_again_at_once_has_no_bounds() -> None:
+    job = a_job(due_at=NOW + HOUR, expires_at=NOW + DAY)
+    again = as_tried_again(job, NOW, at_once=True)
+    assert (again.due_at, again.start_by, again.expires_at) == (NOW, None, None)
+
+
+@pytest.mark.parametrize(
+    ("times", "started_at", "kept"),
+    [
+        ((NOW + HOUR, NOW + DAY), None, (NOW + HOUR, NOW + DAY, NOW + DAY)),
+        ((NOW - HOUR, NOW + DAY), None, (NOW, NOW + DAY, NOW + DAY)),
+        ((NOW - HOUR, NOW), None, (NOW, None, None)),
+        ((NOW + HOUR, None), None, (NOW + HOUR, None, None)),
+        ((NOW + HOUR, NOW + DAY), NOW - HOUR, (NOW, None, None)),
+    ],
+)
+def test_a_job_that_comes_back_keeps_what_has_not_passed(
+    times: Any, started_at: datetime | None, kept: Any
+) -> None:
+    due_at, expires_at = times
+    job = a_job(due_at=due_at, expires_at=expires_at, started_at=started_at)
+    again = as_tried_again(job, NOW, at_once=False)
+    assert (again.due_at, again.start_by, again.expires_at) == kept

@@ -249,12 +249,13 @@ async def retry(context: OperationContext, request: FlowById) -> FlowChange:
     """Let failed jobs of the flow wait again, and with them what was cancelled because of them.
 
     So do jobs that were cancelled by hand while they were live; a way that was not taken stays so.
+    What has never started keeps its own due time.
     """
     flow = job_id(request.id)
     before = done_in(await summary_of(context, flow))
     sender = await context.store.job(flow)
     if sender is not None and is_loose(sender):
-        await context.store.retry([flow], context.clock.now())
+        await context.store.retry([flow], context.clock.now(), at_once=False)
     for state in (JobState.FAILED, JobState.CANCELLED):
         await retry_those(context, members(context, flow, state), is_loose)
     if await has_live(context, flow):
@@ -271,10 +272,10 @@ async def retry_those(
     async for job in jobs:
         batch += [job.id] if chosen(job) else []
         if len(batch) == PAGE_LIMIT_MAX:
-            await context.store.retry(batch, context.clock.now())
+            await context.store.retry(batch, context.clock.now(), at_once=False)
             batch = []
     if batch:
-        await context.store.retry(batch, context.clock.now())
+        await context.store.retry(batch, context.clock.now(), at_once=False)
 
 
 def done_in(summary: FlowSummary) -> int:

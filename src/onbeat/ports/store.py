@@ -620,13 +620,15 @@ class OperationsStore(Protocol):
         keyed: KeyedRequest | None = None,
         *,
         dependents: bool = True,
+        at_once: bool = True,
     ) -> Sequence[Job | None]:
         """Failed and cancelled jobs wait again, due now, with a new budget of attempts.
 
         So do the jobs that were cancelled because of them, unless `dependents` is False, another
         ended job keeps them from running, or they are sensitive; where there are very many,
-        `continue_cascades` does the rest. Others stay unchanged. Raises `Conflict` when another
-        job holds the unique key.
+        `continue_cascades` does the rest. Those keep their own times, by
+        `rules.reschedule.as_tried_again`, and so do `ids` unless `at_once`. Others stay unchanged.
+        Raises `Conflict` when another job holds the unique key.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Another due time for a job that waits."""
+"""Another due time for a job that waits, or that is tried again."""
 
 from datetime import datetime, timedelta
 
@@ -34,3 +34,16 @@ def with_due_time(job: Job, due_at: datetime) -> Job:
     """
     starts_by = job.expires_at if job.start_by is not None else None
     return replace(job, due_at=due_at, start_by=starts_by)
+
+
+def as_tried_again(job: Job, now: datetime, *, at_once: bool) -> Job:
+    """The ended job with the times of another try.
+
+    It is due now and may start whenever. One that has never started is only so where somebody wants
+    it `at_once`; else it keeps its own due time and its expiry, as far as they have not passed.
+    """
+    if at_once or job.started_at is not None:
+        return replace(job, due_at=now, start_by=None, expires_at=None)
+    expires_at = None if job.expires_at is None or job.expires_at <= now else job.expires_at
+    due_at = max(job.due_at, now)
+    return replace(job, due_at=due_at, start_by=expires_at, expires_at=expires_at)

@@ -123,16 +123,19 @@ class JobCells:
         keyed: KeyedRequest | None = None,
         *,
         dependents: bool = True,
+        at_once: bool = True,
     ) -> Sequence[Job | None]:
         """What one cell retries is one transaction. With a key there is one job."""
         if keyed is None:
             return await self.change(
-                ids, lambda store, own: store.retry(own, now, dependents=dependents)
+                ids,
+                lambda store, own: store.retry(own, now, dependents=dependents, at_once=at_once),
             )
         (id,) = ids
         cell, _ = await self.fleet.find(slot_of_id(id), lambda store: store.job(id), bool)
         return await self.fleet.ask(
-            cell, lambda store: store.retry(ids, now, keyed, dependents=dependents)
+            cell,
+            lambda store: store.retry(ids, now, keyed, dependents=dependents, at_once=at_once),
         )
 
     # Bulks: those that cells have, each of its own jobs

@@ -11,7 +11,7 @@ from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import RETURNING_MAX
 from onbeat.rules.dependents import LEVEL_COST, is_lost, stay_cancelled
-from onbeat.rules.reschedule import with_due_time
+from onbeat.rules.reschedule import as_tried_again, with_due_time
 from onbeat.stores.memory.dependents import cascade
 from onbeat.stores.memory.flows import is_live
 from onbeat.stores.memory.held_keys import find_held_key
@@ -19,12 +19,17 @@ from onbeat.stores.memory.tables import Tables
 
 
 def retry(
-    tables: Tables, ids: Sequence[JobId], now: datetime, *, dependents: bool = True
+    tables: Tables,
+    ids: Sequence[JobId],
+    now: datetime,
+    *,
+    dependents: bool = True,
+    at_once: bool = True,
 ) -> Sequence[Job | None]:
     known = (tables.jobs.get(id) for id in dict.fromkeys(ids))
     chosen = [job for job in known if job is not None and is_lost(job.state)]
     again = cancelled_with(tables, chosen) if dependents else []
-    try_again(tables, chosen, again, now)
+    try_again(tables, chosen, again, now, at_once=at_once)
     return tuple(tables.jobs.get(id) for id in ids)
 
 
@@ -39,17 +44,23 @@ def reschedule(
 
 
 def try_again(
-    tables: Tables, chosen: Sequence[Job], dependents: Sequence[Job], now: datetime
+    tables: Tables,
+    chosen: Sequence[Job],
+    dependents: Sequence[Job],
+    now: datetime,
+    *,
+    at_once: bool = True,
 ) -> None:
     """Let these jobs wait again, and with them the dependents that were cancelled with them."""
-    again = [*chosen, *dependents]
+    again = [as_tried_again(one, now, at_once=at_once) for one in chosen]
+    again += [as_tried_again(one, now, at_once=False) for one in dependents]
     refuse_taken_unique(tables, again, now)
     for job in chosen:
         tables.note(job.id, now, "retried", "by hand")
     for job in dependents:
         tables.note(job.id, now, "retried", f"with job {job.cause_id}")
     for job in again:
-        tables.put_job(as_waiting_again(job, now))
+        tables.put_job(as_waiting_again(job))
     for job in again:
         waiting = tables.jobs[job.id]
         awaited = still_awaited(tables, job)
@@ -127,14 +138,11 @@ def still_awaited(tables: Tables, job: Job) -> set[JobId]:
     return {other.id for other in known if other is not None and not other.is_final}
 
 
-def as_waiting_again(job: Job, now: datetime) -> Job:
+def as_waiting_again(job: Job) -> Job:
     """The job as waiting again, with a new budget of attempts; keeps its history and token."""
     return replace(
         job,
         state=JobState.WAITING,
-        due_at=now,
-        start_by=None,
-        expires_at=None,
         worker=None,
         attempt=0,
         lost=0,

@@ -485,10 +485,13 @@ class MemoryStore:
         keyed: KeyedRequest | None = None,
         *,
         dependents: bool = True,
+        at_once: bool = True,
     ) -> Sequence[Job | None]:
         with self.lock_tables() as tables:
             return idempotency.run(
-                tables, keyed, lambda: retry.retry(tables, ids, now, dependents=dependents)
+                tables,
+                keyed,
+                lambda: retry.retry(tables, ids, now, dependents=dependents, at_once=at_once),
             )
 
     # Operations on the whole.

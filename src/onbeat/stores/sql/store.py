@@ -320,9 +320,12 @@ class SqlStore(ABC, Generic[T]):
         keyed: KeyedRequest | None = None,
         *,
         dependents: bool = True,
+        at_once: bool = True,
     ) -> Sequence[Job | None]:
         verb = cancel_and_retry.retry
-        return await self._write(keyed, verb, ids, micros(now), dependents=dependents)
+        return await self._write(
+            keyed, verb, ids, micros(now), dependents=dependents, at_once=at_once
+        )
 
     # Operations on queues
 

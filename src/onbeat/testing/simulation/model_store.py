@@ -267,10 +267,11 @@ class ModelStore(MemoryStore):
         keyed: KeyedRequest | None = None,
         *,
         dependents: bool = True,
+        at_once: bool = True,
     ) -> Sequence[Job | None]:
         self.tables.is_retry = True
         try:
-            return await super().retry(ids, now, keyed, dependents=dependents)
+            return await super().retry(ids, now, keyed, dependents=dependents, at_once=at_once)
         finally:
             self.tables.is_retry = False
 

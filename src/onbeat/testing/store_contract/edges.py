@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
@@ -11,7 +12,7 @@ from onbeat.model.job import Edge, Job, JobState
 from onbeat.model.limits import DEPENDENTS_MAX
 from onbeat.model.outcome import Cancelled, Outcome
 from onbeat.ports.store import Store
-from onbeat.testing.build import HOUR, MINUTE, NOW, a_job
+from onbeat.testing.build import DAY, HOUR, MINUTE, NOW, SECOND, a_job
 from onbeat.testing.store_contract.cascades import count, settle_cascades
 from onbeat.testing.store_contract.copy.jobs import (
     CopyDirection,
@@ -265,6 +266,33 @@ class RetriedFlowContract:
             (one,) = await claim_jobs(store)
             assert one.id == job.id
             await end(store, one)
+
+    async def test_what_comes_back_with_a_job_keeps_its_own_times(self, store: Store) -> None:
+        head = await run_job(store, a_job())
+        times = {"due_at": NOW + HOUR, "expires_at": NOW + 2 * HOUR, "start_by": NOW + 2 * HOUR}
+        later = replace(after(head), **times)
+        past = replace(after(head), expires_at=NOW + SECOND, start_by=NOW + SECOND)
+        await store.enqueue([later, past])
+        await end(store, head, FAILURE)
+        at = NOW + MINUTE
+        await store.retry([head.id], at)
+        stored = await stored_job(store, later)
+        assert {name: getattr(stored, name) for name in times} == times
+        assert (await stored_job(store, past)).due_at == at
+        assert (await stored_job(store, past)).expires_at is None
+        (again,) = await claim_jobs(store, now=at)
+        await end(store, again, SUCCESS, at)
+        assert ids_of(await claim_jobs(store, now=at)) == [past.id]
+        assert [job.id for job in await store.overdue_jobs(NOW + DAY, 10)] == [later.id]
+
+    async def test_a_retry_may_be_of_jobs_with_their_own_times(self, store: Store) -> None:
+        begun = await end(store, await run_job(store, a_job()), FAILURE)
+        later = a_job(due_at=NOW + HOUR)
+        await store.enqueue([later])
+        await store.cancel([later.id], "by hand", NOW)
+        await store.retry([begun.id, later.id], NOW + MINUTE, at_once=False)
+        assert (await stored_job(store, begun)).due_at == NOW + MINUTE
+        assert (await stored_job(store, later)).due_at == NOW + HOUR
 
     async def test_a_retry_may_leave_the_dependents(self, store: Store) -> None:
         head = await run_job(store, a_job())

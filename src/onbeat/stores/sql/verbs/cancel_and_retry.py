@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from msgspec.structs import replace
-
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import RETURNING_MAX
 from onbeat.ports.store import Hint
 from onbeat.rules.dependents import LEVEL_COST, Doom, is_lost, stay_cancelled
+from onbeat.rules.reschedule import as_tried_again
 from onbeat.stores.sql.dialect import Columns, Row
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.values import instant, micros_or_none, to_json
@@ -93,7 +92,12 @@ async def cancel_overdue(session: Session, ids: Sequence[JobId], reason: str, no
 
 
 async def retry(
-    session: Session, ids: Sequence[JobId], now: int, *, dependents: bool = True
+    session: Session,
+    ids: Sequence[JobId],
+    now: int,
+    *,
+    dependents: bool = True,
+    at_once: bool = True,
 ) -> list[Job | None]:
     jobs: Mapping[JobId, Job] = {}
     missed: Sequence[JobId] = ids
@@ -101,7 +105,7 @@ async def retry(
         chosen = await lock_unsuccessful(session, missed)
         if chosen:
             again = await cancelled_with(session, chosen) if dependents else []
-            await try_again(session, chosen, again, now)
+            await try_again(session, chosen, again, now, at_once=at_once)
         jobs = await jobs_by_id(session, ids)
         # A job that ended after the first look would be shown as one that was not retried.
         missed = [id for id in ids if id in jobs and is_lost(jobs[id].state)]
@@ -119,15 +123,22 @@ async def refuse_held(session: Session, chosen: Sequence[Job], now: int) -> None
 
 
 async def try_again(
-    session: Session, chosen: Sequence[Job], dependents: Sequence[Job], now: int
+    session: Session,
+    chosen: Sequence[Job],
+    dependents: Sequence[Job],
+    now: int,
+    *,
+    at_once: bool = True,
 ) -> None:
     """Let these jobs wait again, and with them the dependents that were cancelled with them."""
-    again = [*chosen, *dependents]
+    at = instant(now)
+    again = [as_tried_again(one, at, at_once=at_once) for one in chosen]
+    again += [as_tried_again(one, at, at_once=False) for one in dependents]
     await refuse_held(session, again, now)
     notes = [(one.id, "by hand", one.attempt, None) for one in chosen]
     notes += [(one.id, f"with job {one.cause_id}", one.attempt, None) for one in dependents]
     await note(session, "retried", now, notes)
-    await move_back(session, again, now)
+    await move_back(session, again)
     await add_dependencies(session, again)
     await wait_again_for_flows(session, again)
     session.hints.add(Hint.JOBS)
@@ -205,7 +216,7 @@ async def lock_unsuccessful(session: Session, ids: Sequence[JobId]) -> list[Job]
     return list(map(form.read, await session.select(form.ended.columns, rest, tuple(ids))))
 
 
-async def move_back(session: Session, chosen: Sequence[Job], now: int) -> None:
+async def move_back(session: Session, chosen: Sequence[Job]) -> None:
     """Make ended jobs live again, as new but for the start, the fault and the rising token."""
     ids = [one.id for one in chosen]
     last = [attempts[-1] for attempts in (await attempts_of(session, ids)).values()]
@@ -214,16 +225,15 @@ async def move_back(session: Session, chosen: Sequence[Job], now: int) -> None:
     dialect, forms = session.dialect, session.forms
     schedules = {one.schedule_id for one in chosen if one.schedule_id is not None}
     paused = await hold_schedules(session, schedules)
-    rows = [row_again(session, one, now, held=one.schedule_id in paused) for one in chosen]
+    rows = [row_again(session, one, held=one.schedule_id in paused) for one in chosen]
     columns: Columns = {**forms.jobs.new, **AGAIN_COLUMNS, **forms.wait_columns}
     if await session.insert_rows("jobs", columns, rows, dialect.unless_taken) < len(rows):
         raise Conflict("a live job has the same unique key; cancel it or let it end")
 
 
-def row_again(session: Session, job: Job, now: int, *, held: bool) -> Row:
+def row_again(session: Session, job: Job, *, held: bool) -> Row:
     """Others may still wait for the job."""
-    fresh = replace(job, due_at=instant(now), start_by=None, expires_at=None)
-    row = session.forms.jobs.row(fresh)
+    row = session.forms.jobs.row(job)
     waits = {"blocked_by": 0, "awaited": True}
     return (
         *row,
