@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from onbeat.model.condition import Window
 from onbeat.model.errors import Conflict, Invalid
@@ -55,6 +56,14 @@ def test_a_job_does_not_expire_before_it_is_due(delay: timedelta | None, field: 
 def test_one_that_has_expired_is_not_due_again() -> None:
     with pytest.raises(Invalid):
         new_due_time(a_job(expires_at=NOW - HOUR), NOW - 2 * HOUR, None, NOW)
+
+
+def test_a_job_that_has_started_expires_no_more() -> None:
+    tried = a_job(expires_at=NOW - MINUTE, started_at=NOW - HOUR)
+    assert new_due_time(tried, NOW, None, NOW) == NOW
+    put_back = replace(tried, start_by=NOW - MINUTE)
+    with pytest.raises(Invalid, match="the job expires before"):
+        new_due_time(put_back, NOW, None, NOW)
 
 
 def test_the_misfire_bound_is_lifted_and_the_expiry_stays() -> None:

@@ -22,7 +22,9 @@ def new_due_time(
     field = "delay" if run_at is None else "run_at"
     wanted = shifted(now, delay or timedelta()) if run_at is None else run_at
     due_at = opening_at_or_after(job.window, wanted)
-    if job.expires_at is not None and job.expires_at <= max(due_at, now):
+    # An expiry bounds the first start only.
+    still_expires = job.start_by is not None or job.started_at is None
+    if still_expires and job.expires_at is not None and job.expires_at <= max(due_at, now):
         raise Invalid(f"{field}: the job expires before, at {job.expires_at.isoformat()}", field)
     return due_at
 
