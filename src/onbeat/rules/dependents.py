@@ -220,6 +220,18 @@ def unmet(job: AddedJob[object], states: Mapping[JobId, str]) -> Doom | None:
     return doom_of(lost[-1], states[lost[-1]]) if lost else None
 
 
+def causes_in(jobs: Iterable[Job]) -> list[JobId]:
+    """What may have cancelled others: the end of each of the jobs, and that of its flow."""
+    ids = (id for job in jobs for id in (job.id, job.flow) if id is not None)
+    return list(dict.fromkeys(ids))
+
+
+def with_cause(job: Job) -> str:
+    """What the cancelled job comes back with."""
+    kind = "flow" if job.cause_id == job.awaits_flow else "job"
+    return f"with {kind} {job.cause_id}"
+
+
 def stay_cancelled(candidates: Sequence[Job], states: Mapping[JobId, str]) -> dict[JobId, Doom]:
     """Which candidates for another try cannot have one, as another end of theirs is impossible.
 

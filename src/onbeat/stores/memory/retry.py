@@ -10,7 +10,13 @@ from onbeat.model.errors import Conflict
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import RETURNING_MAX
-from onbeat.rules.dependents import LEVEL_COST, is_lost, stay_cancelled
+from onbeat.rules.dependents import (
+    LEVEL_COST,
+    causes_in,
+    is_lost,
+    stay_cancelled,
+    with_cause,
+)
 from onbeat.rules.reschedule import as_tried_again, with_due_time
 from onbeat.stores.memory.dependents import cascade
 from onbeat.stores.memory.flows import is_live
@@ -52,19 +58,22 @@ def try_again(
     at_once: bool = True,
 ) -> None:
     """Let these jobs wait again, and with them the dependents that were cancelled with them."""
-    again = [as_tried_again(one, now, at_once=at_once) for one in chosen]
-    again += [as_tried_again(one, now, at_once=False) for one in dependents]
+    back = [as_tried_again(one, now, at_once=False) for one in dependents]
+    again = [*(as_tried_again(one, now, at_once=at_once) for one in chosen), *back]
+    returning = {job.id for job in dependents}
     refuse_taken_unique(tables, again, now)
     for job in chosen:
         tables.note(job.id, now, "retried", "by hand")
     for job in dependents:
-        tables.note(job.id, now, "retried", f"with job {job.cause_id}")
+        tables.note(job.id, now, "retried", with_cause(job))
     for job in again:
         tables.put_job(as_waiting_again(job))
     for job in again:
         waiting = tables.jobs[job.id]
         awaited = still_awaited(tables, job)
-        if job.awaits_flow is not None and is_live(tables, job.awaits_flow):
+        if job.id in returning or (
+            job.awaits_flow is not None and is_live(tables, job.awaits_flow)
+        ):
             awaited |= tables.wait_for_flow(job)
         tables.put_job(tables.add_dependencies(waiting, awaited))
 
@@ -72,12 +81,13 @@ def try_again(
 def cancelled_with(tables: Tables, causes: Sequence[Job]) -> list[Job]:
     """The jobs that were cancelled because of these, and because of those.
 
+    The end of a flow is the end of its members: it is live again with one of them.
     Left out are those that were cancelled by request as well, sensitive ones, whose payload is
     gone, and those that another ended job keeps from running: that one becomes their cause. Where
     there are very many, the rest comes later.
     """
     found = {job.id: job for job in causes}
-    level, room = list(found), RETURNING_MAX
+    level, room = causes_in(causes), RETURNING_MAX
     while level and room > 0:
         ids = list(islice(tables.ends.caused_by(level), room))
         room -= max(len(ids), LEVEL_COST)
@@ -86,8 +96,9 @@ def cancelled_with(tables: Tables, causes: Sequence[Job]) -> list[Job]:
         for id in ids:
             if tables.jobs[id].sensitive:  # it stays cancelled: nobody looks for it again
                 tables.put_job(replace(tables.jobs[id], cause_id=None))
-        level = [id for id in ids if id not in found and not tables.jobs[id].sensitive]
-        found |= {id: tables.jobs[id] for id in level}
+        new = [id for id in ids if id not in found and not tables.jobs[id].sensitive]
+        found |= {id: tables.jobs[id] for id in new}
+        level = causes_in(found[id] for id in new)
     candidates = list(found.values())[len(causes) :]
     others = {other for job in candidates for other in job.after} - found.keys()
     ended = {id: job.state for id in others if (job := tables.jobs.get(id)) and job.is_final}

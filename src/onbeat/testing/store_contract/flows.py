@@ -305,6 +305,60 @@ class FlowContract:
         waiting = await stored_job(store, last)
         assert (waiting.after, waiting.blocked_by) == ((), 1)
 
+    @pytest.mark.parametrize("again", [SUCCESS, FAILURE])
+    async def test_a_last_job_comes_back_with_the_member_that_failed(
+        self, store: Store, again: Outcome
+    ) -> None:
+        one, two = a_flow()
+        last = last_of(one.flow)
+        more = a_job(after=(last.id,))
+        await store.enqueue([one, two, last, more])
+        first, second = await claim_jobs(store)
+        await end(store, first, FAILURE)
+        await end(store, second)
+        await close(store)
+        await store.retry([first.id], NOW)
+        assert (await stored_job(store, last)).blocked_by == 1
+        assert (await stored_job(store, more)).blocked_by == 1
+        step = (await store.transitions(last.id))[-1]
+        assert (step.to, step.cause) == ("retried", f"with flow {one.flow}")
+        assert await close(store) == 0
+        (running,) = await claim_jobs(store)
+        await end(store, running, again)
+        assert await close(store) == 1
+        freed = [last.id] if again == SUCCESS else []
+        assert ids_of(await claim_jobs(store)) == freed
+
+    async def test_another_member_that_failed_cancels_the_last_job_again(
+        self, store: Store
+    ) -> None:
+        one, two = a_flow()
+        last, alarm = last_of(one.flow), last_of(one.flow, Edge.FAILURE)
+        await store.enqueue([one, two, last, alarm])
+        for job in await claim_jobs(store):
+            await end(store, job, FAILURE)
+        await close(store)
+        (ran,) = await claim_jobs(store)
+        await end(store, ran)
+        await store.retry([one.id], NOW)
+        (running,) = await claim_jobs(store)
+        await end(store, running)
+        assert await close(store) == 1
+        stored = await stored_job(store, last)
+        assert (stored.state, stored.cause_id) == (JobState.CANCELLED, one.flow)
+        assert (await stored_job(store, alarm)).state is JobState.SUCCEEDED
+        assert ran.id == alarm.id
+
+    async def test_a_last_job_stays_where_its_member_is_retried_alone(self, store: Store) -> None:
+        (one,) = a_flow(1)
+        last = last_of(one.flow)
+        await store.enqueue([one, last])
+        (running,) = await claim_jobs(store)
+        await end(store, running, FAILURE)
+        await close(store)
+        await store.retry([one.id], NOW, dependents=False)
+        assert (await stored_job(store, last)).state is JobState.CANCELLED
+
     @both_ways
     async def test_a_copied_flow_goes_on(self, store: Store, way: CopyDirection) -> None:
         source, target = source_and_target(store, way)

@@ -8,7 +8,14 @@ from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import RETURNING_MAX
 from onbeat.ports.store import Hint
-from onbeat.rules.dependents import LEVEL_COST, Doom, is_lost, stay_cancelled
+from onbeat.rules.dependents import (
+    LEVEL_COST,
+    Doom,
+    causes_in,
+    is_lost,
+    stay_cancelled,
+    with_cause,
+)
 from onbeat.rules.reschedule import as_tried_again
 from onbeat.stores.sql.dialect import Columns, Row
 from onbeat.stores.sql.session import Session
@@ -20,7 +27,7 @@ from onbeat.stores.sql.verbs.dependents import (
     lock_jobs,
     states_of_ended,
 )
-from onbeat.stores.sql.verbs.flows import wait_again_for_flows
+from onbeat.stores.sql.verbs.flows import wait_again_for_flows, wait_for_flows
 from onbeat.stores.sql.verbs.held_keys import holders
 from onbeat.stores.sql.verbs.history import add_attempts, attempts_of, note
 from onbeat.stores.sql.verbs.jobs import delete_ended, jobs_by_id
@@ -132,27 +139,30 @@ async def try_again(
 ) -> None:
     """Let these jobs wait again, and with them the dependents that were cancelled with them."""
     at = instant(now)
-    again = [as_tried_again(one, at, at_once=at_once) for one in chosen]
-    again += [as_tried_again(one, at, at_once=False) for one in dependents]
+    first = [as_tried_again(one, at, at_once=at_once) for one in chosen]
+    back = [as_tried_again(one, at, at_once=False) for one in dependents]
+    again = [*first, *back]
     await refuse_held(session, again, now)
     notes = [(one.id, "by hand", one.attempt, None) for one in chosen]
-    notes += [(one.id, f"with job {one.cause_id}", one.attempt, None) for one in dependents]
+    notes += [(one.id, with_cause(one), one.attempt, None) for one in dependents]
     await note(session, "retried", now, notes)
     await move_back(session, again)
     await add_dependencies(session, again)
-    await wait_again_for_flows(session, again)
+    await wait_again_for_flows(session, first)
+    await wait_for_flows(session, back)
     session.hints.add(Hint.JOBS)
 
 
 async def cancelled_with(session: Session, causes: Sequence[Job]) -> list[Job]:
     """The jobs that were cancelled because of these, and because of those, locked.
 
+    The end of a flow is the end of its members: it is live again with one of them.
     Left out are those that were cancelled by request as well, sensitive ones, whose payload is
     gone, and those that another ended job keeps from running: that one becomes their cause. Where
     there are very many, the rest comes later.
     """
     found: dict[JobId, Job] = {one.id: one for one in causes}
-    level: list[JobId] = [one.id for one in causes]
+    level = causes_in(causes)
     room = RETURNING_MAX
     while level and room > 0:
         ids = await caused_by(session, level, room)
@@ -164,7 +174,7 @@ async def cancelled_with(session: Session, causes: Sequence[Job]) -> list[Job]:
         new = [one for one in locked if one.id not in found and may_return(one)]
         new = [one for one in new if not one.sensitive]
         found |= {one.id: one for one in new}
-        level = [one.id for one in new]
+        level = causes_in(new)
     candidates = list(found.values())[len(causes) :]
     others = {other for one in candidates for other in one.after} - found.keys()
     stay = stay_cancelled(candidates, await states_of_ended(session, others))

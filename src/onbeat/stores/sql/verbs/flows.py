@@ -104,8 +104,10 @@ async def wait_again_for_flows(session: Session, jobs: Sequence[AddedJob[Any]]) 
 
 
 async def wait_for_flows(session: Session, jobs: Sequence[AddedJob[Any]]) -> None:
-    """Let jobs that were stored anew wait for their flows."""
+    """Let jobs that were stored anew wait for their flows; one that has ended is judged again."""
     waiting = [job for job in jobs if job.awaits_flow is not None]
+    if not waiting:
+        return
     await forget_waits(session, waiting)
     await add_flow_waits(session, waiting, await lock_jobs(session, {job.id for job in waiting}))
 
