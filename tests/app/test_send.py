@@ -1,9 +1,10 @@
 import contextlib
+import sqlite3
 import threading
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -511,3 +512,22 @@ def test_an_unknown_option_is_refused_as_an_unknown_keyword() -> None:
         work.options(colour="red")  # type: ignore[call-arg]  # the mistake
     with pytest.raises(TypeError, match=r"Onbeat.task\(\) got an unexpected .* 'unique'"):
         beat.task("other", unique="k")  # type: ignore[call-overload]  # the mistake
+
+
+def test_a_text_that_is_sent_is_named_as_a_whole(beat: Onbeat, tmp_path: Path) -> None:
+    given: Any = "nope"
+    connection = sqlite3.connect(tmp_path / "other.db", isolation_level=None)
+    for send in (beat.send, beat.batch, beat.in_transaction(connection).send):
+        with pytest.raises(TypeError, match=r"^nope is not a call; write TASK\.call"):
+            send(given)
+        with pytest.raises(TypeError, match=r"^7 is not a call; write TASK\.call"):
+            send([cast("Any", 7)])
+    connection.close()
+
+
+def test_what_follows_a_batch_is_a_call_too(beat: Onbeat) -> None:
+    @beat.task
+    def work() -> None: ...
+
+    with pytest.raises(TypeError, match=r"Task\(.*work'\) is not a call"):
+        beat.batch([work.call()], then=cast("Any", work))

@@ -10,7 +10,7 @@ from onbeat.app.batch import Batch, following
 from onbeat.app.call import Call, check_call
 from onbeat.app.flow import sending_of
 from onbeat.app.handle import JobHandle
-from onbeat.app.transaction.sender import TransactionalSender
+from onbeat.app.transaction.sender import TransactionalSender, check_calls
 from onbeat.model.errors import Invalid
 from onbeat.model.job import Edge
 
@@ -43,8 +43,7 @@ class Sender:
 
     async def asend_all(self, calls: Sequence[Call[Any]]) -> list[JobHandle[Any]]:
         """Store many calls in one write."""
-        for call in calls:
-            check_call(call)
+        check_calls(calls)
         backend = self.backend
         now, retry = await backend.now(), backend.options.retry
         with backend.sending() as span:
@@ -66,8 +65,8 @@ class Sender:
         members = list(calls)
         if not members:
             raise Invalid("a batch needs at least one call", "calls")
-        for call in (*members, *(one for one in (then, on_failure) if one is not None)):
-            check_call(call)
+        check_calls(members)
+        check_calls([call for call in (then, on_failure) if call is not None])
         last = [
             following(call, on)
             for call, on in ((then, Edge.SUCCESS), (on_failure, Edge.FAILURE))

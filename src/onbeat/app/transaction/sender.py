@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar, Unpack, overload
 
 from onbeat.app.backend import Backend
-from onbeat.app.call import Call
+from onbeat.app.call import Call, check_call
 from onbeat.app.event_drafts import EventAttributes, event_of
 from onbeat.app.flow import Sending, sending_of
 from onbeat.app.handle import JobHandle
@@ -134,6 +134,7 @@ class TransactionalSender:
         return PublishedEvent(id=events[0].id, created=created)
 
     def sending(self, calls: Sequence[Call[Any]]) -> Sending:
+        check_calls(calls)
         if any(
             isinstance(one.of, str) and looks_like_id(one.of)
             for call in calls
@@ -264,3 +265,9 @@ class AlreadyDone:
 
     def __await__(self) -> Generator[None, None, None]:
         yield from ()
+
+
+def check_calls(calls: Sequence[object]) -> None:
+    """Raises TypeError for other objects, and for a text, which is a sequence of its characters."""
+    for call in [calls] if isinstance(calls, str | bytes) else calls:
+        check_call(call)
