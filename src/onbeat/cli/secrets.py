@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import sys
 from base64 import b64encode
 from typing import Any
 
@@ -46,7 +47,8 @@ def rotate(connection: ConnectionOptions, *, as_json: bool) -> None:
     # Imported here: the library lacks the packages for tables, and `new-key` works without them.
     from onbeat.cli.output import show_json, show_message  # noqa: PLC0415
 
-    total = asyncio.run(rotate_stored(connection, quiet=as_json))
+    quiet = as_json or not sys.stderr.isatty()
+    total = asyncio.run(rotate_stored(connection, quiet=quiet))
     if as_json:
         show_json(total)
     elif not total["unreadable"]:
