@@ -63,6 +63,22 @@ def test_streams_and_codes_are_as_promised(onbeat: Callable[..., Any]) -> None:
         assert "Traceback" not in failed.stderr
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_fault(tmp_path: Path, closed: str) -> None:
+    for args, code in (("job list", 0), ("job list --json", 0), ("version", 0), ("nonsense", 2)):
+        ended = subprocess.run(
+            ["/bin/sh", "-c", f"exec {sys.executable} -m onbeat {args} {closed}"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert ended.returncode == code
+        assert "unexpected" not in ended.stderr
+        assert ended.stderr.count("\n") == (code == 2 and "2>" not in closed)
+
+
 @pytest.mark.parametrize("group", [[], ["job"], ["schedule"]])
 def test_a_group_without_a_command_shows_its_help_and_nothing_around_it(
     onbeat: Callable[..., Any], group: list[str]

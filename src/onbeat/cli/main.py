@@ -1,5 +1,8 @@
 """`onbeat`: the table of commands."""
 
+import os
+import sys
+from pathlib import Path
 from typing import Final
 
 import click
@@ -116,7 +119,18 @@ def version() -> None:
 
 
 def main() -> None:
+    open_closed_streams()
     root.main()
+
+
+def open_closed_streams() -> None:
+    """Let a standard stream that the caller closed lead nowhere: Python has None for it.
+
+    So no file or connection that is opened later gets its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115  it stays open
 
 
 __all__ = ["LazyGroup", "main", "root", "version"]
