@@ -21,6 +21,7 @@ from onbeat.model.outcome import Lost
 from onbeat.operations.context import OperationContext
 from onbeat.operations.remote_workers import claim
 from onbeat.ports.store import ClaimRequest
+from onbeat.stores.sqlite.store import SqliteStore
 from onbeat.testing.store_contract.steps import a_settlement
 from onbeat.wire.requests import ClaimJobs
 from onbeat.wire.worker_results import ClaimBody
@@ -497,6 +498,14 @@ def test_queues_workers_and_figures_are_shown(asked: Any, onbeat: Any) -> None:
     assert onbeat("worker", "list").stdout == "no workers\n"
     assert asked("stats")["jobs"]["waiting"] == 1
     assert "1 waiting" in onbeat("stats").stdout
+
+
+def test_a_migration_examines_nothing(onbeat: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def examine(_store: SqliteStore) -> None:
+        pytest.fail("this reads the whole file")
+
+    monkeypatch.setattr(SqliteStore, "doctor", examine)
+    assert "up to date" in onbeat("migrate").stdout
 
 
 def test_doctor_and_migrate_look_after_a_store(asked: Any, onbeat: Any) -> None:
