@@ -4,12 +4,14 @@
 
 The work queue holds JSON-RPC calls, with the lease's token in a header; the answers go to the
 results queue. A call is acknowledged after the broker has its answer: if a worker dies before that,
-the call is delivered again, and only the answer of the current attempt is accepted.
+the call is delivered again, and only the answer of the current attempt is accepted. A call past its
+deadline is dropped: its job comes again in a newer call.
 """
 
 import asyncio
 import json
 import sys
+from datetime import UTC, datetime
 
 import aio_pika
 
@@ -41,6 +43,10 @@ async def answer(call):
         return {"jsonrpc": "2.0", "error": fields, "id": call["id"]}
 
 
+def is_over(message):
+    return datetime.fromisoformat(message.headers["onbeat-deadline"]) < datetime.now(UTC)
+
+
 async def main():
     connection = await aio_pika.connect_robust(URL, reconnect_interval=1)
     channel = await connection.channel()
@@ -49,6 +55,9 @@ async def main():
     await channel.declare_queue(RESULTS, durable=True, arguments=DEAD)
     async with work.iterator() as messages:
         async for message in messages:
+            if is_over(message):
+                await message.ack()
+                continue
             body = json.dumps(await answer(json.loads(message.body))).encode()
             headers = {"onbeat-token": message.headers["onbeat-token"]}
             result = aio_pika.Message(body, headers=headers, delivery_mode=2)

@@ -1,5 +1,6 @@
 """A front: lists and counts of all cells, changes by id, schedules, queues and keys."""
 
+import asyncio
 from typing import cast
 
 import pytest
@@ -325,6 +326,20 @@ async def test_a_front_opens_without_a_cell_that_is_away_and_uses_it_later() -> 
     links[1].is_away = False
     await front.enqueue([a_job(id=an_id_in(1023))])
     assert len((await front.jobs(JobFilter())).items) == 2
+
+
+async def test_a_front_answers_a_ping_while_a_cell_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    front, links = linked()
+    await front.open()
+    silence = asyncio.Event()
+    monkeypatch.setattr(links[0], "ping", silence.wait)
+    async with asyncio.timeout(60):
+        await front.ping()
+    links[1].is_away = True
+    silence.set()
+    await front.ping()
 
 
 async def test_a_front_without_any_cell_does_not_open() -> None:

@@ -65,7 +65,7 @@ class FigureCells:
 
     async def ping(self) -> None:
         """Raises `Unavailable` where all cells are away: one is enough to serve its callers."""
-        await self.fleet.ask_present(lambda store: store.ping())
+        await self.fleet.ask_soonest(lambda store: store.ping())
 
     async def doctor(self) -> Sequence[Finding]:
         """The findings of each cell under its name; for one that is away this one."""

@@ -164,6 +164,21 @@ class Fleet:
             raise (serious or errors)[0]
         return answers
 
+    async def ask_soonest(self, ask: Ask[Answer]) -> Answer:
+        """The answer of the cell that answers first; raises `Unavailable` where all are away."""
+        asked = [asyncio.ensure_future(self.ask(cell, ask)) for cell in self.cells]
+        waiting = set(asked)
+        try:
+            while waiting:
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                answered = [one for one in done if one.exception() is None]
+                if answered:
+                    return answered[0].result()
+            return asked[0].result()
+        finally:
+            for one in waiting:
+                one.cancel()
+
     async def ask_first(self, ask: Ask[Answer]) -> Answer:
         """The answer of the first cell that is not away, by place."""
         for cell in self.cells[:-1]:
