@@ -62,7 +62,9 @@ class Sender:
         on_failure: Call[Any] | None = None,
     ) -> Batch:
         """Store the calls and those that follow, in one write. Raises `Invalid` for none."""
-        members = [calls] if isinstance(calls, str | bytes) else list(calls)
+        if isinstance(calls, str | bytes):
+            check_call(calls)
+        members = list(calls)
         if not members:
             raise Invalid("a batch needs at least one call", "calls")
         check_calls(members)
