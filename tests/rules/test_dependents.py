@@ -96,6 +96,7 @@ class New(NamedTuple):
     after: tuple[Any, ...] = ()
     created_at: int = 0
     awaits_flow: Any = None
+    flow: Any = None
 
     def edge_to(self, _other: JobId) -> Edge:
         return Edge.SUCCESS
