@@ -77,7 +77,7 @@ def is_from(module: ModuleType, path: Path) -> bool:
 
 
 def from_module(name: str) -> ModuleType:
-    if Path(name).is_dir():
+    if "/" in name and Path(name).is_dir():
         raise misconfigured(f"{name} is a folder; give {FORM}")
     put_first(Path.cwd())
     try:

@@ -166,15 +166,15 @@ class Fleet:
 
     async def ask_soonest(self, ask: Ask[Answer]) -> Answer:
         """The answer of the cell that answers first; raises `Unavailable` where all are away."""
-        asked = [asyncio.ensure_future(self.ask(cell, ask)) for cell in self.cells]
-        waiting = set(asked)
+        answers = [asyncio.ensure_future(self.ask(cell, ask)) for cell in self.cells]
+        waiting = set(answers)
         try:
             while waiting:
                 done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                 answered = [one for one in done if one.exception() is None]
                 if answered:
                     return answered[0].result()
-            return asked[0].result()
+            return answers[0].result()
         finally:
             for one in waiting:
                 one.cancel()
