@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from onbeat import Onbeat
-from onbeat.cli.app_loader import load_app
+from onbeat.cli.app_loader import from_module, load_app
 from onbeat.model.errors import Misconfigured
 
 ONE = "from onbeat import Onbeat\nbeat = Onbeat('memory://')\n"
@@ -37,10 +37,23 @@ def test_a_file_or_a_module_with_one_is_enough(tmp_path: Path, place: str) -> No
     assert isinstance(load_app(place), Onbeat)
 
 
-def test_a_program_that_runs_itself_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "runs.py").write_text(f"{ONE}beat.run()\n")
+@pytest.mark.parametrize(
+    "start",
+    [
+        "beat.run()",
+        "with beat.started():\n    pass",
+        "import asyncio\nasync def main():\n    async with beat:\n        pass\nasyncio.run(main())",
+    ],
+)
+def test_a_program_that_starts_itself_is_refused(tmp_path: Path, start: str) -> None:
+    (tmp_path / "runs.py").write_text(f"{ONE}{start}\n")
     assert "runs.py cannot be imported" in refusal("runs.py")
-    assert 'put that under `if __name__ == "__main__":`' in refusal("runs")
+    assert 'under `if __name__ == "__main__":`' in refusal("runs")
+    with pytest.raises(Misconfigured, match="starts itself while it is imported"):
+        from_module("runs")  # as `--include` does
+
+
+def test_a_program_may_start_itself_as_a_script(tmp_path: Path) -> None:
     (tmp_path / "guarded.py").write_text(f"{ONE}if __name__ == '__main__':\n    beat.run()\n")
     assert isinstance(load_app("guarded.py"), Onbeat)
 

@@ -232,6 +232,12 @@ def check_call(call: object) -> None:
         )
 
 
+def check_calls(calls: Iterable[object]) -> None:
+    """Raises TypeError for other objects, and for a text, which is a sequence of its characters."""
+    for call in (calls,) if isinstance(calls, str | bytes) else calls:
+        check_call(call)
+
+
 def options(base: JobOptions | None = None, **given: Unpack[CallOptions]) -> JobOptions:
     """`base` with the options given here; labels are added, and win over those of the same name.
 

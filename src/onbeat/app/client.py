@@ -69,8 +69,8 @@ from onbeat.ports.telemetry import Telemetry
 IS_IMPORTING: ContextVar[bool] = ContextVar("onbeat_is_importing", default=False)
 """Whether a command imports the program, to run it itself."""
 
-RUN_AT_IMPORT = (
-    "the program calls run() while it is imported; put that under"
+START_AT_IMPORT = (
+    "the program starts itself while it is imported; put that, such as beat.run(), under"
     ' `if __name__ == "__main__":`, since this command runs it'
 )
 RUN_IN_A_LOOP = (
@@ -347,7 +347,12 @@ class Onbeat(HookRegistrar, Overview):
     # Running
 
     async def start(self) -> None:
-        """Store the declared schedules and start all loops in the running event loop."""
+        """Store the declared schedules and start all loops in the running event loop.
+
+        Raises `Misconfigured` while `onbeat up` imports the program, which it starts itself.
+        """
+        if IS_IMPORTING.get():
+            raise Misconfigured(START_AT_IMPORT, key="app")
         if self._running is not None:
             raise RuntimeError("this Onbeat is running already")
         check_front(self.backend.url, self.backend.options.runtime.roles)
@@ -412,11 +417,9 @@ class Onbeat(HookRegistrar, Overview):
     def run(self) -> None:
         """Run until SIGTERM or SIGINT, then drain.
 
-        A second signal stops at once, with exit code 1; running jobs then count as lost. Raises
-        `Misconfigured` while `onbeat up` imports the program, and RuntimeError in a coroutine.
+        A second signal stops at once, with exit code 1; running jobs then count as lost. Raises as
+        `start`, and RuntimeError in a coroutine.
         """
-        if IS_IMPORTING.get():
-            raise Misconfigured(RUN_AT_IMPORT, key="app")
         if event_loop.is_running_here():
             raise RuntimeError(RUN_IN_A_LOOP)
         if not event_loop.run(wait_for_signal(self.start, self.aclose)):

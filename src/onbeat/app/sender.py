@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from onbeat.app.backend import Backend
 from onbeat.app.batch import Batch, following
-from onbeat.app.call import Call, check_call
+from onbeat.app.call import Call, check_call, check_calls
 from onbeat.app.flow import sending_of
 from onbeat.app.handle import JobHandle
-from onbeat.app.transaction.sender import TransactionalSender, check_calls
+from onbeat.app.transaction.sender import TransactionalSender
 from onbeat.model.errors import Invalid
 from onbeat.model.job import Edge
 
@@ -62,13 +62,11 @@ class Sender:
         on_failure: Call[Any] | None = None,
     ) -> Batch:
         """Store the calls and those that follow, in one write. Raises `Invalid` for none."""
-        if isinstance(calls, str | bytes):
-            check_call(calls)
-        members = list(calls)
+        members = calls if isinstance(calls, Sequence) else list(calls)
         if not members:
             raise Invalid("a batch needs at least one call", "calls")
         check_calls(members)
-        check_calls([call for call in (then, on_failure) if call is not None])
+        check_calls(call for call in (then, on_failure) if call is not None)
         last = [
             following(call, on)
             for call, on in ((then, Edge.SUCCESS), (on_failure, Edge.FAILURE))

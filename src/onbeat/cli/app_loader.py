@@ -2,6 +2,8 @@
 
 import socket
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -22,11 +24,7 @@ def load_app(place: str) -> Onbeat:
     or the working directory for a module, comes first on the import path.
     """
     source, name = split(place)
-    token = IS_IMPORTING.set(True)
-    try:
-        module = from_file(Path(source)) if source.endswith(".py") else from_module(source)
-    finally:
-        IS_IMPORTING.reset(token)
+    module = from_file(Path(source)) if source.endswith(".py") else from_module(source)
     return find_named(module, name, place) if name else find_only(module, place)
 
 
@@ -65,7 +63,8 @@ def from_file(path: Path) -> ModuleType:
     # Registered under its own name, so that other modules can import it.
     sys.modules[path.stem] = module
     try:
-        spec.loader.exec_module(module)
+        with importing():
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[path.stem]
         raise import_error(str(path), error) from error
@@ -81,9 +80,20 @@ def from_module(name: str) -> ModuleType:
         raise misconfigured(f"{name} is a folder; give {FORM}")
     put_first(Path.cwd())
     try:
-        return import_module(name)
+        with importing():
+            return import_module(name)
     except (Exception, SystemExit) as error:
         raise import_error(name, error) from error
+
+
+@contextmanager
+def importing() -> Generator[None]:
+    """A program that a command imports, to run it itself, must not start on its own."""
+    token = IS_IMPORTING.set(True)
+    try:
+        yield
+    finally:
+        IS_IMPORTING.reset(token)
 
 
 def put_first(folder: Path) -> None:

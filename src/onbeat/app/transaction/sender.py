@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, TypeVar, Unpack, overload
 
 from onbeat.app.backend import Backend
-from onbeat.app.call import Call, check_call
+from onbeat.app.call import Call, check_calls
 from onbeat.app.event_drafts import EventAttributes, event_of
 from onbeat.app.flow import Sending, sending_of
 from onbeat.app.handle import JobHandle
@@ -265,9 +265,3 @@ class AlreadyDone:
 
     def __await__(self) -> Generator[None, None, None]:
         yield from ()
-
-
-def check_calls(calls: Sequence[object]) -> None:
-    """Raises TypeError for other objects, and for a text, which is a sequence of its characters."""
-    for call in [calls] if isinstance(calls, str | bytes) else calls:
-        check_call(call)
