@@ -327,3 +327,17 @@ def test_the_error_of_a_sensitive_job_is_not_logged(caplog):
     LogEvents().ended(job, Failed(f"boom {SECRET}"), 0.0)
     assert "job.failed" in caplog.text
     assert SECRET not in caplog.text
+
+
+async def test_what_a_condition_of_a_sensitive_schedule_asks_stays():
+    bench = harness()
+    task = {"task": "tick", "args": [1], "kwargs": {"a": 1}}
+    id = await add(bench, condition={"ask": task, "if": "answer.body > 0"}, sensitive=True)
+    await bench.ask(SCHEDULE_UPDATE, await bench.ask(SCHEDULE_SHOW, id=id), id=id)
+    changed = {"ask": {"task": "other", "args": ["…"]}, "if": "answer.body > 0"}
+    with pytest.raises(Invalid, match="stands for what a sensitive schedule") as refused:
+        await bench.ask(SCHEDULE_UPDATE, {"condition": changed}, id=id)
+    assert refused.value.field == "condition.ask"
+    await bench.ask(SCHEDULE_UPDATE, {"sensitive": False}, id=id)
+    ask = (await bench.ask(SCHEDULE_SHOW, id=id))["condition"]["ask"]
+    assert (ask["args"], ask["kwargs"]) == ([1], {"a": 1})

@@ -495,3 +495,43 @@ async def test_many_events_cost_no_look_at_their_attempts(office: OperationsHarn
     office.store.attempts = refused
     events = (await office.ask(SCHEDULE_HISTORY, id=id))["events"]
     assert [event["status"][-1]["status"] for event in events] == ["completed"] * 3
+
+
+COMMAND = {"command": ["/usr/bin/touch", "/x"], "env": {"API_TOKEN": "secret-1", "COLOUR": "red"}}
+HTTP = {"http": {"url": "https://example.com/a", "method": "POST", "body": "B"}}
+TASK = {"task": "tick", "args": [1], "kwargs": {"a": 1}}
+
+
+@pytest.mark.parametrize("target", [COMMAND, HTTP, TASK])
+async def test_the_payload_of_a_sensitive_schedule_outlives_an_answer_that_is_sent_back(
+    office: OperationsHarness, target: dict[str, Any]
+) -> None:
+    id = await make(office, target=target)
+    plain = (await office.ask(SCHEDULE_SHOW, id=id))["target"]
+    await office.ask(SCHEDULE_UPDATE, {"sensitive": True}, id=id)
+    shown = await office.ask(SCHEDULE_SHOW, id=id)
+    assert shown["target"] != plain
+    await office.ask(SCHEDULE_UPDATE, shown | {"name": "another", "queue": "slow"}, id=id)
+    await office.ask(SCHEDULE_UPDATE, {"sensitive": False}, id=id)
+    after = await office.ask(SCHEDULE_SHOW, id=id)
+    assert (after["target"], after["name"], after["queue"]) == (plain, "another", "slow")
+
+
+@pytest.mark.parametrize(
+    ("target", "change"),
+    [
+        (COMMAND, {"target": {"command": ["/usr/bin/rm", "…"]}}),
+        (HTTP, {"method": "PUT"}),
+        (HTTP, {"target": {"http": {"url": "https://example.com/b?…"}}}),
+        (TASK, {"target": {"task": "other", "args": ["…"]}}),
+        (TASK, {"target": {"task": "other", "kwargs": {"a": ["…"]}}}),
+    ],
+)
+async def test_what_is_not_shown_is_not_stored(
+    office: OperationsHarness, target: dict[str, Any], change: dict[str, Any]
+) -> None:
+    id = await make(office, target=target, sensitive=True)
+    with pytest.raises(Invalid, match="stands for what a sensitive schedule does not show") as no:
+        await office.ask(SCHEDULE_UPDATE, change, id=id)
+    assert no.value.field == "target"
+    await office.ask(SCHEDULE_UPDATE, {"target": TASK | {"args": [2]}}, id=id)

@@ -1,12 +1,14 @@
 """Hides the payload of sensitive jobs and schedules in answers."""
 
-from typing import Annotated, Final
+from collections.abc import Iterator
+from typing import Annotated, Final, cast
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
-from onbeat.model.credentials import NOT_SHOWN
+from onbeat.model.credentials import NOT_SHOWN, masked
+from onbeat.model.errors import Invalid
 from onbeat.model.target import (
     NO_DATA,
     CommandTarget,
@@ -112,6 +114,38 @@ def hidden_target(target: Target) -> Target:
                 env=dict.fromkeys(target.env, NOT_SHOWN),
                 stdin=None if target.stdin is None else NOT_SHOWN,
             )
+
+
+def shown_form(target: Target) -> Target:
+    """The target of a sensitive schedule as answers have it."""
+    return masked(hidden_target(target))
+
+
+def refuse_hidden(target: Target, field: str) -> None:
+    """Raises `Invalid` for a `…`, which would be stored in place of the payload."""
+    plain = msgspec.json.decode(msgspec.json.encode(target))
+    query = target.url.partition("?")[2] if isinstance(target, HttpTarget) else ""
+    if NOT_SHOWN in {query, *texts_in(plain)}:
+        raise Invalid(
+            f"{field}: {NOT_SHOWN} stands for what a sensitive schedule does not show; give its"
+            " whole payload, or leave it out to keep it",
+            field,
+        )
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """The texts of a value of JSON."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for one in cast("dict[str, object]", value).values():
+                yield from texts_in(one)
+        case list():
+            for one in cast("list[object]", value):
+                yield from texts_in(one)
+        case _:
+            return
 
 
 def hidden_query(url: str) -> str:

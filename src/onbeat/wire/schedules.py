@@ -7,6 +7,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
+from onbeat.model.condition import Condition
 from onbeat.model.credentials import masked
 from onbeat.model.errors import Invalid
 from onbeat.model.recurrence import DstFold, DstGap, RecurrenceSpec
@@ -25,7 +26,7 @@ from onbeat.wire.conditions import (
     hidden_condition,
     window_answer,
 )
-from onbeat.wire.hidden import SensitiveForm, hidden_target
+from onbeat.wire.hidden import SensitiveForm, refuse_hidden, shown_form
 from onbeat.wire.options import read_given, read_wait, readers_of
 from onbeat.wire.reactions import (
     GatherAnswer,
@@ -219,8 +220,6 @@ def read_schedule(
     name = read_schedule_name(body, before)
     rule = read_rule(body, rule_key(body, name, before), before, budget)
     target = read_schedule_target(body, shown_target(before) if before else None)
-    if before is not None and before.sensitive and target == shown_target(before):
-        target = UNSET
     old = before.retry if before else retry
     readers = readers_of(
         ScheduleBody,
@@ -235,8 +234,31 @@ def read_schedule(
         options["on"] = read_patterns(body.on or None, "on")
     elif rule is not UNSET and before is not None and before.on:
         options["on"] = ()
+    if before is not None and before.sensitive:
+        target = kept_target(target, before)
+        keep_condition(options, before)
     status = options.pop("status", UNSET)
     return ScheduleDraft(name=name, recurrence=rule, target=target, status=status, options=options)
+
+
+def kept_target(target: Target | UnsetType, before: Schedule) -> Target | UnsetType:
+    """UNSET for the target as the answers about a sensitive schedule have it."""
+    if target is UNSET or target == shown_target(before):
+        return UNSET
+    refuse_hidden(target, "target")
+    return target
+
+
+def keep_condition(options: dict[str, Any], before: Schedule) -> None:
+    """The same for what a condition asks."""
+    condition: Condition | None = options.get("condition")
+    if condition is None or condition.ask is None:
+        return
+    old = None if before.condition is None else before.condition.ask
+    if old is not None and condition.ask == shown_form(old):
+        options["condition"] = replace(condition, ask=masked(old))
+    else:
+        refuse_hidden(condition.ask, "condition.ask")
 
 
 def read_schedule_name(body: ScheduleBody, before: Schedule | None) -> str | UnsetType:
@@ -356,8 +378,7 @@ SHOWN: Final = tuple(
 
 def shown_target(schedule: Schedule) -> Target:
     """The target as answers have it."""
-    target = masked(schedule.target)
-    return hidden_target(target) if schedule.sensitive else target
+    return shown_form(schedule.target) if schedule.sensitive else masked(schedule.target)
 
 
 def schedule_answer(schedule: Schedule, next_at: datetime | None) -> ScheduleAnswer:
