@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
-from itertools import permutations
+from itertools import groupby, permutations
 from typing import Any, ClassVar
 
 from hypothesis import note
@@ -217,12 +217,18 @@ BINDINGS: dict[Verb, Callable[[Binder, Act], calls.Call]] = {
 }
 
 
+Step = tuple[calls.Call, Any]
+"""A call, or a part of one, and its answer."""
+
+
 class StoreMachine(RuleBasedStateMachine):
     """Each example leaves the stores empty. A subclass of it names the stores."""
 
     runner: ClassVar[asyncio.Runner]
     stores: ClassVar[Sequence[Store]]
     """The same store by connections of their own."""
+    claims_by_priority: ClassVar[bool] = False
+    """Whether a claim is one transaction for each priority, so that calls beside it see a part."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -259,7 +265,8 @@ class StoreMachine(RuleBasedStateMachine):
         for call, answer in zip(made, answers, strict=True):
             note(f"{calls.short(call)} -> {answer}")
         steps = list(zip(made, answers, strict=True))
-        possible = [after for world in self.worlds for after in orders(world, steps)]
+        parts = [[step] if len(steps) == 1 else self.parts(*step) for step in steps]
+        possible = [after for world in self.worlds for after in orders(world, parts)]
         assert possible, f"no order of these calls gives these answers: {steps_text(steps)}"
         for world in possible:
             world.adopt(seen["jobs"])
@@ -268,23 +275,35 @@ class StoreMachine(RuleBasedStateMachine):
             f"the store shows {difference(seen, possible[0].seen())} after {steps_text(steps)}"
         )
 
+    def parts(self, call: calls.Call, answer: Any) -> Sequence[Step]:
+        """The steps of a call that others may come between, in their order."""
+        if not (self.claims_by_priority and isinstance(call, calls.Claim) and answer):
+            return [(call, answer)]
+        priorities = {str(job.id): job.priority for job in call.claimed}
+        by_priority = groupby(answer, key=lambda given: priorities[given[0]])
+        return [(call, list(given)) for _, given in by_priority]
+
     async def ask(self, made: Sequence[calls.Call]) -> tuple[list[Any], dict[str, Any]]:
         stores = zip(made, self.stores, strict=False)
         answers = await asyncio.gather(*(call.run(store) for call, store in stores))
         return answers, await shown(self.stores[0], self.binder)
 
 
-def steps_text(steps: Sequence[tuple[calls.Call, Any]]) -> str:
+def steps_text(steps: Sequence[Step]) -> str:
     return "; ".join(f"{calls.short(call)} -> {answer}" for call, answer in steps)
 
 
-def orders(world: World, steps: Sequence[tuple[calls.Call, Any]]) -> list[World]:
-    """The states after every order of the calls in which all answers are right."""
-    alone = len(steps) == 1
+def orders(world: World, parts: Sequence[Sequence[Step]]) -> list[World]:
+    """The states after every order of the calls in which all answers are right.
+
+    `parts`: the steps of each call, which keep their order.
+    """
+    alone = len(parts) == 1
     found: list[World] = []
-    for order in permutations(steps):
-        after = world.branch()
-        if all(after.accepts(call, answer, alone=alone) for call, answer in order):
+    turns = [place for place, steps in enumerate(parts) for _ in steps]
+    for order in sorted(set(permutations(turns))):
+        after, left = world.branch(), [iter(steps) for steps in parts]
+        if all(after.accepts(*next(left[place]), alone=alone) for place in order):
             found.append(after)
     return found
 

@@ -261,6 +261,9 @@ class DispatcherStore(Protocol):
         from its claim until it is settled, and its claim counts as its start. Where only a rate
         limit delays a job, `next_due_at` is no later than the instant at which the rate admits it.
 
+        Each job is claimed in one transaction, but a claim may have several: one for the jobs of
+        each priority, say. Readers beside it may see the first jobs running and the rest not yet.
+
         While an earlier job of the same schedule is unfinished (it runs, or it was tried, or it was
         due earlier), a job with overlap `skip` is cancelled, a job with `wait` is blocked until the
         earlier one ends, and a job with `replace` cancels the earlier one and waits for its end.
