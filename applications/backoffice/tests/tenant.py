@@ -103,7 +103,7 @@ class Explained(Session):
 
 
 def crowd(world: World) -> None:
-    """So many rows of another workspace in each table that only an index is worth its while."""
+    """So many other rows in each table that only an index is worth its while."""
     other = Tenant(world)
     owner = {"workspace_id": other.id, "user_id": other.user}
     dates = {"created_at": OCTOBER.begin, "updated_at": OCTOBER.begin}
@@ -114,6 +114,7 @@ def crowd(world: World) -> None:
         "faxes": {},
         "did_numbers": {"number": "+4930123", "monthly_cost": 1_000},
         "workspaces_users": {},
+        "service_plans": {"key_name": "another"},
         "subscriptions": {"current_plan_id": 1, "billing_cycle": "MONTHLY", "status": "ACTIVE"},
         "users_invoices": {
             "cents": 1,
