@@ -93,6 +93,23 @@ def test_a_fraction_of_a_second_shifts_every_occurrence() -> None:
     assert value.before(first) in {None, first - timedelta(hours=1)}
 
 
+def test_a_fraction_of_a_second_shifts_months_from_both_sides() -> None:
+    value = every("P1M", start="2025-01-31T00:00:00.250Z")
+    quarter = timedelta(milliseconds=250)
+    ends = [datetime(2025, month, day, tzinfo=UTC) + quarter for month, day in ((1, 31), (2, 28))]
+    assert value.take(2, after=NEW_YEAR) == ends
+    assert value.before(ends[1] + SECOND) == ends[1]
+    assert value.before(ends[1]) == ends[0]
+    assert value.before(ends[0]) is None
+
+
+def test_a_time_that_a_clock_change_displaces_rolls_to_its_own_time_of_another_day() -> None:
+    only = rrule("DTSTART;TZID=Europe/Berlin:20250330T023000\nRRULE:FREQ=DAILY;COUNT=1")
+    assert only.take(2, after=NEW_YEAR) == [datetime(2025, 3, 30, 1, 30, tzinfo=UTC)]
+    rolled = only.on(business_days(), "following")  # the 30th is a Sunday
+    assert rolled.take(2, after=NEW_YEAR) == [datetime(2025, 3, 31, 0, 30, tzinfo=UTC)]
+
+
 def test_a_rule_depends_on_a_zone_through_any_of_its_members() -> None:
     berlin, here = daily("09:00", tz="Europe/Berlin"), daily("09:00", tz="UTC")
     assert depends_on_zone(union(here, berlin).spec())

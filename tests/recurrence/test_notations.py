@@ -71,6 +71,7 @@ def test_a_cron_of_aws_counts_weekdays_from_sunday_as_one(
         ("cron(0 9 ? * 2#1 *)", "01-05 02-02 03-02"),
         ("cron(0 8 1W * ? *)", "01-01 02-02 03-02"),
         ("CRON( 0 8 ? * sun *)", "01-04 01-11 01-18"),
+        ("cron(0 10 ? * L *)", "01-03 01-10 01-17"),
     ],
 )
 def test_an_example_of_aws_has_these_days(text: str, days: str) -> None:

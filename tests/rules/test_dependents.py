@@ -12,10 +12,13 @@ from onbeat.rules.dependents import (
     LEVEL_COST,
     Cascade,
     Doom,
+    Holders,
     Wait,
+    after_holders,
     cancelled_on_arrival,
     refuse_unknown,
 )
+from onbeat.testing.build import a_job
 
 
 def run(ended: dict[Any, Any], waits: list[Wait], room: int = DEPENDENTS_MAX) -> Cascade:
@@ -139,3 +142,59 @@ def test_a_job_waits_only_for_those_that_are_stored_or_stand_before_it(drawn: An
 def test_a_job_that_waits_for_an_unknown_one_is_refused() -> None:
     with pytest.raises(Invalid, match="job z does not exist"):
         refuse_unknown([New("a", ("z",))], JOBS)
+
+
+FLOW = JobId("01900000-0000-7000-8000-000000000001")
+HELD = {JobId("a"): JobId("holder")}
+
+
+def test_a_job_comes_after_the_holder_of_a_key_in_place_of_the_one_that_was_not_added() -> None:
+    job = a_job(after=(JobId("a"), JobId("b")), edges={JobId("a"): Edge.FAILURE})
+    assert after_holders(job, Holders(HELD)) == (("holder", "b"), {"holder": Edge.FAILURE})
+
+
+def test_a_job_whose_predecessors_have_one_holder_comes_after_it_once() -> None:
+    both = {JobId("a"): JobId("holder"), JobId("b"): JobId("holder")}
+    job = a_job(after=(JobId("a"), JobId("b")))
+    assert after_holders(job, Holders(both)) == (("holder",), None)
+
+
+def test_two_ends_of_one_holder_are_refused() -> None:
+    both = {JobId("a"): JobId("holder"), JobId("b"): JobId("holder")}
+    job = a_job(after=(JobId("a"), JobId("b")), edges={JobId("b"): Edge.FAILURE})
+    with pytest.raises(Invalid, match="two ends of job holder") as caught:
+        after_holders(job, Holders(both))
+    assert caught.value.field == "after"
+
+
+@pytest.mark.parametrize("wanted", [Edge.SUCCESS, Edge.END])
+def test_who_waits_for_a_flow_waits_for_the_holders_of_its_members_too(wanted: Edge) -> None:
+    member = New("a", flow=FLOW)
+    holders = Holders.among([member], HELD)
+    job = a_job(awaits_flow=FLOW, edges={FLOW: wanted})
+    assert holders.concern(job)
+    named = dict.fromkeys(("holder", FLOW), wanted) if wanted is not Edge.SUCCESS else None
+    assert after_holders(job, holders) == (("holder",), named)
+
+
+def test_who_waits_for_a_failure_of_a_flow_waits_for_no_holder() -> None:
+    holders = Holders.among([New("a", flow=FLOW)], HELD)
+    job = a_job(awaits_flow=FLOW, edges={FLOW: Edge.FAILURE})
+    assert not holders.concern(job)
+    assert after_holders(job, holders) == ((), {FLOW: Edge.FAILURE})
+
+
+def test_a_holder_in_the_flow_itself_or_gone_is_not_waited_for() -> None:
+    job = a_job(awaits_flow=FLOW)
+    among = Holders.among([New("a", flow=FLOW), New("holder", flow=FLOW)], HELD)
+    assert after_holders(job, among) == ((), None)
+    gone = Holders.among([New("a", flow=FLOW)], HELD).without({JobId("holder")})
+    assert after_holders(job, gone) == ((), None)
+
+
+@pytest.mark.parametrize("state", ["succeeded", "failed", "cancelled"])
+def test_each_end_frees_or_cancels_who_wants_a_failure(state: str) -> None:
+    wait = Wait(JobId("b"), JobId("a"), Edge.FAILURE)
+    cascade = run({"a": state}, [wait])
+    assert cascade.freed_waits() == ([wait] if state == "failed" else [])
+    assert list(cascade.cancelled) == ([] if state == "failed" else ["b"])

@@ -119,6 +119,12 @@ def test_moved_to_another_origin_it_does_not_decrypt():
         decrypt_target(HandlerTarget("refund", task.args), cipher.decrypt)
 
 
+def test_what_decrypts_to_no_arguments_is_told():
+    made = encrypt_target(TASK, Noted().encrypt)
+    with pytest.raises(Undecryptable, match="not the arguments of a task"):
+        decrypt_target(made, lambda _text, _bound_to: "[1]")
+
+
 def test_encrypted_arguments_are_shown_as_hidden():
     shown = masked(encrypt_target(TASK, Noted().encrypt))
     assert shown == HandlerTarget("pay", HIDDEN_ARGS, encrypted=True)
