@@ -16,7 +16,9 @@ from onbeat.rules.dependents import (
     Wait,
     after_holders,
     cancelled_on_arrival,
+    places_to_cut,
     refuse_unknown,
+    repeats_a_key,
 )
 from onbeat.testing.build import a_job
 
@@ -100,6 +102,7 @@ class New(NamedTuple):
     created_at: int = 0
     awaits_flow: Any = None
     flow: Any = None
+    unique: str | None = None
 
     def edge_to(self, _other: JobId) -> Edge:
         return Edge.SUCCESS
@@ -169,8 +172,7 @@ def test_two_ends_of_one_holder_are_refused() -> None:
 
 @pytest.mark.parametrize("wanted", [Edge.SUCCESS, Edge.END])
 def test_who_waits_for_a_flow_waits_for_the_holders_of_its_members_too(wanted: Edge) -> None:
-    member = New("a", flow=FLOW)
-    holders = Holders.among([member], HELD)
+    holders = Holders.among({JobId("a"): FLOW}, HELD)
     job = a_job(awaits_flow=FLOW, edges={FLOW: wanted})
     assert holders.concern(job)
     named = dict.fromkeys(("holder", FLOW), wanted) if wanted is not Edge.SUCCESS else None
@@ -178,7 +180,7 @@ def test_who_waits_for_a_flow_waits_for_the_holders_of_its_members_too(wanted: E
 
 
 def test_who_waits_for_a_failure_of_a_flow_waits_for_no_holder() -> None:
-    holders = Holders.among([New("a", flow=FLOW)], HELD)
+    holders = Holders.among({JobId("a"): FLOW}, HELD)
     job = a_job(awaits_flow=FLOW, edges={FLOW: Edge.FAILURE})
     assert not holders.concern(job)
     assert after_holders(job, holders) == ((), {FLOW: Edge.FAILURE})
@@ -186,9 +188,9 @@ def test_who_waits_for_a_failure_of_a_flow_waits_for_no_holder() -> None:
 
 def test_a_holder_in_the_flow_itself_or_gone_is_not_waited_for() -> None:
     job = a_job(awaits_flow=FLOW)
-    among = Holders.among([New("a", flow=FLOW), New("holder", flow=FLOW)], HELD)
+    among = Holders.among({JobId("a"): FLOW, JobId("holder"): FLOW}, HELD)
     assert after_holders(job, among) == ((), None)
-    gone = Holders.among([New("a", flow=FLOW)], HELD).without({JobId("holder")})
+    gone = Holders.among({JobId("a"): FLOW}, HELD).without({JobId("holder")})
     assert after_holders(job, gone) == ((), None)
 
 
@@ -198,3 +200,34 @@ def test_each_end_frees_or_cancels_who_wants_a_failure(state: str) -> None:
     cascade = run({"a": state}, [wait])
     assert cascade.freed_waits() == ([wait] if state == "failed" else [])
     assert list(cascade.cancelled) == ([] if state == "failed" else ["b"])
+
+
+DEAD: dict[Any, str] = {"dead": "failed", "done": "succeeded"}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "places"),
+    [
+        ([New("a", ("dead",), unique="k"), New("b", unique="k")], [1]),
+        ([New("a", ("dead",), unique="k"), New("b", ("dead",), unique="k"), New("c", unique="k")], [1, 2]),
+        ([New("a", ("dead",), unique="k"), New("b", unique="k"), New("c", unique="k")], [1]),
+        ([New("a", ("dead",), unique="k"), New("b", unique="other")], []),
+        ([New("a", ("done", "live"), unique="k"), New("b", unique="k")], []),
+        ([New("a", unique="k"), New("b", ("dead",), unique="k"), New("c", unique="k")], [2]),
+        ([New("a", ("dead",)), New("b", ("a",), unique="k"), New("c", unique="k")], [2]),
+        ([New("a", unique="held"), New("b", ("a",), unique="k"), New("c", unique="k")], [2]),
+        ([New("a", flow=FLOW), New("b", awaits_flow=FLOW, unique="k"), New("c", unique="k")], []),
+        ([New("a", ("dead",), flow=FLOW), New("b", awaits_flow=FLOW, unique="k"), New("c", unique="k")], [2]),
+    ],
+)  # fmt: skip
+def test_a_call_is_cut_before_a_job_whose_key_an_earlier_one_may_free_at_once(
+    jobs: list[New], places: list[int]
+) -> None:
+    assert places_to_cut(jobs, DEAD) == places
+
+
+def test_only_a_key_of_a_job_that_comes_after_others_may_be_free_at_once() -> None:
+    assert not repeats_a_key([New("a", unique="k"), New("b", ("x",), unique="k")])
+    assert repeats_a_key([New("a", ("x",), unique="k"), New("b", unique="k")])
+    assert repeats_a_key([New("a", awaits_flow=FLOW, unique="k"), New("b", unique="k")])
+    assert not repeats_a_key([New("a", ("x",)), New("b", ("x",))])

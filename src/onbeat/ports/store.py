@@ -546,7 +546,8 @@ class OperationsStore(Protocol):
     async def enqueue(
         self, jobs: Sequence[Job], keyed: KeyedRequest | None = None
     ) -> Sequence[Enqueued]:
-        """Store new jobs. Of several with one unique key the first wins.
+        """Store new jobs, as if one came after the other. Of several with one unique key the first
+        wins, unless it is cancelled at once: then it holds no key.
 
         A job with `unique_for` holds its key for that long after its end (`rules.held_keys`), too;
         this counts for jobs created before the key is free.

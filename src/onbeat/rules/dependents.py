@@ -47,6 +47,11 @@ class AddedJob(Protocol[Instant_co]):
     def edge_to(self, other: JobId) -> Edge: ...
 
 
+class UniqueJob(AddedJob[Instant_co], Protocol[Instant_co]):
+    @property
+    def unique(self) -> str | None: ...
+
+
 class Wait(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """`job_id` waits for `awaits`, and needs the `wanted` end of it."""
 
@@ -133,9 +138,8 @@ class Holders(msgspec.Struct, frozen=True):
     of_flows: Mapping[JobId, Sequence[JobId]] = {}
 
     @classmethod
-    def among(cls, jobs: Sequence[AddedJob[object]], of_jobs: Mapping[JobId, JobId]) -> Self:
-        """`jobs` are all of the call, with those that were not added."""
-        flows = {job.id: job.flow for job in jobs}
+    def among(cls, flows: Mapping[JobId, JobId | None], of_jobs: Mapping[JobId, JobId]) -> Self:
+        """`flows` are those of all jobs of the call, with the ones that were not added."""
         of_flows: dict[JobId, dict[JobId, None]] = defaultdict(dict)
         for id, holder in of_jobs.items():
             flow = flows.get(id)
@@ -218,6 +222,48 @@ def unmet(job: AddedJob[object], states: Mapping[JobId, str]) -> Doom | None:
         if other in states and not freed(job.edge_to(other), states[other])
     ]
     return doom_of(lost[-1], states[lost[-1]]) if lost else None
+
+
+def flows_of(jobs: Iterable[AddedJob[object]]) -> Mapping[JobId, JobId | None]:
+    return {job.id: job.flow for job in jobs}
+
+
+def repeats_a_key(jobs: Sequence[UniqueJob[object]]) -> bool:
+    """Whether a job has the unique key of an earlier one that comes after others."""
+    keys: set[str] = set()
+    for job in jobs:
+        if job.unique is not None:
+            if job.unique in keys:
+                return True
+            if job.after or job.awaits_flow is not None:
+                keys.add(job.unique)
+    return False
+
+
+def places_to_cut(jobs: Sequence[UniqueJob[object]], states: Mapping[JobId, str]) -> Sequence[int]:
+    """Where jobs that are added at once have to be cut, to be added part by part.
+
+    One that is cancelled as it is added frees its unique key, so that a later one may be added. So
+    a later one begins a part where the earlier one needs an end that `states` make impossible, or
+    comes after one of the jobs that may not be added or may be cancelled itself.
+    """
+    doubtful: set[JobId] = set()
+    keys: set[str] = set()
+    places: list[int] = []
+    for place, job in enumerate(jobs):
+        if job.unique in keys:
+            places.append(place)
+            keys.clear()
+        may_end = (
+            unmet(job, states) is not None
+            or not doubtful.isdisjoint(job.after)
+            or job.awaits_flow in doubtful
+        )
+        if may_end and job.unique is not None:
+            keys.add(job.unique)
+        if may_end or job.unique is not None:
+            doubtful |= {job.id} if job.flow is None else {job.id, job.flow, after_flow(job.flow)}
+    return places
 
 
 def causes_in(jobs: Iterable[Job]) -> list[JobId]:

@@ -1,6 +1,6 @@
 """New jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -11,6 +11,8 @@ from onbeat.rules.dependents import (
     Holders,
     after_holders,
     cancelled_on_arrival,
+    flows_of,
+    freed,
     refuse_unknown,
 )
 from onbeat.stores.memory.dependents import as_doomed, put_ended
@@ -27,19 +29,44 @@ def resolve(tables: Tables, jobs: Sequence[Job]) -> list[Job]:
 
     Raises `Invalid` if a job is to wait for one that is neither stored nor earlier in the call.
     """
-    holders: dict[JobId, JobId] = {}
-    taken: dict[str, JobId] = {}
-    for job in jobs:
-        if job.unique is not None and job.id not in tables.jobs:
-            holder = find_existing(tables, job) or taken.setdefault(job.unique, job.id)
-            if holder != job.id:
-                holders[job.id] = holder
+    holders = find_holders(tables, jobs)
     coming = {job.id for job in jobs}
     awaited = {id for job in jobs for id in job.after}
     refuse_unknown(jobs, {id for id in awaited if id in tables.jobs or id in coming})
-    found = Holders.among(jobs, holders)
+    found = Holders.among(flows_of(jobs), holders)
     gone = {id for id in holders.values() if id not in tables.jobs and id not in coming}
     return [put_after(job, found.without(gone)) for job in jobs]
+
+
+def find_holders(tables: Tables, jobs: Sequence[Job]) -> dict[JobId, JobId]:
+    """The holder of the unique key for each job that will not be added for it.
+
+    A job that will be cancelled at once holds no key.
+    """
+    holders: dict[JobId, JobId] = {}
+    taken: dict[str, JobId] = {}
+    cancelled: set[JobId] = set()
+    for job in jobs:
+        if job.id in tables.jobs:
+            continue
+        holder = find_existing(tables, job) or taken.get(job.unique or "")
+        if holder is not None:
+            holders[job.id] = holder
+        elif is_cancelled_at_once(tables, job, holders, cancelled):
+            cancelled.add(job.id)
+        elif job.unique is not None:
+            taken[job.unique] = job.id
+    return holders
+
+
+def is_cancelled_at_once(
+    tables: Tables, job: Job, holders: Mapping[JobId, JobId], cancelled: Collection[JobId]
+) -> bool:
+    awaited = {holders.get(other, other): job.edge_to(other) for other in job.after}
+    stored = {id: tables.jobs[id].state for id in awaited if id in tables.jobs}
+    states = {id: state for id, state in stored.items() if state in FINAL_STATES}
+    states |= {id: JobState.CANCELLED for id in awaited if id in cancelled}
+    return any(not freed(awaited[id], state) for id, state in states.items())
 
 
 def put_after(job: Job, holders: Holders) -> Job:

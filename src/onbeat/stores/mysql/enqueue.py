@@ -12,19 +12,16 @@ from onbeat.model.idempotency import KeyedRequest
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
-from onbeat.rules.dependents import Holders
 from onbeat.stores.mysql.connection import LOCK_SECONDS
 from onbeat.stores.mysql.errors import LOCK_WAIT, code_of
 from onbeat.stores.mysql.rows import job_row
 from onbeat.stores.mysql.transaction import Row, Transaction
 from onbeat.stores.sql.forms import NEW_COLUMNS
-from onbeat.stores.sql.verbs.dependents import wait_for_others
+from onbeat.stores.sql.verbs.dependents import add_waiting
 from onbeat.stores.sql.verbs.enqueue import (
     FanOutBatch,
     NewJob,
-    awaited_unstored,
     blockers_of,
-    holders_of,
     in_key_order,
     jobs_of,
     keep_places,
@@ -51,18 +48,21 @@ async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqu
     None for a job whose unique key was held by a live job that ended before it could be read; where
     jobs wait for others, this raises `Unavailable`.
     """
+    if any(job.waits for job in jobs):
+        return await add_waiting(transaction, jobs, partial(add, transaction))
+    answers, _ = await add(transaction, jobs)
+    return answers
+
+
+async def add(
+    transaction: Transaction, jobs: Sequence[NewJob]
+) -> tuple[list[Enqueued | None], bool]:
+    """Add jobs as if they waited for none; also returns whether all of them are new."""
     added = await insert_new(transaction, jobs)
     held = await take_back(transaction, jobs)
-    all_new = added == len(jobs) and not held
-    if all_new:
-        answers: list[Enqueued | None] = [Enqueued(one.id, created=True) for one in jobs]
-    else:
-        answers = await find_existing(transaction, jobs, held)
-    if any(job.waits for job in jobs):
-        holders = Holders.among(jobs, holders_of(jobs, answers))
-        created = {answer.id for answer in answers if answer is not None and answer.created}
-        await wait_for_others(transaction, jobs, created, all_new=all_new, holders=holders)
-    return answers
+    if added == len(jobs) and not held:
+        return [Enqueued(one.id, created=True) for one in jobs], True
+    return await find_existing(transaction, jobs, held), False
 
 
 async def insert_new(transaction: Transaction, jobs: Sequence[NewJob]) -> int:
@@ -148,19 +148,8 @@ async def enqueue_from(transaction: Transaction, sendings: Sequence[FanOutBatch]
 async def add_missing(transaction: Transaction, jobs: Sequence[NewJob]) -> None:
     """Jobs sent before are not changed: the jobs that they waited for may be deleted since."""
     there = await find_stored(transaction, [job.id for job in jobs])
-    new = [job for job in jobs if job.id not in there]
-    if not new:
-        return
-    ids = [job.id for job in new]
-    added = await insert_new(transaction, new)
-    held = await take_back(transaction, new)
-    whole = not held and added == len(new)
-    created = set(ids) if whole else await find_stored(transaction, ids)
-    if any(job.waits for job in new):
-        missing = awaited_unstored(new, created)
-        found = holders_of(missing, await find_existing(transaction, missing, held))
-        holders = Holders.among(new, found)
-        await wait_for_others(transaction, new, created, all_new=True, holders=holders)
+    if new := [job for job in jobs if job.id not in there]:
+        await enqueue(transaction, new)
 
 
 async def take(transaction: Transaction, requests: Sequence[KeyedRequest]) -> list[bool]:

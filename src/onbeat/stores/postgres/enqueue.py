@@ -11,12 +11,12 @@ from onbeat.model.idempotency import KeyedRequest
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import Job
 from onbeat.ports.store import Enqueued, Hint
-from onbeat.rules.dependents import Holders
+from onbeat.rules.dependents import Holders, flows_of, repeats_a_key
 from onbeat.stores.postgres import bulk
 from onbeat.stores.postgres.hints import Notice
 from onbeat.stores.postgres.rows import Row, columns, job_row
 from onbeat.stores.postgres.transaction import Transaction
-from onbeat.stores.sql.verbs.dependents import wait_for_others
+from onbeat.stores.sql.verbs.dependents import add_waiting, stored_among, wait_for_others
 from onbeat.stores.sql.verbs.enqueue import (
     FanOutBatch,
     Lease,
@@ -191,13 +191,8 @@ async def find_existing(
 async def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> list[Enqueued]:
     """As `enqueue_plain`, for jobs that wait for others or belong to schedules."""
     await hold_schedules(transaction, {job.schedule_id for job in jobs if job.schedule_id})
-    result, all_new = await add_jobs(transaction, jobs)
-    holders = Holders.among(jobs, holders_of(jobs, result))
-    answers = [answer for answer in result if answer is not None]
-    if any(job.waits for job in jobs):
-        created = {answer.id for answer in answers if answer.created}
-        await wait_for_others(transaction, jobs, created, all_new=all_new, holders=holders)
-    return answers
+    answers = await add_waiting(transaction, jobs, partial(add_jobs, transaction))
+    return [answer for answer in answers if answer is not None]
 
 
 ROWS_MAX = 5_000  # added in one statement; larger ones gain nothing
@@ -232,6 +227,10 @@ async def keep_places(transaction: Transaction, sendings: Sequence[FanOutBatch])
 
 async def add_sent(transaction: Transaction, jobs: Sequence[NewJob]) -> None:
     """Store the jobs that do not exist and whose unique key is free."""
+    if repeats_a_key(jobs):
+        there = await stored_among(transaction, [job.id for job in jobs])
+        await enqueue(transaction, [job for job in jobs if job.id not in there])
+        return
     await hold_schedules(transaction, {job.schedule_id for job in jobs if job.schedule_id})
     created: set[JobId] = set()
     held: dict[str, JobId] = {}
@@ -251,7 +250,7 @@ async def add_sent(transaction: Transaction, jobs: Sequence[NewJob]) -> None:
     if waiting:
         missing = awaited_unstored(jobs, created)
         stored = await find_existing(transaction, missing, held) if missing else ()
-        holders = Holders.among(jobs, holders_of(missing, stored))
+        holders = Holders.among(flows_of(jobs), holders_of(missing, stored))
         await wait_for_others(transaction, waiting, created, all_new=True, holders=holders)
 
 

@@ -1,6 +1,7 @@
 """New jobs, and the idempotency keys of requests for them."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from onbeat.model.idempotency import KeyedRequest
@@ -8,14 +9,12 @@ from onbeat.model.ids import JobId
 from onbeat.model.job import Job
 from onbeat.model.schedule import Overlap
 from onbeat.ports.store import Enqueued, Hint
-from onbeat.rules.dependents import Holders
 from onbeat.stores.sql.values import micros
-from onbeat.stores.sql.verbs.dependents import wait_for_others
+from onbeat.stores.sql.verbs.dependents import add_waiting
 from onbeat.stores.sql.verbs.enqueue import (
     FanOutBatch,
     NewJob,
     blockers_of,
-    holders_of,
     jobs_of,
     keep_places,
     waits_of,
@@ -56,18 +55,19 @@ def is_plain(job: Job) -> bool:
 
 def enqueue(transaction: Transaction, jobs: Sequence[NewJob]) -> Sequence[Enqueued]:
     """Add the jobs of many callers. Repeating a stored one, even an ended one, is harmless."""
+    if any(job.waits for job in jobs):
+        return finish(add_waiting(transaction, jobs, partial(in_thread(add), transaction)))
+    answers, _ = add(transaction, jobs)
+    return answers
+
+
+def add(transaction: Transaction, jobs: Sequence[NewJob]) -> tuple[list[Enqueued], bool]:
+    """Add jobs as if they waited for none; also returns whether all of them are new."""
     added = insert(transaction, [job.row for job in jobs])
     held = finish(take_back(transaction, jobs))
-    all_new = added == len(jobs) and not held
-    if all_new:
-        answers = [Enqueued(job.id, created=True) for job in jobs]
-    else:
-        answers = find_existing(transaction, jobs, held)
-    if any(job.waits for job in jobs):
-        created = {answer.id for answer in answers if answer.created}
-        holders = Holders.among(jobs, holders_of(jobs, answers))
-        finish(wait_for_others(transaction, jobs, created, all_new=all_new, holders=holders))
-    return answers
+    if added == len(jobs) and not held:
+        return [Enqueued(job.id, created=True) for job in jobs], True
+    return find_existing(transaction, jobs, held), False
 
 
 def insert(transaction: Transaction, rows: Sequence[Row]) -> int:

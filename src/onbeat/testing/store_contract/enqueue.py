@@ -1,5 +1,6 @@
 """New jobs: stored completely, once for each unique key, and after their predecessors."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -7,7 +8,7 @@ import pytest
 
 from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId
-from onbeat.model.job import Job, JobState
+from onbeat.model.job import Edge, Job, JobState
 from onbeat.model.outcome import Outcome, Released, Succeeded
 from onbeat.model.page import JobFilter
 from onbeat.model.retry import Backoff, RetryPolicy
@@ -18,6 +19,7 @@ from onbeat.testing.build import DAY, HOUR, MINUTE, NOW, TICK, a_job, a_schedule
 from onbeat.testing.store_contract.steps import (
     FAILURE,
     PASSING_FAILURE,
+    a_cancelled_job,
     claim_jobs,
     end,
     ids_of,
@@ -197,6 +199,57 @@ class UniqueContract:
         await store.cancel([first.id], "by hand", NOW)
         (answer,) = await store.enqueue([a_job(unique="key")])
         assert answer.created
+
+    async def test_a_job_that_is_cancelled_at_once_leaves_its_key_to_the_next_of_the_call(
+        self, store: Store
+    ) -> None:
+        dead = await a_cancelled_job(store)
+        first, second = (a_job(unique="key", after=(dead.id,)) for _ in range(2))
+        third, double = a_job(unique="key"), a_job(unique="key")
+        last = a_job(after=(third.id,))
+        for _ in range(2):  # an answer that was lost
+            answers = await store.enqueue([first, second, third, double, last])
+            assert [answer.id for answer in answers] == [
+                first.id, second.id, third.id, third.id, last.id,
+            ]  # fmt: skip
+        for job in (first, second):
+            assert (await stored_job(store, job)).state is JobState.CANCELLED
+        assert ids_of(await claim_jobs(store)) == [third.id]
+        assert (await stored_job(store, last)).blocked_by == 1
+
+    async def test_one_that_is_cancelled_with_a_job_of_the_call_leaves_its_key_too(
+        self, store: Store
+    ) -> None:
+        dead, holder = await a_cancelled_job(store), await run_job(store, a_job(unique="other"))
+        doomed, double = a_job(after=(dead.id,)), a_job(unique="other")
+        first, second = a_job(unique="key", after=(doomed.id,)), a_job(unique="key")
+        last = a_job(after=(double.id,))
+        answers = await store.enqueue([doomed, double, first, second, last])
+        assert [answer.created for answer in answers] == [True, False, True, True, True]
+        assert ids_of(await claim_jobs(store)) == [second.id]
+        waiting = await stored_job(store, last)
+        assert (waiting.after, waiting.blocked_by) == ((holder.id,), 1)
+
+    async def test_a_job_that_goes_on_keeps_its_key_from_the_next_of_the_call(
+        self, store: Store
+    ) -> None:
+        dead, running = await a_cancelled_job(store), await run_job(store, a_job())
+        first = a_job(unique="key", after=(running.id,))
+        second = a_job(unique="more", after=(dead.id,), edges={dead.id: Edge.END})
+        doubles = [a_job(unique="key"), a_job(unique="more")]
+        answers = await store.enqueue([first, second, *doubles])
+        assert [answer.id for answer in answers] == [first.id, second.id, first.id, second.id]
+
+    async def test_a_caller_loses_no_job_to_one_of_another_that_is_cancelled_at_once(
+        self, store: Store
+    ) -> None:
+        dead = await a_cancelled_job(store)
+        doomed = [a_job(unique=f"key {n}", after=(dead.id,)) for n in range(20)]
+        jobs = [a_job(unique=f"key {n}") for n in range(20)]
+        calls = (store.enqueue([job]) for pair in zip(doomed, jobs, strict=True) for job in pair)
+        answers = [answer for (answer,) in await asyncio.gather(*calls)]
+        assert answers[1::2] == [Enqueued(job.id, created=True) for job in jobs]
+        assert sorted(ids_of(await claim_jobs(store))) == sorted(job.id for job in jobs)
 
 
 class AfterContract:

@@ -16,6 +16,7 @@ from onbeat.testing.store_contract.steps import (
     FAILURE,
     IN_A_MINUTE,
     PASSING_FAILURE,
+    a_cancelled_job,
     add_planned,
     claim_jobs,
     end,
@@ -228,6 +229,18 @@ class SendContract:
         await store.enqueue_from([sent_by(sender, first, second)])
         assert await stored_job(store, first) == first
         assert await store.job(second.id) is None
+
+    async def test_one_that_is_cancelled_as_it_is_sent_leaves_its_unique_key_to_the_next(
+        self, store: Store
+    ) -> None:
+        dead = await a_cancelled_job(store)
+        sender = await run_job(store, a_job())
+        doomed = a_later_job(unique="key", after=(dead.id,))
+        sent = a_later_job(unique="key")
+        for _ in range(2):  # an answer that was lost
+            assert list(await store.enqueue_from([sent_by(sender, doomed, sent)])) == [True]
+            assert (await stored_job(store, doomed)).state is JobState.CANCELLED
+            assert await stored_job(store, sent) == sent
 
     async def test_a_unique_key_that_the_sender_holds_is_held(self, store: Store) -> None:
         sender = await run_job(store, a_job(unique="key"))

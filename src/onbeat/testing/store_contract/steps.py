@@ -39,6 +39,13 @@ async def claim_jobs(store: Store, **fields: Any) -> tuple[Job, ...]:
     return tuple((await store.claim(a_request(**fields))).jobs)
 
 
+async def a_cancelled_job(store: Store) -> Job:
+    job = a_job()
+    await store.enqueue([job])
+    await store.cancel([job.id], "by hand", NOW)
+    return job
+
+
 async def stored_job(store: Store, job: Job) -> Job:
     """The job as stored now."""
     stored = await store.job(job.id)

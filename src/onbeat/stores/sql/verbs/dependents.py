@@ -5,7 +5,8 @@ job is locked. So `blocked_by`, read under that lock, changes by the rows writte
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
@@ -16,7 +17,7 @@ from onbeat.model.errors import Unavailable
 from onbeat.model.ids import JobId
 from onbeat.model.job import Edge, Job, JobState
 from onbeat.model.limits import DEPENDENTS_MAX
-from onbeat.ports.store import Hint
+from onbeat.ports.store import Enqueued, Hint
 from onbeat.rules.dependents import (
     AddedJob,
     Cascade,
@@ -25,12 +26,15 @@ from onbeat.rules.dependents import (
     Wait,
     after_holders,
     cancelled_on_arrival,
+    flows_of,
     freed,
+    places_to_cut,
     refuse_unknown,
+    repeats_a_key,
 )
 from onbeat.stores.sql.dialect import Columns, Row
 from onbeat.stores.sql.session import Session
-from onbeat.stores.sql.verbs.enqueue import NewJob
+from onbeat.stores.sql.verbs.enqueue import NewJob, holders_of
 from onbeat.stores.sql.verbs.held_keys import asks_to_hold, held_of_row, hold_keys
 from onbeat.stores.sql.verbs.history import note
 from onbeat.stores.sql.verbs.jobs import delete_live, jobs_by_id
@@ -285,6 +289,44 @@ async def awaited_among(session: Session, ids: Collection[JobId]) -> set[JobId]:
 
 
 # Jobs that wait for others
+
+Answer = TypeVar("Answer", Enqueued, Enqueued | None)
+Add = Callable[[Sequence[NewJob]], Awaitable[tuple[list[Answer], bool]]]
+"""Stores jobs; returns the answer to each, and whether all of them are new."""
+
+
+async def add_waiting(session: Session, jobs: Sequence[NewJob], add: Add[Answer]) -> list[Answer]:
+    """Add jobs of which some wait for others, as if each came by itself.
+
+    Raises `Unavailable` where the holder of a unique key ended before it could be read.
+    """
+    flows = flows_of(jobs)
+    of_jobs: dict[JobId, JobId] = {}
+    answers: list[Answer] = []
+    for part in await parts_of(session, jobs):
+        added, all_new = await add(part)
+        answers += added
+        of_jobs |= holders_of(part, added)
+        holders = Holders.among(flows, of_jobs)
+        created = {job.id for job in part} - of_jobs.keys()
+        if any(job.waits for job in part):
+            await wait_for_others(session, part, created, all_new=all_new, holders=holders)
+    return answers
+
+
+async def parts_of(session: Session, jobs: Sequence[NewJob]) -> Sequence[Sequence[NewJob]]:
+    """All jobs, cut where a job of them may free a unique key for a later one."""
+    if not repeats_a_key(jobs):
+        return [jobs]
+    states = await states_of_ended(session, {other for job in jobs for other in job.after})
+    places = places_to_cut(jobs, states)
+    return [jobs[begin:end] for begin, end in pairwise((0, *places, len(jobs)))]
+
+
+async def stored_among(session: Session, ids: Collection[JobId]) -> set[JobId]:
+    """Which of the jobs are stored, live or ended."""
+    live = await lock_jobs(session, ids)
+    return live.keys() | (await states_of_ended(session, ids)).keys()
 
 
 async def wait_for_others(
