@@ -1,4 +1,4 @@
-"""Names of the version before: each is taken once more, with a warning that names the new one."""
+"""Older names: some stay, the others are taken once more, with a warning that names the new one."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -48,10 +48,8 @@ def test_within_is_in_transaction(beat: Onbeat, tmp_path: Path) -> None:
     beat.backend.wait_for(beat.backend.open())
     beat.backend.wait_for(beat.aclose())
     with sqlite3.connect(tmp_path / "onbeat.db") as db:
-        with pytest.warns(FutureWarning, match=r"task\.within is called task\.in_transaction now"):
-            first: Job[None] = work.within(db).send(1)
-        with pytest.warns(FutureWarning, match=r"onbeat\.within is called onbeat\.in_transaction"):
-            second: Job[None] = beat.within(db).send(work.call(2))
+        first: Job[None] = work.within(db).send(1)
+        second: Job[None] = beat.within(db).send(work.call(2))
     db.close()
     assert (first.info().id, second.info().id) == (first.id, second.id)
 
@@ -62,8 +60,7 @@ def test_finish_within_is_finish_in_transaction(beat: Onbeat, tmp_path: Path) ->
         db = apsw.Connection(f"{tmp_path}/onbeat.db")
         db.set_busy_timeout(20_000)
         db.execute("BEGIN IMMEDIATE")
-        with pytest.warns(FutureWarning, match=r"finish_in_transaction now"):
-            context.finish_within(db)
+        context.finish_within(db)
         db.execute("COMMIT")
         db.close()
 

@@ -43,6 +43,7 @@ def test_an_error_of_a_rule_points_at_its_place() -> None:
         "no hour 25\n  0 25 * * *\n    ^"
     )
     assert BadRecurrence("never fires", "FREQ=DAILY").pointed() == "never fires\n  FREQ=DAILY"
+    assert BadRecurrence("no X", "DTSTART:1\r\nX:2\r\nY:3", 11).pointed() == "no X\n  X:2\n  ^"
 
 
 def test_a_refusal_says_when_to_come_back() -> None:

@@ -76,6 +76,11 @@ def test_canonical_text_reads_as_an_equal_value(text: str, start: datetime, zone
         ("DTSTART;LANG=x:20250101\nRRULE:FREQ=DAILY", 8, "TZID or VALUE"),
         ("DTSTART:20250101\nDTSTART:20250101", 17, "given twice"),
         ("SUMMARY:x", 0, "unknown property SUMMARY"),
+        (
+            "BEGIN:VEVENT\nRRULE:FREQ=DAILY\nEND:VEVENT",
+            0,
+            "leave out BEGIN; give the lines DTSTART",
+        ),
         ("EXDATE:20250101", 0, "no RRULE"),
     ],
 )

@@ -235,7 +235,6 @@ def test_keys_are_not_in_what_the_settings_print(tmp_path: Path) -> None:
     assert settings.secret_values == ("canary-key",)
 
 
-def test_the_older_name_of_a_role_is_taken_with_a_warning(tmp_path: Path) -> None:
-    with pytest.warns(FutureWarning, match="'supervisor' is called 'maintenance' now"):
-        settings = load({"roles": "planner,supervisor"}, environment={}, folder=tmp_path)
+def test_the_older_name_of_a_role_is_taken(tmp_path: Path) -> None:
+    settings = load({"roles": "planner,supervisor"}, environment={}, folder=tmp_path)
     assert settings.roles == (Role.PLANNER, Role.MAINTENANCE)

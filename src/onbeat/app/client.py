@@ -60,7 +60,6 @@ from onbeat.app.transaction.sender import TransactionalSender
 from onbeat.app.virtual_clock import IN_MEMORY, VirtualRun, instant
 from onbeat.model.errors import Misconfigured
 from onbeat.model.owner import Owner
-from onbeat.model.renamed import warn_renamed
 from onbeat.ports.clock import Clock
 from onbeat.ports.randomness import Randomness
 from onbeat.ports.store import Store
@@ -340,8 +339,7 @@ class Onbeat(HookRegistrar, Overview):
         return self._sender.in_transaction(connection)
 
     def within(self, connection: object) -> TransactionalSender:
-        """Deprecated name of `in_transaction`."""
-        warn_renamed("onbeat.within", "onbeat.in_transaction")
+        """The older name of `in_transaction`, which stays."""
         return self.in_transaction(connection)
 
     # Running

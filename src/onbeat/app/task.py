@@ -6,7 +6,6 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from onbeat.app.call import READERS, Call, CallOptions, JobOptions, check_keywords, options
 from onbeat.app.handle import JobHandle
-from onbeat.model.renamed import warn_renamed
 from onbeat.model.target import HandlerTarget
 from onbeat.targets.context import CURRENT, Context
 from onbeat.targets.event import HandlerEvent
@@ -101,8 +100,7 @@ class Task(Generic[Params, Returned, Result]):
         return type(self)(sender, self.handler, self.function, self.defaults)
 
     def within(self, connection: object) -> Self:
-        """Deprecated name of `in_transaction`."""
-        warn_renamed("task.within", "task.in_transaction")
+        """The older name of `in_transaction`, which stays."""
         return self.in_transaction(connection)
 
     def options(self, **given: Unpack[CallOptions]) -> Self:

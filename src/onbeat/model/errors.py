@@ -76,10 +76,12 @@ class BadRecurrence(Invalid, ValueError):
         self.position = position
 
     def pointed(self) -> str:
-        """The message, the rule, and a caret under the position of the error, for a terminal."""
+        """The message, the line at fault, and a caret under the position, for a terminal."""
         if self.position is None:
             return f"{self}\n  {self.text}"
-        return f"{self}\n  {self.text}\n  {' ' * self.position}^"
+        begin = self.text.rfind("\n", 0, self.position) + 1
+        line = self.text[begin:].partition("\n")[0].rstrip("\r")
+        return f"{self}\n  {line}\n  {' ' * (self.position - begin)}^"
 
 
 class TooCostly(BadRecurrence):

@@ -3,6 +3,7 @@
 Pure: no clock, and no I/O except for zone files. Instants are aware datetimes, returned in UTC.
 """
 
+from onbeat.model.errors import BadRecurrence
 from onbeat.recurrence.budget import Budget
 from onbeat.recurrence.builders import (
     business_days,
@@ -25,6 +26,7 @@ from onbeat.recurrence.texts import aws, phrase, repeating
 from onbeat.recurrence.zones import packaged_tzdata_version, tzdata_version
 
 __all__ = [
+    "BadRecurrence",
     "Budget",
     "CalendarSpec",
     "Note",

@@ -188,6 +188,9 @@ class BlockReader:
                 self.add_dates(self.dates, line, match["params"], value_at)
             case "EXDATE":
                 self.add_dates(self.excluded_dates, line, match["params"], value_at)
+            case "BEGIN" | "END":
+                message = f"leave out {name}; give the lines DTSTART to EXRULE of one event"
+                self.refuse(message, line.origin(0))
             case _:
                 known = "DTSTART, RRULE, RDATE, EXDATE or EXRULE"
                 self.refuse(f"unknown property {name}; use {known}", line.origin(0))

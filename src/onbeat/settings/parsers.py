@@ -6,7 +6,6 @@ Each parser returns the value or raises `ValueError` with a text that continues 
 import difflib
 import ipaddress
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
@@ -149,16 +148,9 @@ def some_of(
 ) -> Callable[[object], tuple[Choice, ...]]:
     """One or more members of the enumeration, in its order; `all` is every one.
 
-    `renamed` maps names of the previous version to new ones.
+    `renamed` maps older names to those of the members.
     """
     read_one = one_of(choices)
-
-    def current(text: str) -> str:
-        if text not in renamed:
-            return text
-        message = f"{text!r} is called {renamed[text]!r} now; the next version drops the old name"
-        warnings.warn(message, FutureWarning, stacklevel=2)
-        return renamed[text]
 
     def read(value: object) -> tuple[Choice, ...]:
         texts = words(value)
@@ -166,7 +158,7 @@ def some_of(
             return tuple(choices)
         if not texts:
             raise ValueError(f"all, or some of {', '.join(choices)}")
-        chosen = {read_one(current(text)) for text in texts}
+        chosen = {read_one(renamed.get(text, text)) for text in texts}
         return tuple(choice for choice in choices if choice in chosen)
 
     return read

@@ -11,7 +11,6 @@ from onbeat.model.errors import Invalid
 from onbeat.model.ids import JobId, ScheduleId, Token
 from onbeat.model.job import Progress
 from onbeat.model.outcome import Succeeded
-from onbeat.model.renamed import warn_renamed
 from onbeat.model.target import lane_of
 from onbeat.ports.clock import Clock
 from onbeat.ports.store import Settlement
@@ -237,8 +236,7 @@ class Context:
         return self.stored_steps
 
     def finish_within(self, connection: object, result: Any = None) -> Awaitable[None]:
-        """The older name of `finish_in_transaction`."""
-        warn_renamed("context.finish_within", "context.finish_in_transaction")
+        """The older name of `finish_in_transaction`, which stays."""
         return self.finish_in_transaction(connection, result)
 
     def finish_in_transaction(self, connection: object, result: Any = None) -> Awaitable[None]:
