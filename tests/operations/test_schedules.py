@@ -18,6 +18,7 @@ from onbeat.model.target import HandlerTarget
 from onbeat.operations.context import TaskDefaults
 from onbeat.operations.schedules import add
 from onbeat.operations.tables.jobs import JOB_LIST
+from onbeat.operations.tables.operation import Operation
 from onbeat.operations.tables.schedules import (
     SCHEDULE_BACKFILL,
     SCHEDULE_CREATE,
@@ -309,6 +310,30 @@ async def test_a_trigger_makes_one_job_now(office: OperationsHarness) -> None:
     id = await make(office)
     job = await office.store.job((await office.ask(SCHEDULE_TRIGGER, id=id))["job_id"])
     assert (job.due_at, job.occurrence, job.schedule_id) == (NOON, None, id)
+
+
+@pytest.mark.parametrize(
+    ("operation", "body"),
+    [
+        (SCHEDULE_TRIGGER, None),
+        (SCHEDULE_BACKFILL, {"from": "2026-03-02T11:00:00Z", "to": "2026-03-02T12:00:00Z"}),
+    ],
+)
+async def test_a_schedule_deleted_while_it_is_read_gets_no_job(
+    office: OperationsHarness, operation: Operation, body: object
+) -> None:
+    id = await make(office)
+    read = office.store.schedule
+
+    async def read_and_delete(*_: Any, **__: Any) -> Any:
+        found = await read(ScheduleId(id))
+        await office.store.delete_schedule(ScheduleId(id), NOON)
+        return found
+
+    office.store.schedule = read_and_delete
+    with pytest.raises(NotFound, match="Schedule not found"):
+        await office.ask(operation, body, id=id)
+    assert {job["state"] for job in (await office.ask(JOB_LIST))["jobs"]} == {"cancelled"}
 
 
 async def test_a_backfill_is_idempotent_and_says_how_far_it_came(office: OperationsHarness) -> None:

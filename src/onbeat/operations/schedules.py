@@ -60,7 +60,6 @@ from onbeat.wire.values import schedule_id
 RACES_MAX = 5
 """How often an edit is retried after a concurrent edit."""
 
-ABSENT = "Schedule not found"
 UPDATED = Message("Schedule updated successfully.")
 DELETED = Message("Schedule and associated events deleted.")
 PAUSED = Message("Schedule paused.")
@@ -297,7 +296,7 @@ def no_plan(schedule: Schedule, planned_through: datetime) -> Plan:
 async def delete(context: OperationContext, request: ScheduleById) -> Message:
     """Cancel its waiting jobs; its history stays readable."""
     if not await context.store.delete_schedule(schedule_id(request.id), context.clock.now()):
-        raise NotFound(ABSENT)
+        raise NotFound(plans.SCHEDULE_GONE)
     return DELETED
 
 
@@ -362,14 +361,15 @@ async def trigger(context: OperationContext, request: ScheduleById) -> Triggered
         job = plans.triggered_job(schedule, now, id, context.sender)
         span.describe([job])
         answer = Triggered(job.id)
-        await context.store.enqueue([job], context.keyed_request(lambda _: answer, [job.id]))
+        keyed = context.keyed_request(lambda _: answer, [job.id])
+        await context.store.trigger(schedule.id, job, keyed)
     return answer
 
 
 async def get_schedule(context: OperationContext, id: str) -> Schedule:
     schedule = await context.store.schedule(ScheduleId(schedule_id(id)))
     if schedule is None:
-        raise NotFound(ABSENT)
+        raise NotFound(plans.SCHEDULE_GONE)
     return schedule
 
 

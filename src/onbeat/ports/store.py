@@ -530,6 +530,13 @@ class OperationsStore(Protocol):
         """
         ...
 
+    async def trigger(self, id: ScheduleId, job: Job, keyed: KeyedRequest | None = None) -> None:
+        """Add a job of a schedule beside those of its occurrences.
+
+        Raises `NotFound` where the schedule is gone: a deletion leaves no live job of it.
+        """
+        ...
+
     async def backfill(
         self,
         id: ScheduleId,
@@ -539,7 +546,8 @@ class OperationsStore(Protocol):
     ) -> int:
         """Add jobs for past occurrences, except for those that already have a job.
 
-        A past skip becomes a job. Returns how many jobs were added.
+        A past skip becomes a job. Returns how many jobs were added. Raises `NotFound` where the
+        schedule is gone.
         """
         ...
 

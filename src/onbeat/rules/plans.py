@@ -50,6 +50,8 @@ MISFIRED = "misfire: found later than its grace"
 CHANGED = "schedule changed"
 PAUSED = "schedule paused"
 DELETED = "schedule deleted"
+SCHEDULE_GONE = "Schedule not found"
+"""What a request says whose schedule does not exist, or was deleted since it was read."""
 
 
 def cause_of_edit(edited: Schedule) -> str:

@@ -393,6 +393,7 @@ async def plan_schedules(store: Store) -> None:
     plan = a_plan(schedule, ended)
     await store.apply_plans([replace(plan, allowed_late=(late.id,))])
     await store.apply_plans([replace(plan, jobs=(), dropped=(Dropped(dropped.id, "too late"),))])
+    await store.trigger(schedule.id, a_job(schedule_id=schedule.id))
     await store.backfill(
         schedule.id,
         [an_occurrence(schedule, LATER + MINUTE)],

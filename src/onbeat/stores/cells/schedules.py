@@ -103,6 +103,10 @@ class ScheduleCells:
         _, answer = await self.fleet.find(slot_of_id(id), ask, bool)
         return answer
 
+    async def trigger(self, id: ScheduleId, job: Job, keyed: KeyedRequest | None = None) -> None:
+        cell, _ = await self.find_schedule(id)
+        await self.fleet.ask(cell, lambda store: store.trigger(id, job, keyed))
+
     async def backfill(
         self,
         id: ScheduleId,

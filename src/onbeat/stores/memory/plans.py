@@ -5,14 +5,20 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from onbeat.model.errors import Conflict
+from onbeat.model.errors import Conflict, NotFound
 from onbeat.model.event import Event
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
 from onbeat.model.plan import Dropped, Plan, Skip
 from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.ports.store import Hint
-from onbeat.rules.plans import DELETED, cause_of_edit, follow_schedule, is_current
+from onbeat.rules.plans import (
+    DELETED,
+    SCHEDULE_GONE,
+    cause_of_edit,
+    follow_schedule,
+    is_current,
+)
 from onbeat.stores.memory.dependents import cancel, cancel_waiting, find_unstarted
 from onbeat.stores.memory.dispositions import job_of
 from onbeat.stores.memory.stored_events import announce
@@ -197,8 +203,20 @@ def planned_after_next(tables: Tables, id: ScheduleId, now: datetime) -> list[Jo
     return sorted(planned, key=lambda job: (job.due_at, job.id))[1:]
 
 
+def trigger(tables: Tables, id: ScheduleId, job: Job) -> None:
+    refuse_gone(tables, id)
+    if job.id not in tables.jobs:
+        tables.put_job(job)
+
+
+def refuse_gone(tables: Tables, id: ScheduleId) -> None:
+    if id not in tables.schedules:
+        raise NotFound(SCHEDULE_GONE)
+
+
 def backfill(tables: Tables, id: ScheduleId, jobs: Sequence[Job], skips: Sequence[Skip]) -> int:
     """Add jobs for past occurrences. `skips` are those that remain beside the jobs."""
+    refuse_gone(tables, id)
     added = 0
     for job in jobs:
         assert job.occurrence is not None, "backfilled jobs belong to an occurrence"

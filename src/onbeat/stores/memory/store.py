@@ -415,6 +415,10 @@ class MemoryStore:
         with self.lock_tables() as tables:
             return tables.dispositions.latest(id, before, limit)
 
+    async def trigger(self, id: ScheduleId, job: Job, keyed: KeyedRequest | None = None) -> None:
+        with self.lock_tables() as tables:
+            idempotency.run(tables, keyed, lambda: plan_verbs.trigger(tables, id, job))
+
     async def backfill(
         self,
         id: ScheduleId,

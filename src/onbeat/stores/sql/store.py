@@ -266,6 +266,9 @@ class SqlStore(ABC, Generic[T]):
     ) -> Sequence[Disposition]:
         return await self._read(disposition_verbs.latest_dispositions, id, micros(before), limit)
 
+    async def trigger(self, id: ScheduleId, job: Job, keyed: KeyedRequest | None = None) -> None:
+        await self._write(keyed, plan_verbs.trigger, id, job)
+
     async def backfill(
         self,
         id: ScheduleId,

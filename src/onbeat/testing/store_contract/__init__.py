@@ -92,6 +92,7 @@ from onbeat.testing.store_contract.schedules import (
     EditContract,
     NewRuleContract,
     ScheduleContract,
+    TriggerContract,
 )
 from onbeat.testing.store_contract.sensitive import SensitiveContract
 from onbeat.testing.store_contract.settlements import ProgressContract, SettlementContract
@@ -145,6 +146,7 @@ class StoreContract(
     EditContract,
     NewRuleContract,
     DeleteContract,
+    TriggerContract,
     BackfillContract,
     DispositionContract,
     JobListingContract,

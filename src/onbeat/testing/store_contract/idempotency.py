@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from onbeat.model.errors import Conflict, Invalid, RequestInFlight
+from onbeat.model.errors import Conflict, Invalid, NotFound, RequestInFlight
 from onbeat.model.idempotency import KeyedAnswer, KeyedRequest, StoredRequest
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
@@ -211,6 +211,24 @@ class RequestContract:
         with pytest.raises(Conflict):
             await store.add_schedule(second, a_plan(second), a_keyed_request("one"))
         assert not await is_kept(store, "one")
+
+    async def test_a_trigger_of_a_schedule_that_is_gone_leaves_its_key_free(
+        self, store: Store
+    ) -> None:
+        schedule = a_schedule()
+        job = a_job(schedule_id=schedule.id)
+        with pytest.raises(NotFound):
+            await store.trigger(schedule.id, job, a_keyed_request("one", job))
+        assert not await is_kept(store, "one")
+
+    async def test_a_schedule_is_triggered_once(self, store: Store) -> None:
+        schedule = a_schedule()
+        await store.add_schedule(schedule, a_plan(schedule))
+        first, second = (a_job(schedule_id=schedule.id) for _ in range(2))
+        await store.trigger(schedule.id, first, a_keyed_request("one", first))
+        with pytest.raises(RequestInFlight):
+            await store.trigger(schedule.id, second, a_keyed_request("one", second))
+        assert await store.job(second.id) is None
 
     async def test_a_backfill_is_done_once(self, store: Store) -> None:
         schedule = a_schedule()

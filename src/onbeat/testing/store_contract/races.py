@@ -6,13 +6,16 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
+from onbeat.model.errors import NotFound
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
 from onbeat.model.outcome import Lost
 from onbeat.model.page import JobFilter
+from onbeat.model.schedule import Schedule
 from onbeat.ports.store import Store
 from onbeat.testing.build import HOUR, NOW, a_job, a_plan, a_schedule, an_occurrence
 from onbeat.testing.store_contract.steps import (
@@ -91,6 +94,20 @@ async def settle_or_send_again(
             await store.enqueue([sent[place]])
         else:
             assert all(await store.settle([a_settlement(claimed[place])]))
+
+
+async def delete_or_add_to(store: Store, schedule: Schedule, number: int) -> None:
+    """One caller deletes the schedule; the others trigger or backfill it until it is gone."""
+    if number == 0:
+        await store.delete_schedule(schedule.id, NOW)
+        return
+    with suppress(NotFound):
+        for hours in range(SENT):
+            if number % 2:
+                await store.trigger(schedule.id, a_job(schedule_id=schedule.id))
+            else:
+                past = an_occurrence(schedule, NOW - (hours * CALLERS + number) * HOUR)
+                await store.backfill(schedule.id, [past], ())
 
 
 async def settle_or_retry(store: Store, claimed: Sequence[Job], number: int) -> list[JobState]:
@@ -178,6 +195,16 @@ class RaceContract:
         ]
         answers = await in_threads(lambda number: store.update_schedule(edits[number], None, NOW))
         assert sum(answers) == 1
+
+    async def test_a_schedule_that_is_deleted_meanwhile_gets_no_further_job(
+        self, store: Store
+    ) -> None:
+        for _ in range(ROUNDS):
+            schedule = a_schedule()
+            await add_planned(store, schedule)
+            await in_threads(partial(delete_or_add_to, store, schedule))
+            page = await store.jobs(JobFilter(schedule_id=schedule.id, limit=1_000))
+            assert {job.state for job in page.items} <= {JobState.CANCELLED}
 
     async def test_a_cancel_beside_a_claim_leaves_no_doubt(self, store: Store) -> None:
         jobs = [a_job() for _ in range(JOBS)]

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from onbeat.model.errors import Conflict
+from onbeat.model.errors import Conflict, NotFound
 from onbeat.model.ids import ScheduleId
 from onbeat.model.job import Edge, JobState
 from onbeat.model.outcome import Released
@@ -494,6 +494,47 @@ class DeleteContract:
         assert await store.job(job.id) == job
 
 
+class TriggerContract:
+    async def test_a_job_beside_the_occurrences_is_added_once(self, store: Store) -> None:
+        schedule = a_schedule()
+        await add_planned(store, schedule)
+        job = a_job(schedule_id=schedule.id)
+        for _ in range(2):
+            await store.trigger(schedule.id, job)
+        assert ids_of(await claim_jobs(store)) == [job.id]
+
+    async def test_a_job_that_has_run_is_not_triggered_again(self, store: Store) -> None:
+        schedule = a_schedule()
+        await add_planned(store, schedule)
+        job = a_job(schedule_id=schedule.id)
+        await store.trigger(schedule.id, job)
+        (claimed,) = await claim_jobs(store)
+        settled = await end(store, claimed)
+        await store.trigger(schedule.id, job)
+        assert await stored_job(store, job) == settled
+        assert not await claim_jobs(store)
+
+    async def test_a_triggered_job_of_a_paused_schedule_waits(self, store: Store) -> None:
+        schedule = a_schedule(status=ScheduleStatus.PAUSED)
+        await add_planned(store, schedule)
+        job = a_job(schedule_id=schedule.id)
+        await store.trigger(schedule.id, job)
+        assert not await claim_jobs(store)
+        await store.update_schedule(
+            replace(schedule, status=ScheduleStatus.ACTIVE, version=2), None, NOW
+        )
+        assert ids_of(await claim_jobs(store)) == [job.id]
+
+    async def test_a_deleted_schedule_is_not_triggered(self, store: Store) -> None:
+        schedule = a_schedule()
+        await add_planned(store, schedule)
+        await store.delete_schedule(schedule.id, NOW)
+        job = a_job(schedule_id=schedule.id)
+        with pytest.raises(NotFound):
+            await store.trigger(schedule.id, job)
+        assert await store.job(job.id) is None
+
+
 class BackfillContract:
     async def test_jobs_for_past_occurrences_are_added(self, store: Store) -> None:
         schedule = a_schedule()
@@ -501,6 +542,16 @@ class BackfillContract:
         jobs = [an_occurrence(schedule, NOW - number * HOUR, due_at=NOW) for number in (3, 2)]
         assert await store.backfill(schedule.id, jobs, []) == 2
         assert ids_of(await claim_jobs(store)) == ids_of(jobs)
+
+    async def test_a_deleted_schedule_is_not_backfilled(self, store: Store) -> None:
+        schedule = a_schedule()
+        await add_planned(store, schedule)
+        await store.delete_schedule(schedule.id, NOW)
+        job, skip = an_occurrence(schedule, NOW - HOUR), Skip(NOW - DAY, NOW - DAY, "misfire")
+        with pytest.raises(NotFound):
+            await store.backfill(schedule.id, [job], [skip])
+        assert await store.job(job.id) is None
+        assert list(await store.dispositions(schedule.id, NOW - 2 * DAY, NOW)) == []
 
     async def test_an_occurrence_that_has_a_job_is_left_out(self, store: Store) -> None:
         schedule = a_schedule()

@@ -1529,7 +1529,7 @@ SELECT id, name_key, status, planned_through, plan_at, version, spec FROM schedu
 -- sql/verbs/schedules.py export_schedules
 SELECT id, name_key, status, planned_through, plan_at, version, spec FROM schedules WHERE id > %s ORDER BY id LIMIT %s;
 
--- sql/verbs/schedules.py hold_schedules
+-- sql/verbs/schedules.py hold_statuses
 SELECT id, status
 FROM schedules FORCE INDEX (PRIMARY)
 WHERE id IN %s

@@ -1838,7 +1838,7 @@ SELECT id, key, status, planned_through, plan_at, version, spec FROM schedules W
 -- sql/verbs/schedules.py export_schedules
 SELECT id, key, status, planned_through, plan_at, version, spec FROM schedules WHERE id > $1 ORDER BY id LIMIT $2;
 
--- sql/verbs/schedules.py hold_schedules
+-- sql/verbs/schedules.py hold_statuses
 SELECT id, status
 FROM schedules
 WHERE id = ANY($1::uuid[])

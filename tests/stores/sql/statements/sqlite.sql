@@ -1548,7 +1548,7 @@ SELECT json_group_array(json_array(id, key, status, planned_through, plan_at, ve
 -- sql/verbs/schedules.py export_schedules
 SELECT json_group_array(json_array(id, key, status, planned_through, plan_at, version, spec)) FROM (SELECT id, key, status, planned_through, plan_at, version, spec FROM onbeat_schedules WHERE id > ? ORDER BY id LIMIT ?);
 
--- sql/verbs/schedules.py hold_schedules
+-- sql/verbs/schedules.py hold_statuses
 SELECT json_group_array(json_array(id, status)) FROM (SELECT id, status
 FROM onbeat_schedules
 WHERE id IN (SELECT value FROM json_each(?))

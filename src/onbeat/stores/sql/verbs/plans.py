@@ -4,13 +4,14 @@ A writer of dispositions locks the row of their schedule, so that what it has re
 valid until the commit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from itertools import compress
 from typing import Any
 
 import msgspec
 
+from onbeat.model.errors import NotFound
 from onbeat.model.event import Event
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job
@@ -18,7 +19,7 @@ from onbeat.model.plan import Dropped, Plan, Skip
 from onbeat.model.schedule import ScheduleStatus
 from onbeat.model.transition import Transition
 from onbeat.ports.store import Hint
-from onbeat.rules.plans import is_current
+from onbeat.rules.plans import SCHEDULE_GONE, is_current
 from onbeat.stores.sql.dialect import Columns
 from onbeat.stores.sql.session import Session
 from onbeat.stores.sql.values import instant, micros, micros_or_none
@@ -35,7 +36,7 @@ from onbeat.stores.sql.verbs.dispositions import (
 from onbeat.stores.sql.verbs.history import add_transitions
 from onbeat.stores.sql.verbs.jobs import delete_live
 from onbeat.stores.sql.verbs.own_events import announce
-from onbeat.stores.sql.verbs.schedules import Watermark, lock_watermarks
+from onbeat.stores.sql.verbs.schedules import Watermark, hold_statuses, lock_watermarks
 
 
 async def apply_plans(session: Session, plans: Sequence[Plan]) -> list[bool]:
@@ -65,7 +66,7 @@ async def write_plans(
     skips = [row_of_skip(plan.schedule_id, skip) for plan in plans for skip in plan.skips]
     added = await add_dispositions(session, [*map(row_of_job, jobs), *skips])
     planned = {job_id for _, _, _, job_id, _ in added}
-    await insert_jobs(session, [job for job in jobs if job.id in planned], here)
+    await insert_jobs(session, [job for job in jobs if job.id in planned], paused_of(here))
     await raise_watermarks(session, plans, here)
     dropped = {one.job_id: (one, plan.decided_at) for plan in plans for one in plan.dropped}
     events = await drop_planned(session, dropped)
@@ -74,10 +75,14 @@ async def write_plans(
     await allow_late(session, {id: plan.decided_at for plan in plans for id in plan.allowed_late})
 
 
+def paused_of(here: Mapping[ScheduleId, Watermark]) -> set[ScheduleId]:
+    return {id for id, one in here.items() if one.status == ScheduleStatus.PAUSED}
+
+
 async def insert_jobs(
-    session: Session, jobs: Sequence[Job], here: dict[ScheduleId, Watermark]
+    session: Session, jobs: Sequence[Job], paused: Collection[ScheduleId] = ()
 ) -> None:
-    """Add jobs that are new.
+    """Add jobs that are new; those of paused schedules are held.
 
     Ended jobs are looked for last: a job is locked while it ends, so a new row with its id is
     written only when its end is visible.
@@ -85,7 +90,6 @@ async def insert_jobs(
     if not jobs:
         return
     form, dialect = session.forms.jobs, session.dialect
-    paused = {id for id, one in here.items() if one.status == ScheduleStatus.PAUSED}
     rows = [(*form.row(job), job.schedule_id in paused) for job in jobs]
     columns: Columns = {**form.new, "held": "boolean"}
     await session.insert_rows("jobs", columns, rows, dialect.unless_taken)
@@ -188,13 +192,23 @@ def excuse_of(row: Sequence[Any], decided: Mapping[JobId, datetime | None]) -> T
     )
 
 
+async def trigger(session: Session, id: ScheduleId, job: Job) -> None:
+    """Others may trigger the schedule meanwhile, but not delete or pause it."""
+    statuses = await hold_statuses(session, {id})
+    if id not in statuses:
+        raise NotFound(SCHEDULE_GONE)
+    await insert_jobs(session, [job], {id} if statuses[id] == ScheduleStatus.PAUSED else ())
+
+
 async def backfill(
     session: Session, id: ScheduleId, jobs: Sequence[Job], skips: Sequence[Skip]
 ) -> int:
     here = await lock_watermarks(session, {id})
+    if not here:
+        raise NotFound(SCHEDULE_GONE)
     by_instant = {occurrence_of(job): job for job in reversed(jobs)}
     added = [job for at, job in by_instant.items() if await free_instant(session, id, at)]
-    await insert_jobs(session, added, here)
+    await insert_jobs(session, added, paused_of(here))
     await insert_dispositions(session, list(map(row_of_job, added)))
     for skip in skips:
         await replace_skips(session, id, skip)

@@ -128,7 +128,7 @@ async def route(session: Session, routing: Routing) -> bool:
     waiting = await lock_unstarted(session, touched)
     if not waiting.union(job.id for job in routing.jobs).issuperset(routing.joined):
         return False
-    await insert_jobs(session, sorted(routing.jobs, key=attrgetter("id")), {})
+    await insert_jobs(session, sorted(routing.jobs, key=attrgetter("id")))
     await leave_unread(session, routing.unread)
     await add_carried(session, routing.carried)
     await put_keyed(session, routing.keyed)

@@ -7,7 +7,7 @@ import msgspec
 from onbeat.model.errors import Conflict
 from onbeat.model.ids import ScheduleId
 from onbeat.model.page import Page, ScheduleFilter
-from onbeat.model.schedule import Schedule
+from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.rules.own_events import wanted_types
 from onbeat.stores.sql.dialect import Argument, Columns
 from onbeat.stores.sql.schedules import read_schedule, search_text
@@ -65,8 +65,14 @@ async def hold_schedules(session: Session, ids: Collection[ScheduleId]) -> set[S
 
     Returns the paused schedules.
     """
+    statuses = await hold_statuses(session, ids)
+    return {id for id, status in statuses.items() if status == ScheduleStatus.PAUSED}
+
+
+async def hold_statuses(session: Session, ids: Collection[ScheduleId]) -> dict[ScheduleId, str]:
+    """The statuses of those of the schedules that exist; they keep them until the commit."""
     if not ids:
-        return set()
+        return {}
     dialect = session.dialect
     rest = f"""
         FROM onbeat.schedules {dialect.use_index("PRIMARY")}
@@ -75,7 +81,7 @@ async def hold_schedules(session: Session, ids: Collection[ScheduleId]) -> set[S
         {dialect.for_share}
     """
     rows = await session.select("id, status", rest, tuple(ids))
-    return {ScheduleId(str(id)) for id, status in rows if status == "paused"}
+    return {ScheduleId(str(id)): status for id, status in rows}
 
 
 class Watermark(msgspec.Struct, frozen=True):
