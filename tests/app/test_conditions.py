@@ -1,6 +1,6 @@
 """Conditions, windows and sensitive payloads in Python."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -109,6 +109,54 @@ def test_a_span_puts_off(program):
         "cancelled",
         "expired: it could not start in time",
     )
+
+
+@pytest.fixture
+def put_off(program):
+    """A program with a schedule, every day, whose jobs its condition puts off for up to 12m."""
+    asked = Condition("answer.enabled", ask=program.flag.call("off"), otherwise="5m")
+    program.beat.schedules.put(
+        "s", cron("0 0 * * *"), program.work.call(1), condition=asked, expires_after="12m"
+    )
+    return program
+
+
+def trigger(program):
+    return [program.beat.schedules.trigger("s")]
+
+
+def backfill(program):
+    planned = {job.id for job in program.beat.jobs.list()}
+    midnight = datetime(2026, 11, 22, tzinfo=UTC)
+    program.beat.schedules.backfill("s", midnight - timedelta(days=1), midnight)
+    return [job.id for job in program.beat.jobs.list() if job.id not in planned]
+
+
+def look_at(program, ids):
+    assert ids
+    return [program.beat.jobs.get(id) for id in ids]
+
+
+@pytest.mark.parametrize("make", [trigger, backfill])
+def test_what_is_made_by_hand_is_given_up_where_its_condition_stays_false(put_off, make):
+    ids = make(put_off)
+    put_off.trial.drain()
+    assert {(job.state, job.attempt) for job in look_at(put_off, ids)} == {("waiting", 0)}
+    put_off.trial.advance("13m")
+    assert {(job.state, job.reason) for job in look_at(put_off, ids)} == {
+        ("cancelled", "expired: it could not start in time")
+    }
+
+
+@pytest.mark.parametrize("make", [trigger, backfill])
+def test_what_is_made_by_hand_starts_however_late(put_off, make):
+    put_off.beat.queues.pause("default")
+    ids = make(put_off)
+    put_off.trial.advance("1h")
+    put_off.beat.schedules.update("s", condition=None)
+    put_off.beat.queues.resume("default")
+    put_off.trial.drain()
+    assert {job.state for job in look_at(put_off, ids)} == {"succeeded"}
 
 
 @pytest.mark.parametrize(

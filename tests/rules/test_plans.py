@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from onbeat.model.condition import Condition, Window
 from onbeat.model.limits import PLAN_JOBS_MAX
 from onbeat.model.plan import Plan, Skip
 from onbeat.model.schedule import CatchUp, Schedule, ScheduleStatus
@@ -23,7 +24,7 @@ from onbeat.rules.plans import (
     replan,
     triggered_job,
 )
-from onbeat.testing.build import HOUR, MINUTE, NOW, SECOND, TICK, a_schedule
+from onbeat.testing.build import DAY, HOUR, MINUTE, NOW, SECOND, TICK, a_schedule
 from rules.instants import Listed, at, ids, reading, untold
 
 HORIZON = 10 * MINUTE
@@ -266,6 +267,32 @@ def test_a_pause_that_passed_over_nothing_leaves_no_skip() -> None:
 def test_a_job_by_hand_is_due_now_and_outside_the_calendar() -> None:
     job = triggered_job(a_schedule(), NOW, ids(1)[0])
     assert (job.due_at, job.occurrence, job.start_by) == (NOW, None, None)
+
+
+PUTS_OFF = Condition(text="job.attempt > 1", postpone=MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expires_at"),
+    [(PUTS_OFF, NOW + HOUR), (replace(PUTS_OFF, postpone=None), None), (None, None)],
+)
+def test_a_job_by_hand_expires_only_where_its_condition_puts_it_off(
+    condition: Condition | None, expires_at: datetime | None
+) -> None:
+    schedule = every_minute(condition=condition, expires_after=HOUR)
+    made = [
+        triggered_job(schedule, NOW, ids(1)[0]),
+        *backfill_jobs(schedule, NOW - DAY, NOW - DAY + MINUTE, 10, NOW, ids),
+    ]
+    assert {(job.due_at, job.start_by, job.expires_at) for job in made} == {(NOW, None, expires_at)}
+
+
+def test_the_expiry_of_a_job_by_hand_counts_from_the_opening_of_its_window() -> None:
+    opening = NOW + 2 * HOUR
+    window = Window(start=opening.hour * 60 + opening.minute, end=24 * 60 - 1, timezone="UTC")
+    schedule = every_minute(condition=PUTS_OFF, expires_after=HOUR, window=(window,))
+    job = triggered_job(schedule, NOW, ids(1)[0])
+    assert (job.due_at, job.expires_at) == (opening, opening + HOUR)
 
 
 def test_a_backfill_takes_both_ends_and_never_the_future() -> None:

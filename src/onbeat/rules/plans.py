@@ -335,10 +335,12 @@ def triggered_job(
     schedule: Schedule, now: datetime, id: str, sender: TraceContext | None = None
 ) -> Job:
     """A job triggered by hand: due as soon as its windows allow, without a misfire limit."""
+    due_at = opening_at_or_after(schedule.window, now)
     return Job(
         id=JobId(stamped(id, slot_of_id(schedule.id))),
         created_at=now,
-        due_at=opening_at_or_after(schedule.window, now),
+        due_at=due_at,
+        expires_at=given_up_at(schedule, due_at),
         schedule_id=schedule.id,
         traceparent=None if sender is None else sender.parent,
         tracestate=None if sender is None else sender.state,
@@ -346,9 +348,27 @@ def triggered_job(
     )
 
 
+def given_up_at(schedule: Schedule, due_at: datetime) -> datetime | None:
+    """The expiry of a job that was made by hand: where the schedule's condition may put it off.
+
+    It has no `start_by`, and gets one when it is put off. So it starts however late, a backlog or
+    a pause lets none of them lapse, and its condition is judged at least once.
+    """
+    condition, span = schedule.condition, schedule.expires_after
+    if condition is None or condition.postpone is None or span is None:
+        return None
+    return shifted(due_at, span)
+
+
 def follow_schedule(job: Job, edited: Schedule) -> Job:
-    """A waiting job after an edit of its schedule; it keeps its occurrence and its times."""
-    return replace(job, **inherited_fields(edited))
+    """A waiting job after an edit of its schedule; it keeps its occurrence and its times.
+
+    One without an expiry gets that of a job by hand: the edit may be what puts it off.
+    """
+    followed = replace(job, **inherited_fields(edited))
+    if job.expires_at is not None or job.started_at is not None:
+        return followed
+    return replace(followed, expires_at=given_up_at(edited, job.due_at))
 
 
 def inherited_fields(schedule: Schedule) -> dict[str, Any]:
@@ -367,7 +387,8 @@ def backfill_jobs(
 ) -> tuple[Job, ...]:
     """At most `limit` jobs for the occurrences from `first` to `last`, both included, due now.
 
-    Neither grace nor expiry counts from the occurrence, since a backfill is late by design.
+    Neither grace nor expiry counts from the occurrence, since a backfill is late by design; how
+    long a condition may put a job off counts from now, as for a triggered one.
     """
     recurrence = bounded_recurrence(schedule, compile)
     occurrences = recurrence.between(shifted(first, -TICK), min(last, now), limit)

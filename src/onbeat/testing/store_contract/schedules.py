@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from onbeat.model.condition import Condition
 from onbeat.model.errors import Conflict, NotFound
 from onbeat.model.ids import ScheduleId
 from onbeat.model.job import Edge, JobState
@@ -495,6 +496,20 @@ class DeleteContract:
 
 
 class TriggerContract:
+    async def test_a_triggered_job_expires_where_an_edited_condition_puts_it_off(
+        self, store: Store
+    ) -> None:
+        schedule = a_schedule()
+        await add_planned(store, schedule)
+        job = a_job(schedule_id=schedule.id)
+        await store.trigger(schedule.id, job)
+        condition = Condition(text="false", postpone=MINUTE)
+        edited = replace(schedule, condition=condition, expires_after=HOUR, version=2)
+        await store.update_schedule(edited, None, NOW)
+        stored = await stored_job(store, job)
+        assert (stored.condition, stored.expires_at) == (condition, job.due_at + HOUR)
+        assert ids_of(await claim_jobs(store, now=job.due_at + 2 * HOUR)) == [job.id]
+
     async def test_a_job_beside_the_occurrences_is_added_once(self, store: Store) -> None:
         schedule = a_schedule()
         await add_planned(store, schedule)
