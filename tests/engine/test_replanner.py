@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from engine.harness import FixedRandomness, RecordingTelemetry
 from onbeat.app.virtual_clock import ManualClock
 from onbeat.engine.replanner import Replanner
+from onbeat.model.condition import Window
 from onbeat.model.job import JobState
 from onbeat.model.page import JobFilter, ScheduleFilter
 from onbeat.model.recurrence import RecurrenceSpec
@@ -137,3 +138,31 @@ async def test_a_zone_that_is_gone_is_told_and_stops_no_other() -> None:
 
     assert await follower.replan_outdated() == 1
     assert len(answer.of("unplannable")) == 1
+
+
+async def test_a_schedule_stored_with_a_zone_in_doubt_goes_on_and_is_told() -> None:
+    data, told = Data(), RecordingTelemetry()
+    stored = RecurrenceSpec("cron", "0 9 * * *", tz="Factory")
+    store = await planned(stored, "2020a", data)
+
+    await replanner(store, data, told).replan_outdated()
+
+    ((schedule, reason),) = told.of("zone_in_doubt")
+    assert schedule.recurrence == stored
+    assert reason == "'Factory' is no place; use an IANA name such as Europe/Berlin"
+    assert told.of("unplannable") == []
+    assert [at.hour for at in await waiting(store)] == [9]
+
+
+async def test_a_zone_in_doubt_of_a_window_is_told() -> None:
+    data, told = Data(), RecordingTelemetry()
+    store = await planned(BERLIN, "2020a", data)
+    (schedule,) = (await store.schedules(ScheduleFilter())).items
+    window = Window(start=0, end=60, timezone="localtime")
+    await store.update_schedule(replace(schedule, window=(window,), version=2), None, NOW)
+
+    await replanner(store, data, told).replan_outdated()
+
+    assert [reason for _, reason in told.of("zone_in_doubt")] == [
+        "'localtime' is another zone on another machine; use an IANA name such as Europe/Berlin"
+    ]

@@ -202,6 +202,7 @@ async def test_a_schedule_passes_its_condition_on_and_takes_it_back():
     ("window", "field", "message"),
     [
         (OFFICE | {"timezone": "Mars/Base"}, "window.timezone", "unknown time zone"),
+        (OFFICE | {"timezone": "Factory"}, "window.timezone", "is no place; use an IANA name"),
         (OFFICE | {"days": "MON-FUN"}, "window.days", "such as MON-FRI"),
         (OFFICE | {"from": "9"}, "window.from", "a time of day such as 09:00"),
         (OFFICE | {"from": "24:00"}, "window.from", "before 24:00"),

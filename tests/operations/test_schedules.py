@@ -27,6 +27,7 @@ from onbeat.operations.tables.schedules import (
     SCHEDULE_LIST,
     SCHEDULE_PAUSE,
     SCHEDULE_PENDING,
+    SCHEDULE_PREVIEW,
     SCHEDULE_PUT,
     SCHEDULE_RESUME,
     SCHEDULE_SHOW,
@@ -369,6 +370,28 @@ async def test_a_bad_backfill_names_its_field(
     with pytest.raises(kind) as caught:
         await office.ask(SCHEDULE_BACKFILL, span, id=id)
     assert caught.value.field == field
+
+
+async def test_a_schedule_stored_with_a_zone_in_doubt_stays_readable(
+    office: OperationsHarness,
+) -> None:
+    id = await make(office, every=None, cron="0 9 * * *", timezone="Europe/Berlin")
+    stored = await office.store.schedule(ScheduleId(id))
+    rule = msgspec.structs.replace(stored.recurrence, tz="Factory")
+    await office.store.update_schedule(
+        msgspec.structs.replace(stored, recurrence=rule, version=2), None, NOON
+    )
+    await office.ask(SCHEDULE_UPDATE, {"name": "renamed"}, id=id)
+    shown = await office.ask(SCHEDULE_SHOW, id=id)
+    assert (shown["name"], shown["timezone"]) == ("renamed", "Factory")
+    assert shown["next_at"] == "2026-03-03T09:00:00Z"
+    doubt = "'Factory' is no place; use an IANA name such as Europe/Berlin"
+    assert doubt in (await office.ask(SCHEDULE_PREVIEW, id=id))["notes"]
+    with pytest.raises(Invalid, match=doubt) as caught:
+        await office.ask(SCHEDULE_UPDATE, {"cron": "0 10 * * *"}, id=id)
+    assert caught.value.field == "timezone"
+    await office.ask(SCHEDULE_UPDATE, {"timezone": "Europe/Berlin"}, id=id)
+    assert (await office.ask(SCHEDULE_PREVIEW, id=id))["notes"] == []
 
 
 async def test_a_list_is_filtered_and_counted(office: OperationsHarness) -> None:

@@ -243,6 +243,7 @@ async def test_a_rule_that_cannot_be_computed_here_is_named(
         ({"day": "x" * 41}, "day"),
         ({"tz": "Europe/Atlantis"}, "tz"),
         ({"tz": "../../etc/passwd"}, "tz"),
+        ({"tz": "Factory"}, "tz"),
         ({"span": "year"}, "span"),
         ({"order": "worst"}, "order"),
         ({"page": "0"}, "page"),

@@ -1,5 +1,6 @@
 """Our zone tables say what zoneinfo says, over 130 years, in gaps and folds too."""
 
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Literal
@@ -10,9 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onbeat.model.errors import BadRecurrence
-from onbeat.recurrence import daily, rrule, tzdata_version
+from onbeat.recurrence import (
+    RecurrenceSpec,
+    compile_spec,
+    cron,
+    daily,
+    guess,
+    parse_recurrence,
+    rrule,
+    tzdata_version,
+    zones,
+)
 from onbeat.recurrence.tzif import DAY, read_footer
-from onbeat.recurrence.zones import END, load_zone, zone_named
+from onbeat.recurrence.zones import END, chosen_zone, known_zones, load_zone, zone_data, zone_named
 from recurrence.strategies import ZONES
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,6 +64,73 @@ def test_walls_around_every_change_stand_for_the_instants_of_zoneinfo(name: str)
 @given(st.sampled_from(ZONES), st.integers(-(10**9), 250_000_000_000))
 def test_offsets_of_any_time_are_those_of_zoneinfo(name: str, second: int) -> None:
     assert load_zone(name).offset(second) == offset_by_zoneinfo(ZoneInfo(name), second)
+
+
+DOUBTS = {
+    "right/Europe/Berlin": "counts leap seconds, so its times are seconds late; use Europe/Berlin",
+    "posix/Europe/Berlin": "is not known to every machine; use Europe/Berlin, which is the same",
+    "localtime": "is another zone on another machine; use an IANA name such as Europe/Berlin",
+    "posixrules": "is no place; use an IANA name such as Europe/Berlin",
+    "Factory": "is no place; use an IANA name such as Europe/Berlin",
+}
+
+
+@pytest.fixture
+def all_zones(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine that has data for every name; not all of them have these."""
+
+    def data_of(name: str) -> bytes | None:
+        return zone_data("Factory") if name in DOUBTS else zone_data(name)
+
+    load_zone.cache_clear()
+    monkeypatch.setattr(zones, "zone_data", data_of)
+    yield
+    load_zone.cache_clear()
+
+
+@pytest.mark.usefixtures("all_zones")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda name: cron("0 9 * * *", tz=name),
+        lambda name: cron(f"TZ={name} 0 9 * * *"),
+        lambda name: daily("09:00", tz=name),
+        lambda name: guess("every 2 months", tz=name),
+        lambda name: rrule("FREQ=DAILY", tz=name),
+        lambda name: rrule(f"DTSTART;TZID={name}:20260101T090000\nRRULE:FREQ=DAILY"),
+        lambda name: rrule(
+            f"DTSTART:20260101T090000Z\nRRULE:FREQ=DAILY\nEXDATE;TZID={name}:20260102T090000"
+        ),
+        lambda name: parse_recurrence(every="5m", timezone=name),
+        lambda name: parse_recurrence(at="2026-01-01T09:00:00Z", timezone=name),
+    ],
+)
+@pytest.mark.parametrize("name", DOUBTS)
+def test_a_zone_in_doubt_is_refused_with_what_to_use(
+    make: Callable[[str], object], name: str
+) -> None:
+    with pytest.raises(BadRecurrence) as caught:
+        make(name)
+    assert str(caught.value) == f"{name!r} {DOUBTS[name]}"
+
+
+@pytest.mark.usefixtures("all_zones")
+@pytest.mark.parametrize("name", DOUBTS)
+def test_a_rule_stored_with_a_zone_in_doubt_is_read_and_noted(name: str) -> None:
+    rule = compile_spec(RecurrenceSpec("cron", "0 9 * * *", tz=name))
+    assert rule.after(EPOCH) is not None
+    assert [note.text for note in rule.notes(EPOCH) if note.kind == "zone"] == [
+        f"{name!r} {DOUBTS[name]}"
+    ]
+
+
+@pytest.mark.parametrize("name", ["UTC", "Etc/GMT+5", "EST5EDT", "US/Eastern", "Singapore"])
+def test_other_names_of_the_database_are_zones(name: str) -> None:
+    assert chosen_zone(name).name == name
+
+
+def test_no_zone_in_doubt_is_proposed() -> None:
+    assert not DOUBTS.keys() & set(known_zones())
 
 
 def test_a_table_is_in_order_and_closed() -> None:

@@ -16,6 +16,7 @@ from onbeat.model.principal import Principal
 from onbeat.operations.context import OperationContext
 from onbeat.operations.invoke import call, call_once, query_names, request_from
 from onbeat.operations.tables.operation import Operation
+from onbeat.recurrence.zones import doubt_of
 from onbeat.rules.access import check_scope
 
 Answer = TypeVar("Answer")
@@ -115,6 +116,8 @@ def viewer_of(context: OperationContext, request: Request) -> Viewer:
 
 def zone_of(name: str) -> ZoneInfo:
     """A zone by its name, else UTC."""
+    if doubt_of(name):
+        return ZoneInfo("UTC")
     try:
         return ZoneInfo(name[:ZONE_CHARS_MAX] or "UTC")
     except (KeyError, ValueError, OSError):

@@ -18,13 +18,15 @@ from onbeat.ports.telemetry import Telemetry
 from onbeat.recurrence import Budget, depends_on_zone, tzdata_version
 from onbeat.rules.calendar import shifted
 from onbeat.rules.plans import TICK, Compile, with_budget
-from onbeat.rules.zone_changes import Planned, plan_moved
+from onbeat.rules.zone_changes import Planned, doubts_of_zones, plan_moved
 
 ONCE_A_DAY = 86_400.0
 
 
 class Replanner:
     """Governments change their clocks at short notice; planned jobs have to follow.
+
+    On its way it tells of zones that a schedule may no longer have.
 
     A process reads zone data once, so one pass at its start would be enough for itself. The loop
     repeats because other processes may still plan with older data.
@@ -59,6 +61,8 @@ class Replanner:
                 )
             )
             for schedule in schedules.items:
+                for doubt in doubts_of_zones(schedule):
+                    self.telemetry.zone_in_doubt(schedule, doubt)
                 if self.is_outdated(schedule):
                     await self.replan_schedule(schedule)
                     looked_at += 1

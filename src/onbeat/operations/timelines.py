@@ -23,7 +23,7 @@ from onbeat.operations.schedules import get_schedule, upcoming_if_any
 from onbeat.operations.timeline_material import LaneMaterial, gather, kept_from
 from onbeat.ports.computation import compute_aside
 from onbeat.recurrence import Budget
-from onbeat.recurrence.zones import Zone, zone_named
+from onbeat.recurrence.zones import Zone, chosen_zone, zone_named
 from onbeat.rules.day_axis import DayAxis, axis_of, clock_changes
 from onbeat.rules.plans import with_budget
 from onbeat.rules.timeline import (
@@ -92,7 +92,7 @@ async def show_timeline(context: OperationContext, request: ShowTimeline) -> Tim
 
 def zone_of(name: str | None) -> Zone:
     try:
-        return zone_named(name or None)
+        return chosen_zone(name or None)
     except BadRecurrence as error:
         raise Invalid(f"tz: {error}", "tz") from None
 

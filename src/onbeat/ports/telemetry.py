@@ -65,6 +65,10 @@ class Telemetry(Protocol):
         """A decision on so many events was out of date, and is made again."""
         ...
 
+    def zone_in_doubt(self, schedule: Schedule, reason: str) -> None:
+        """A stored schedule has a zone that a new one may not have, for this reason; it goes on."""
+        ...
+
     def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None:
         """Newer time zone data moved this many planned occurrences, which were planned again."""
         ...

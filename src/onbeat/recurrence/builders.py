@@ -14,14 +14,14 @@ from onbeat.recurrence.durations import read_duration, write_duration
 from onbeat.recurrence.functions import FunctionCore, name_of
 from onbeat.recurrence.instants import naive_instant, read_instant, to_us, write_instant, write_us
 from onbeat.recurrence.recurrence import Recurrence, compile_spec
-from onbeat.recurrence.rrule import block_zone
+from onbeat.recurrence.rrule import block_zone, named_zones
 from onbeat.recurrence.rrule_text import WEEKDAYS, Block, Moment, read_block, write_block
 from onbeat.recurrence.spec import CalendarSpec, RecurrenceSpec
 from onbeat.recurrence.tzif import DAY
 from onbeat.recurrence.wall_clock import WALL_MAX
 from onbeat.recurrence.year_masks import DAY_MIN
 from onbeat.recurrence.zoned_rule import SECOND
-from onbeat.recurrence.zones import DstFold, DstGap, zone_named
+from onbeat.recurrence.zones import DstFold, DstGap, chosen_zone, zone_named
 
 TimeZone = str | ZoneInfo | None
 
@@ -53,6 +53,8 @@ def rrule_spec(
     check_dst(dst_gap, dst_fold)
     block = read_block(text)
     name, anchor = zone_name(tz), None
+    for zone in (name, *sorted(named_zones(block))):
+        chosen_zone(zone)
     if start is not None:
         if block.start is not None:
             raise BadRecurrence("DTSTART is in the text already; leave out start", text, None)
@@ -121,7 +123,7 @@ def cron_spec(
     return RecurrenceSpec(
         "cron",
         read.text,
-        tz=zone_named(read.zone or zone_name(tz)).name,
+        tz=chosen_zone(read.zone or zone_name(tz)).name,
         dst_gap=dst_gap,
         dst_fold=dst_fold,
         key=hashed,

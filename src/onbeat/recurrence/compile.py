@@ -15,7 +15,7 @@ from onbeat.recurrence.cron_text import CronParts
 from onbeat.recurrence.durations import read_duration
 from onbeat.recurrence.instants import read_instant, to_us, write_us
 from onbeat.recurrence.interval import Interval
-from onbeat.recurrence.rrule import block_core, block_zone
+from onbeat.recurrence.rrule import block_core, block_zone, named_zones
 from onbeat.recurrence.rrule_text import Block, RuleParts, read_block
 from onbeat.recurrence.sets import Core, Dates, Excluding, Union
 from onbeat.recurrence.spec import RecurrenceSpec
@@ -59,6 +59,16 @@ def depends_on_zone(spec: RecurrenceSpec) -> bool:
     if spec.kind == "rrule":
         zone = block_zone(parse_block(spec.text), spec.tz)
     return zone not in {None, "UTC", "Etc/UTC"}
+
+
+def zones_named_in(spec: RecurrenceSpec) -> list[str]:
+    """All zones that the rule names, in itself or in a member."""
+    names = {name for member in spec.members for name in zones_named_in(member)}
+    if spec.tz is not None:
+        names.add(spec.tz)
+    if spec.kind == "rrule":
+        names |= named_zones(parse_block(spec.text))
+    return sorted(names)
 
 
 def anchor(spec: RecurrenceSpec, at: datetime, budget: Budget | None = None) -> RecurrenceSpec:

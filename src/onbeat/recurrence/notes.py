@@ -11,7 +11,7 @@ from onbeat.recurrence import year_masks
 from onbeat.recurrence.aws_text import read_any_cron
 from onbeat.recurrence.budget import SEARCH_STEPS_MAX, Budget
 from onbeat.recurrence.business import RolledDays
-from onbeat.recurrence.compile import core_of, parse_block
+from onbeat.recurrence.compile import core_of, parse_block, zones_named_in
 from onbeat.recurrence.counted import FarEnd
 from onbeat.recurrence.durations import read_duration
 from onbeat.recurrence.instants import EPOCH, from_us, read_instant, to_us
@@ -23,7 +23,7 @@ from onbeat.recurrence.start import start_at
 from onbeat.recurrence.tzif import DAY
 from onbeat.recurrence.words import MONTHS
 from onbeat.recurrence.zoned_rule import SECOND, DstRule, ZonedWalls
-from onbeat.recurrence.zones import Zone, zone_named
+from onbeat.recurrence.zones import Zone, doubt_of, zone_named
 
 NoteKind = Literal["start", "missing", "reading", "until", "zone", "gap", "fold", "end"]
 
@@ -77,6 +77,7 @@ def notes_on(
 def every_note(
     spec: RecurrenceSpec, core: Core, instant: int, count: int, budget: Budget
 ) -> Iterator[Note]:
+    yield from (Note("zone", doubt) for doubt in map(doubt_of, zones_named_in(spec)) if doubt)
     yield from rule_notes(spec, core, budget)
     end, left = last_of(core, instant, count, budget)
     if not left:

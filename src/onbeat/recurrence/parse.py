@@ -19,7 +19,7 @@ from onbeat.recurrence.phrase import is_phrase
 from onbeat.recurrence.recurrence import value_of
 from onbeat.recurrence.spec import RecurrenceSpec
 from onbeat.recurrence.texts import cron_text_spec, every_text_spec
-from onbeat.recurrence.zones import DstFold, DstGap, zone_named
+from onbeat.recurrence.zones import DstFold, DstGap, chosen_zone
 
 CHARS_A_STEP = 8
 """Characters that are parsed in the time of one search of a plain rule."""
@@ -52,7 +52,7 @@ def parse_recurrence(
             max(len(text) for text in (rrule, cron, "") if text is not None) // CHARS_A_STEP
         )
     check_dst(dst_gap, dst_fold)
-    zone_named(timezone)
+    chosen_zone(timezone)
     if rrule is not None:
         spec = rrule_spec(rrule, timezone, start, dst_gap, dst_fold)
     elif cron is not None:

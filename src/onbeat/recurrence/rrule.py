@@ -29,6 +29,12 @@ def block_zone(block: Block, zone: str | None) -> str | None:
     return block.start.zone or zone
 
 
+def named_zones(block: Block) -> set[str]:
+    """The zones that the text names."""
+    moments = [*block.dates, *block.excluded_dates, *([block.start] if block.start else [])]
+    return {moment.zone for moment in moments if moment.zone is not None}
+
+
 def block_core(block: Block, start: Start, budget: Budget) -> Core:
     """All lines combined. Raises BadRecurrence for a block that can never fire."""
     rules = left_of(block.rules, block.excluded_rules, start, budget)

@@ -26,7 +26,7 @@ from onbeat.recurrence.spec import RecurrenceSpec
 from onbeat.recurrence.tzif import DAY
 from onbeat.recurrence.year_masks import month_of
 from onbeat.recurrence.zoned_rule import SECOND
-from onbeat.recurrence.zones import DstFold, DstGap, zone_named
+from onbeat.recurrence.zones import DstFold, DstGap, chosen_zone
 
 
 def aws(
@@ -109,7 +109,7 @@ def span_spec(
     spec, zone = every_spec(span, start), zone_name(tz)
     if zone is None or not read_duration(span).months:
         return spec
-    return replace(spec, tz=zone_named(zone).name, dst_gap=dst_gap, dst_fold=dst_fold)
+    return replace(spec, tz=chosen_zone(zone).name, dst_gap=dst_gap, dst_fold=dst_fold)
 
 
 def repeating_spec(text: str, tz: TimeZone, dst_gap: DstGap, dst_fold: DstFold) -> RecurrenceSpec:

@@ -41,6 +41,8 @@ REAL_TIME_SHIFT = 3 * 3600
 ZONE_NAME_MAX = 100
 """The longest name in the database has about 32 characters."""
 
+GOOD_NAME = "use an IANA name such as Europe/Berlin"
+
 DstGap = Literal["shift", "skip", "end"]
 DstFold = Literal["first", "last", "both"]
 
@@ -143,6 +145,33 @@ def zone_named(name: str | None) -> Zone:
     return load_zone(name)
 
 
+def chosen_zone(name: str | None) -> Zone:
+    """As `zone_named`, for a name that somebody gives now. Raises for one of doubt, too.
+
+    What is stored with such a name is still read: it would not run at all otherwise.
+    """
+    zone = zone_named(name)
+    if name is not None and (doubt := doubt_of(name)):
+        raise BadRecurrence(doubt, name, 0)
+    return zone
+
+
+def doubt_of(name: str) -> str | None:
+    """Why there are data for the name, and yet it is no zone for a rule, with what to use."""
+    folder, _, place = name.partition("/")
+    match folder.lower(), place:
+        case "right", _:
+            return f"{name!r} counts leap seconds, so its times are seconds late; use {place}"
+        case "posix", _:
+            return f"{name!r} is not known to every machine; use {place}, which is the same"
+        case "localtime", "":
+            return f"{name!r} is another zone on another machine; {GOOD_NAME}"
+        case (("posixrules" | "factory"), ""):
+            return f"{name!r} is no place; {GOOD_NAME}"
+        case _:
+            return None
+
+
 @lru_cache(maxsize=1000)
 def load_zone(name: str) -> Zone:
     data = zone_data(name)
@@ -170,13 +199,14 @@ def tzif_only(data: bytes) -> bytes | None:
 
 def unknown_zone(name: str) -> str:
     close = difflib.get_close_matches(name[:ZONE_NAME_MAX], known_zones(), n=1)
-    hint = f"did you mean {close[0]}?" if close else "use an IANA name such as Europe/Berlin"
+    hint = f"did you mean {close[0]}?" if close else GOOD_NAME
     return f"unknown time zone {name[:ZONE_NAME_MAX]!r}; {hint}"
 
 
 @lru_cache(maxsize=1)
 def known_zones() -> tuple[str, ...]:
-    return tuple(sorted(zoneinfo.available_timezones()))
+    """The names that a rule may have."""
+    return tuple(sorted(name for name in zoneinfo.available_timezones() if not doubt_of(name)))
 
 
 @lru_cache(maxsize=1)

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 from onbeat.model.plan import Plan
 from onbeat.model.schedule import Schedule
 from onbeat.recurrence import compile_spec
+from onbeat.recurrence.compile import zones_of
+from onbeat.recurrence.zones import doubt_of
 from onbeat.rules.calendar import shifted
 from onbeat.rules.plans import (
     MISFIRED,
@@ -39,6 +41,12 @@ COMPARED_MAX: Final = 10
 """Planned instants that a way is tried on."""
 
 CAME_BEFORE: Final = "zone data changed: its time of day had come before"
+
+
+def doubts_of_zones(schedule: Schedule) -> list[str]:
+    """Why a new schedule with these zones would be refused, which this one was not."""
+    names = zones_of(schedule.recurrence) | {one.timezone for one in schedule.window}
+    return [doubt for name in sorted(names) if (doubt := doubt_of(name))]
 
 
 class Planned(NamedTuple):

@@ -108,6 +108,9 @@ class CompositeTelemetry:
         self.counters.route_refused(events)
         self.log_events.route_refused(events)
 
+    def zone_in_doubt(self, schedule: Schedule, reason: str) -> None:
+        self.log_events.zone_in_doubt(schedule, reason)
+
     def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None:
         self.log_events.zone_data_moved(schedule, occurrences)
 
@@ -198,6 +201,8 @@ class NullTelemetry:
     def routed(self, events: int, jobs: int) -> None: ...
 
     def route_refused(self, events: int) -> None: ...
+
+    def zone_in_doubt(self, schedule: Schedule, reason: str) -> None: ...
 
     def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None: ...
 

@@ -110,6 +110,10 @@ class LogEvents:
     def route_refused(self, events: int) -> None:
         self._loops.debug("route.refused", events=events)
 
+    def zone_in_doubt(self, schedule: Schedule, reason: str) -> None:
+        names = {"schedule": schedule.id, "name": schedule.name}
+        self._loops.warning("schedule.zone_in_doubt", **names, reason=reason)
+
     def zone_data_moved(self, schedule: Schedule, occurrences: int) -> None:
         names = {"schedule": schedule.id, "name": schedule.name}
         self._loops.warning("schedule.moved", **names, occurrences=occurrences)

@@ -11,7 +11,7 @@ from onbeat.model.condition import Condition, Window
 from onbeat.model.errors import BadRecurrence, Invalid
 from onbeat.model.limits import EXPRESSION_CHARS_MAX, WINDOWS_MAX
 from onbeat.model.target import HandlerTarget, HttpTarget
-from onbeat.recurrence.zones import zone_named
+from onbeat.recurrence.zones import chosen_zone
 from onbeat.wire.hidden import hidden_answer
 from onbeat.wire.targets import TargetAnswer, TargetBody, read_target, target_answer
 from onbeat.wire.values import SECOND, SpanForm, read_name, read_span, span_text, value_or_unset
@@ -118,7 +118,7 @@ def read_window(body: WindowForm | None, field: str) -> tuple[Window, ...]:
 
 def read_one_window(body: WindowBody, field: str) -> Window:
     try:
-        zone_named(body.timezone)
+        chosen_zone(body.timezone)
     except BadRecurrence as error:
         raise Invalid(f"{field}.timezone: {error}", f"{field}.timezone") from None
     start, end = read_clock(body.start, f"{field}.from"), read_clock(body.end, f"{field}.to")

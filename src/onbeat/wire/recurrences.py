@@ -10,7 +10,7 @@ from onbeat.model.errors import BadRecurrence, Invalid, TooCostly
 from onbeat.model.limits import PREVIEW_MAX
 from onbeat.model.recurrence import DstFold, DstGap, RecurrenceSpec
 from onbeat.recurrence import Budget, parse_recurrence
-from onbeat.recurrence.zones import zone_named
+from onbeat.recurrence.zones import chosen_zone
 from onbeat.wire.answer import AnswerRecord
 from onbeat.wire.values import InstantForm
 
@@ -235,7 +235,7 @@ def as_written(spec: RecurrenceSpec, text: str) -> RecurrenceSpec:
 
 def check_zone(zone: str | None) -> None:
     try:
-        zone_named(zone)
+        chosen_zone(zone)
     except BadRecurrence as error:
         raise Invalid(f"timezone: {error}", "timezone") from None
 
