@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from onbeat.expressions.cel import CelExpressions
 from onbeat.model.errors import Conflict, Forbidden, Invalid, NotFound
 from onbeat.model.outcome import Failed, Succeeded
 from onbeat.model.principal import Principal, Scope
@@ -37,7 +38,7 @@ NOBODY = "01900000-0000-7000-8000-ffffffffffff"
 
 @pytest.fixture
 def harness() -> OperationsHarness:
-    return OperationsHarness()
+    return OperationsHarness(expressions=CelExpressions())
 
 
 async def made(harness: OperationsHarness, **fields: Any) -> str:
@@ -109,16 +110,32 @@ async def test_a_diff_refuses_what_the_update_would(
         assert caught.value.field == field
 
 
-async def test_a_secret_that_changes_is_told_and_not_shown(harness: OperationsHarness) -> None:
-    url = "https://api.example.com/hook"
-    id = await made(harness, target={"http": {"url": url, "headers": {"Authorization": "old"}}})
-    changes = {"target": {"http": {"url": url, "headers": {"Authorization": "new"}}}}
-    diff = await harness.ask(SCHEDULE_DIFF, changes, id=id)
+def with_secret(field: str, secret: str) -> dict[str, Any]:
+    asked = {"http": {"url": "https://api.example.com", "headers": {"Authorization": secret}}}
+    return {field: asked if field == "target" else {"ask": asked, "if": "answer.status == 200"}}
+
+
+@pytest.mark.parametrize("field", ["target", "condition"])
+async def test_a_secret_that_changes_is_told_and_not_shown(
+    harness: OperationsHarness, field: str
+) -> None:
+    id = await made(harness, **with_secret(field, "old"))
+    diff = await harness.ask(SCHEDULE_DIFF, with_secret(field, "new"), id=id)
     (change,) = diff["changes"]
-    assert change["field"] == "target"
+    assert change["field"] == field
     assert change["before"] == change["after"]
     assert "new" not in str(diff)
     assert "old" not in str(diff)
+
+
+@pytest.mark.parametrize("field", ["target", "condition"])
+@pytest.mark.parametrize("secret", ["old", "***"])
+async def test_a_secret_that_stays_is_no_change(
+    harness: OperationsHarness, field: str, secret: str
+) -> None:
+    id = await made(harness, **with_secret(field, "old"))
+    diff = await harness.ask(SCHEDULE_DIFF, with_secret(field, secret), id=id)
+    assert diff["changes"] == []
 
 
 async def test_a_diff_needs_no_more_than_to_read(harness: OperationsHarness) -> None:

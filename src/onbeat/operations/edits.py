@@ -1,6 +1,7 @@
 """What an edit of a schedule would do. Nothing here changes anything."""
 
 from datetime import datetime
+from typing import Final
 
 from msgspec import UNSET
 
@@ -32,6 +33,8 @@ from onbeat.wire.recurrences import Preview, form_of
 from onbeat.wire.schedules import ScheduleDraft, schedule_answer
 
 SHOWN = 10
+WITH_CREDENTIALS: Final = ("target", "condition")
+"""The fields that have credentials, which answers hide."""
 
 
 async def diff(context: OperationContext, request: DiffSchedule) -> ScheduleDiff:
@@ -122,9 +125,14 @@ def changes_of(before: Schedule, after: Schedule) -> tuple[FieldChange, ...]:
         return ()
     old, new = schedule_answer(before, None), schedule_answer(after, None)
     changes = changes_between(old, new)
-    is_hidden = before.target != after.target and old.target == new.target
-    target = new.to_dict()["target"]
-    return (*changes, FieldChange("target", target, target)) if is_hidden else changes
+    shown_anyway = {change.field for change in changes}
+    shown = new.to_dict()
+    hidden = [
+        FieldChange(field, shown[field], shown[field])
+        for field in WITH_CREDENTIALS
+        if field not in shown_anyway and getattr(before, field) != getattr(after, field)
+    ]
+    return (*changes, *hidden)
 
 
 async def plan_of(
