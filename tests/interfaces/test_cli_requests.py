@@ -820,7 +820,9 @@ def test_a_replay_is_of_one_or_of_all(onbeat: Any, said: tuple[Any, ...]) -> Non
     assert "--all" in onbeat("dead-letter", "replay", *said, code=2).stderr
 
 
-def test_a_key_is_made_listed_and_revoked_and_each_change_audited(asked: Any, onbeat: Any) -> None:
+def test_a_key_is_made_listed_and_revoked_and_each_change_audited(
+    asked: Any, onbeat: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = onbeat(
         "key", "new", "exporter", "--scope", "work", "--queue", "mail", "--expires", "90d"
     )
@@ -839,6 +841,9 @@ def test_a_key_is_made_listed_and_revoked_and_each_change_audited(asked: Any, on
     page = onbeat("audit", "--limit", "1", "--actor", "local").stdout
     assert "key.revoke" in page
     assert "see more with --cursor" in page
+    monkeypatch.setenv("ONBEAT_API__KEYS", "ops:admin=a-key-of-the-settings")
+    refused = onbeat("key", "new", "ops", "--scope", "read", code=1).stderr
+    assert "a key of the settings (api.keys) is named 'ops'" in refused
 
 
 # Events

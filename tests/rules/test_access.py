@@ -86,6 +86,8 @@ def test_keys_are_read_in_each_form() -> None:
     [
         (["a:reed=k"], "'a' has an unknown scope; use one of read, submit"),
         (["a:read=k", "a:work=l"], "two keys are named 'a'"),
+        (["a:work:=k"], "the queues of 'a': name at least one queue, or leave them out for all"),
+        (["a:work:,=k"], "the queues of 'a': name at least one queue, or leave them out for all"),
         (["a:submit:q=k"], "the queues of 'a': only a key with the scope work"),
         (["a:read=k@2027-02-30"], "2027-02-30 is not a date"),
     ],

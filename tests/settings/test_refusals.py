@@ -202,6 +202,11 @@ def test_a_flag_is_named_as_it_was_typed(
         ("store: {url: x}\n", "store", ["a URL like"]),
         ("api: {keys: [0123]}\n", "api.keys", ["in quotes"]),
         ("api: {keys: [a: canary]}\n", "api.keys", ["***"]),
+        (
+            "api: {keys: [{name: a, scopes: work, queues: [], key: canary}]}\n",
+            "api.keys",
+            ["the queues of 'a': name at least one queue"],
+        ),
         ("api: {port: yes}\n", "api.port", ["whole number"]),
         ("worker: {queues: [[a]]}\n", "worker.queues", ["list of texts"]),
         ("planner: {interval: true}\n", "planner.interval", ["span of time"]),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -24,6 +25,7 @@ from onbeat.api.security import Access, secure_app
 from onbeat.api.stream import stream_routes
 from onbeat.api.stream_hub import StreamHub
 from onbeat.operations.context import OperationContext
+from onbeat.rules.access import names_of
 
 PLAIN = ApiOptions()
 
@@ -50,6 +52,7 @@ def build_api(
 
     A caller that stops the server gives the `hub` of streams, to close it before.
     """
+    context = msgspec.structs.replace(context, configured_keys=names_of(options.keys))
     access = Access(
         Keyring(options.keys, context), Refusals(context.clock.monotonic, options.key_refused)
     )

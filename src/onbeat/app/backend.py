@@ -93,6 +93,7 @@ class Backend(ABC):
         self.options = parts.get("options") or Options()
         # Those that the options came from, for people.
         self.settings: tuple[SettingAnswer, ...] = ()
+        self.configured_keys = frozenset[str]()
         self.clock: Clock = StoreClock(parts.get("clock") or SystemClock())
         self.randomness = parts.get("randomness") or SystemRandomness()
         self.telemetry = parts.get("telemetry") or LogEvents()
@@ -274,6 +275,7 @@ class Backend(ABC):
             check_start=self._check_start,
             tracing=self.tracing,
             settings=self.settings,
+            configured_keys=self.configured_keys,
             faults=self.faults,
             seen_workers=self.seen_workers,
             live=self.live,

@@ -10,6 +10,7 @@ from onbeat.app.backend import Backend
 from onbeat.model.errors import Misconfigured
 from onbeat.model.ids import JobId
 from onbeat.operations.table import OPERATIONS_BY_NAME
+from onbeat.rules.access import names_of
 from onbeat.settings import Settings
 
 
@@ -80,6 +81,7 @@ async def open_store_of(settings: Settings) -> AsyncGenerator[Backend]:
 
     backend = LocalBackend(settings.store, options=options_from(settings))
     backend.settings = setting_answers(settings)
+    backend.configured_keys = names_of(settings.api.keys)
     try:
         await backend.open()
         yield backend

@@ -99,7 +99,8 @@ class OperationContext(msgspec.Struct, frozen=True, kw_only=True):
     disconnected: they are set for each request. `key` is the idempotency key of the request, if
     it has one. `tracing` makes spans of what is sent; `trace` is the trace context that
     came with the request. `settings` are those of this process, for people, and `examine` answers
-    what the checks of `onbeat doctor` find in it. `keep` is how long jobs that ended well are kept
+    what the checks of `onbeat doctor` find in it. `configured_keys` are the names of the API keys
+    of the settings. `keep` is how long jobs that ended well are kept
     here, and `keep_failed` how long failed ones are; None where that is not known.
     """
 
@@ -133,6 +134,7 @@ class OperationContext(msgspec.Struct, frozen=True, kw_only=True):
     tracing: Tracing | None = None
     trace: TraceContext | None = None
     settings: tuple[SettingAnswer, ...] = ()
+    configured_keys: frozenset[str] = frozenset()
     keep: timedelta | None = None
     keep_failed: timedelta | None = None
     examine: Examine = no_checkup

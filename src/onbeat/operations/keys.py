@@ -4,7 +4,7 @@ import secrets
 from datetime import datetime, timedelta
 
 from onbeat.model.access import ApiKey
-from onbeat.model.errors import NotFound
+from onbeat.model.errors import Conflict, NotFound
 from onbeat.model.limits import SPAN_MAX
 from onbeat.operations.context import OperationContext
 from onbeat.rules.access import (
@@ -35,22 +35,35 @@ SPAN_MIN = timedelta(seconds=1)
 async def create(context: OperationContext, request: CreateKey) -> CreatedKey:
     """The only answer that contains the key.
 
-    Raises `Conflict` where the name is taken, and `Invalid` for queues without the scope `work`.
+    Raises `Conflict` where a key of the store or of the settings has the name, and `Invalid` for
+    no queues, and for queues without the scope `work`.
     """
     draft, now = request.key, context.clock.now()
     # Not from the randomness port: a key must be unpredictable.
     text = new_key(secrets.token_bytes(SECRET_BYTES))
     key = ApiKey(
-        name=read_key_name(draft.name),
+        name=free_name(context, draft.name),
         digest=digest_of(text),
         scopes=read_scopes(draft.scopes),
-        queues=tuple(read_queue_name(queue, "queues") for queue in draft.queues or ()) or None,
+        queues=None if draft.queues is None else tuple(map(read_key_queue, draft.queues)),
         created_at=now,
         expires_at=expires_at(draft, now),
     )
     check_key_queues(key.queues, key.scopes)
     await context.store.add_key(key)
     return CreatedKey(name=key.name, key=text, expires_at=key.expires_at)
+
+
+def free_name(context: OperationContext, text: str) -> str:
+    """The audit log and limits know keys by their names, so no two may share one."""
+    name = read_key_name(text)
+    if name in context.configured_keys:
+        raise Conflict(f"a key of the settings (api.keys) is named {name!r}; choose another name")
+    return name
+
+
+def read_key_queue(text: str) -> str:
+    return read_queue_name(text, "queues")
 
 
 def expires_at(draft: KeyDraft, now: datetime) -> datetime | None:

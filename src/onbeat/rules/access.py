@@ -84,7 +84,12 @@ def read_scopes(names: Collection[str], field: str = "scopes") -> tuple[Scope, .
 def check_key_queues(
     queues: Collection[str] | None, scopes: Collection[Scope], field: str = "queues"
 ) -> None:
-    """Raises `Invalid` for queues of a key that may not work: they would bind it to nothing."""
+    """Raises `Invalid` for queues of a key that may not work: they would bind it to nothing.
+
+    Raises it for an empty collection too, which looks like no queue; None is all.
+    """
+    if queues is not None and not queues:
+        raise Invalid(f"{field}: name at least one queue, or leave them out for all", field)
     if queues and Scope.WORK not in expand_scopes(scopes):
         raise Invalid(
             f"{field}: only a key with the scope {Scope.WORK} is bound to queues; "
@@ -158,6 +163,10 @@ def read_configured_keys(texts: Sequence[str]) -> tuple[ApiKey, ...]:
     return keys
 
 
+def names_of(configured: Sequence[str]) -> frozenset[str]:
+    return frozenset(key.name for key in read_configured_keys(configured))
+
+
 def read_configured_key(text: str, number: int) -> ApiKey:
     """`KEY` or `NAME:SCOPE[+SCOPE][:QUEUE,QUEUE]=KEY`, where KEY may be `sha256:HEX`.
 
@@ -170,7 +179,8 @@ def read_configured_key(text: str, number: int) -> ApiKey:
     if match is not None:
         name = read_key_name(match["name"])
         scopes = configured_scopes(name, match["scopes"])
-        queues = tuple(filter(None, (match["queues"] or "").split(","))) or None
+        if match["queues"] is not None:
+            queues = tuple(filter(None, match["queues"].split(",")))
         check_key_queues(queues, scopes, f"the queues of {name!r}")
         text = match["key"]
     expires_at = None

@@ -343,7 +343,7 @@ def key_text(item: object) -> str:
     key = given["key"] if "key" in given else f"sha256:{given['sha256']}"
     if not isinstance(key, str):
         raise ValueError(KEYS)  # noqa: TRY004  the error of every parser
-    of_queues = f":{','.join(queues)}" if queues else ""
+    of_queues = "" if given.get("queues") is None else f":{','.join(queues)}"
     until = f"@{given['expires']}" if "expires" in given else ""
     return f"{given['name']}:{'+'.join(scopes)}{of_queues}={key}{until}"
 
