@@ -7,6 +7,7 @@ import pytest
 from interfaces.rest_client import RestClient
 from onbeat.api import build_api
 from onbeat.model.outcome import Failed, Succeeded
+from onbeat.wire.requests import PAGE_MAX
 from operations.harness import NOON, OperationsHarness
 
 BACKUP: dict[str, Any] = {
@@ -286,10 +287,13 @@ async def test_a_bad_rule_says_where(rest: RestClient) -> None:
         ("limit=1.5&page=", 10, 1),
         ("limit=5&page=3", 5, 3),
         ("limit=999999", 1000, 1),
-        ("limit=99999999999999999999&page=99999999999999999999", 10, 1),
+        ("limit=1000&page=2147483648", 1_000, PAGE_MAX),
+        ("limit=1001&page=2147483649", 1_000, PAGE_MAX),
+        ("limit=99999999999999999999&page=99999999999999999999", 1_000, PAGE_MAX),
+        (f"limit={'9' * 5_000}&page={'9' * 5_000}", 1_000, PAGE_MAX),
     ],
 )
-async def test_nonsense_in_a_page_falls_back(
+async def test_nonsense_in_a_page_falls_back_and_a_large_number_is_the_largest(
     rest: RestClient, query: str, limit: int, page: int
 ) -> None:
     id = await created(rest)

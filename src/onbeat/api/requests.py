@@ -22,7 +22,7 @@ from onbeat.wire.cloud_events import PREFIX, BodyReader
 from onbeat.wire.decode import decode, safe_text
 from onbeat.wire.requests import PAGE_MAX, EmptyBody
 
-NUMBER: Final = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
+NUMBER: Final = re.compile(r"[1-9][0-9]*", re.ASCII)
 JSON_TYPE: Final = re.compile(
     r'application/(?:[\w.+-]+\+)?json\s*(?:;\s*charset="?utf-?8"?\s*)?', re.ASCII | re.IGNORECASE
 )
@@ -146,7 +146,10 @@ def unknown_parameter(name: str, known: Sequence[str]) -> Invalid:
 
 
 def lenient(text: str, default: int, most: int) -> str:
-    return str(min(int(text), most) if NUMBER.fullmatch(text) else default)
+    if not NUMBER.fullmatch(text):
+        return str(default)
+    # Python does not read numbers of some thousand digits.
+    return str(most if len(text) > len(str(most)) else min(int(text), most))
 
 
 async def read_body(
