@@ -148,6 +148,19 @@ async def test_odd_values_are_never_unexpected(browser: RestClient, query: str) 
         assert answer.status < 500, (path, answer.body)
 
 
+@pytest.mark.parametrize("path", ["/queues/%ff", "/jobs?queue=%ff"])
+async def test_an_address_that_is_not_utf8_is_said_in_words(browser: RestClient, path: str) -> None:
+    answer = await browser.get(path)
+    assert answer.status == 400
+    assert "is not UTF-8 in the address, which has %FF" in answer.body.decode()
+
+
+async def test_a_plus_that_became_a_space_is_said_in_words(browser: RestClient) -> None:
+    answer = await browser.get("/timeline?day=2026-01-01T00:00:00+02:00")
+    assert answer.status == 422
+    assert "a + in an address is a space: write it as %2B" in answer.body.decode()
+
+
 @pytest.mark.parametrize(
     "cookie",
     [

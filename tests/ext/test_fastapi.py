@@ -82,6 +82,11 @@ async def test_the_api_is_mounted_behind_its_key(client: RestClient) -> None:
     assert (await client.get("/onbeat/swagger-ui")).status == 200
 
 
+async def test_a_name_that_is_not_utf8_is_refused_by_the_mounted_api(client: RestClient) -> None:
+    answer = await client.get("/onbeat/api/queues/%ff", x_api_key=KEY)
+    assert (answer.status, answer.error["field"]) == (400, "name")
+
+
 async def test_every_link_of_the_mounted_dashboard_stays_below_its_path(client: RestClient) -> None:
     id = (await client.post("/orders/7")).json["job"]
     led = await client.get(f"/onbeat/jobs/{id}", accept="text/html")

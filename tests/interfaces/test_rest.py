@@ -246,6 +246,82 @@ async def test_a_queue_whose_name_breaks_paths_or_lists_is_refused(
     assert (sent.status, sent.error["field"]) == (422, "queue")
 
 
+@pytest.mark.parametrize(
+    ("method", "url", "field"),
+    [
+        ("POST", "/api/queues/%ff/pause", "name"),
+        ("GET", "/api/queues/a%C3", "name"),
+        ("PUT", "/api/schedules-by-key/%ed%a0%80", "key"),
+        ("GET", "/api/jobs?state=failed&queue=%ff", "queue"),
+        ("GET", "/api/audit?actor=a%80b", "actor"),
+    ],
+)
+async def test_a_name_that_is_not_utf8_is_refused_by_its_field(
+    rest: RestClient, office: OperationsHarness, method: str, url: str, field: str
+) -> None:
+    body = {"every": "5m", "target": {"task": "work"}} if method == "PUT" else None
+    answer = await rest.send(method, url, body)
+    assert (answer.status, answer.error["field"]) == (400, field)
+    assert answer.error["message"].startswith(f"{field} is not UTF-8 in the address, which has %")
+    assert list(await office.store.queues(office.clock.now())) == []
+
+
+async def test_a_name_of_a_parameter_that_is_not_utf8_is_refused(rest: RestClient) -> None:
+    answer = await rest.get("/api/jobs?%FE=1")
+    assert (answer.status, answer.error) == (
+        400,
+        {
+            "code": "invalid_request",
+            "message": "A name is not UTF-8 in the address, which has %FE; write ü as %C3%BC",
+        },
+    )
+
+
+async def test_a_name_of_any_letters_is_one(rest: RestClient) -> None:
+    for name in ("%C3%BC", "%EF%BF%BD", "%F0%9F%92%A5"):
+        assert (await rest.post(f"/api/queues/{name}/pause")).json["name"] == unquote(name)
+
+
+@pytest.mark.parametrize(
+    ("url", "field"),
+    [
+        ("/api/jobs?since=", "since"),
+        ("/api/audit?until=", "until"),
+        ("/api/forecast?from=", "from"),
+        ("/api/timeline?day=", "day"),
+    ],
+)
+async def test_a_plus_that_became_a_space_is_told(rest: RestClient, url: str, field: str) -> None:
+    for text in ("2026-01-01T00:00:00+02:00", "2026-01-01T00:00:00.5%2002:00"):
+        answer = await rest.get(url + text)
+        assert (answer.status, answer.error["field"]) == (422, field)
+        assert answer.error["message"].endswith("; a + in an address is a space: write it as %2B")
+    for text in ("2026-01-01T00:00:00-02", "2026-01-01 02:00", "x"):
+        assert "%2B" not in (await rest.get(url + text)).body.decode()
+    assert (await rest.get(url + "2026-03-01T00:00:00%2B02:00")).status == 200
+
+
+async def test_a_plus_is_not_blamed_for_another_fault(rest: RestClient) -> None:
+    for name in ("stat", "state"):
+        answer = await rest.get(f"/api/jobs?{name}=2026-01-01T00:00:00+02:00")
+        assert (answer.error["field"], "%2B" in answer.error["message"]) == (name, False)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "GZIP", "identity, gzip", "x" * 200])
+@pytest.mark.parametrize("url", ["/api/jobs", "/api/events", "/rpc"])
+async def test_a_compressed_body_is_refused(rest: RestClient, url: str, coding: str) -> None:
+    answer = await rest.post(url, b"\x1f\x8b", content_encoding=coding)
+    assert answer.status == 400
+    assert f"Content-Encoding must be identity, not {coding[:100]}" in answer.body.decode()
+
+
+async def test_a_body_that_says_it_is_not_compressed_is_read(rest: RestClient) -> None:
+    for coding in ("identity", "Identity", " identity "):
+        assert (
+            await rest.post("/api/jobs", {"task": "work"}, content_encoding=coding)
+        ).status == 201
+
+
 async def test_a_wrong_method_makes_no_queue(rest: RestClient) -> None:
     answer = await rest.put("/api/queues/mail/pause", {"concurrency": 1})
     assert (answer.status, answer.headers["allow"]) == (405, "POST")

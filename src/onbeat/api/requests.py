@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
+from urllib.parse import unquote_plus, unquote_to_bytes
 
 from starlette.requests import Request
 
@@ -31,6 +32,14 @@ RPC_TYPE: Final = re.compile(
 )
 """Content types of JSON-RPC clients, including older names."""
 
+LOST_PLUS: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d[\d:.]* \d\d:?\d\d", re.ASCII)
+"""An instant whose offset lost its `+`."""
+
+REPLACED: Final = "\ufffd"
+"""What stands for bytes that are not UTF-8."""
+
+UNNAMED: Final = "A name"
+
 ANY_TYPE: Final = re.compile(r".*")
 
 BEGIN_BYTES: Final = 64  # by which the form of a body can be told
@@ -56,6 +65,7 @@ async def read_request(
     request: Request, operation: Operation[Any, Any], deadline: timedelta, take: Take
 ) -> Any:
     """The operation's request. Raises `Invalid` for an invalid one."""
+    check_address(request)
     named = {**read_query(request, operation), **request.path_params}
     if operation.body is None:
         if operation.method != "GET":
@@ -68,6 +78,50 @@ async def read_request(
         # Long enough to delay everything else on the loop.
         return await asyncio.to_thread(request_from, operation, named, body)
     return request_from(operation, named, body)
+
+
+def check_address(request: Request) -> None:
+    """Raises `Malformed` for bytes in path or query that are not UTF-8.
+
+    They were read as U+FFFD, and a change would make an object of that name.
+    """
+    path: bytes = request.scope.get("raw_path") or b""
+    if fault := fault_in(path):
+        names = (name for name, text in request.path_params.items() if REPLACED in str(text))
+        raise not_utf8(next(names, UNNAMED), fault)
+    query: bytes = request.scope["query_string"]
+    for part in query.split(b"&") if b"%" in query else ():
+        if fault := fault_in(part):
+            name = safe_text(unquote_plus(part.partition(b"=")[0].decode("latin-1")))
+            raise not_utf8(UNNAMED if REPLACED in name else name, fault)
+
+
+def fault_in(text: bytes) -> UnicodeDecodeError | None:
+    if b"%" in text:
+        try:
+            unquote_to_bytes(text).decode()
+        except UnicodeDecodeError as error:
+            return error
+    return None
+
+
+def not_utf8(name: str, fault: UnicodeDecodeError) -> Malformed:
+    wrong = f"%{fault.object[fault.start]:02X}"
+    field = "" if name == UNNAMED else name
+    return Malformed(
+        f"{name} is not UTF-8 in the address, which has {wrong}; write ü as %C3%BC", field
+    )
+
+
+def explained(error: Exception, request: Request) -> Exception:
+    """The error; where a `+` before an offset became a space, it says so."""
+    if type(error) not in {Invalid, Malformed}:
+        return error
+    assert isinstance(error, Invalid)
+    text = request.query_params.get(error.field, "") if "instant" in str(error) else ""
+    if not LOST_PLUS.fullmatch(text):
+        return error
+    return type(error)(f"{error}; a + in an address is a space: write it as %2B", error.field)
 
 
 async def refuse_fields(request: Request, deadline: timedelta, take: Take) -> None:
@@ -175,6 +229,7 @@ async def read_body(
         raise Malformed(f"The body did not arrive within {seconds:g} seconds") from None
     if not body:
         return None
+    check_coding(request)
     check_type(request, types)
     return body
 
@@ -198,6 +253,15 @@ async def read_stream(request: Request, bound: Bound, take: Take) -> bytes:
 
 def too_large(bytes_max: int) -> TooLarge:
     return TooLarge(f"The body may have at most {bytes_max} bytes")
+
+
+def check_coding(request: Request) -> None:
+    given = request.headers.get("content-encoding", "identity").strip()
+    if given.lower() != "identity":
+        raise Malformed(
+            f"Content-Encoding must be identity, not {safe_text(given)}; send the body as it is",
+            "Content-Encoding",
+        )
 
 
 def check_type(request: Request, types: re.Pattern[str]) -> None:

@@ -12,7 +12,7 @@ from onbeat.api.audit_log import log_change
 from onbeat.api.bulk import BulkSlots
 from onbeat.api.options import ApiOptions
 from onbeat.api.request_context import context_for
-from onbeat.api.requests import read_request
+from onbeat.api.requests import explained, read_request
 from onbeat.api.responses import error_response, json_response, replayed_response
 from onbeat.operations.context import OperationContext
 from onbeat.operations.invoke import call_once, success_status
@@ -66,7 +66,7 @@ def endpoint(
                 params = await read_request(request, operation, options.body_deadline, take)
                 result, is_repeat = await call_once(acting, operation, params, key)
         except Exception as error:  # noqa: BLE001  every error becomes a response
-            return error_response(error, request)
+            return error_response(explained(error, request), request)
         if is_repeat:
             return replayed_response(result, success_status(operation, result))
         log_change(operation, params, result, acting.principal)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from onbeat.api.requests import NULL, unknown_parameter
+from onbeat.api.requests import NULL, check_address, unknown_parameter
 from onbeat.api.responses import error_response
 from onbeat.api.security import STREAM_PATH, Access, authenticate, principal_of
 from onbeat.api.stream_hub import OpenStream, StreamHub
@@ -61,6 +61,7 @@ def stream_routes(access: Access, hub: StreamHub) -> Iterator[Route]:
 
 def read_parameters(request: Request) -> StreamRequest:
     """Raises `Invalid` for an unknown, repeated, empty or wrong parameter."""
+    check_address(request)
     given: dict[str, str] = {}
     for name, text in request.query_params.multi_items():
         if name not in PARAMETERS:

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from onbeat.api.requests import check_address, explained
 from onbeat.api.security import NOBODY, Access, is_for_people, principal_of
 from onbeat.dashboard.formats import shown
 from onbeat.dashboard.forms import (
@@ -132,12 +133,13 @@ def endpoint(
     async def answer(request: Request) -> Response:
         viewer = viewer_of(context, request)
         try:
+            check_address(request)
             if page in SHARED and viewer.part is not None:
                 return await shared_part(viewer, page)
             answered = await page(viewer)
             return render(answered, viewer) if isinstance(answered, PageAnswer) else answered
         except Exception as error:  # noqa: BLE001  every error becomes a page
-            return error_page(error, viewer)
+            return error_page(explained(error, request), viewer)
 
     return answer
 
@@ -157,6 +159,7 @@ def form_endpoint(
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
+            check_address(request)
             fields = await read_fields(request, FORM_BYTES_MAX, FIELDS_MAX)
             check_proof(request, fields)
         except Exception as error:  # noqa: BLE001  as above

@@ -54,7 +54,7 @@ class Mounted:
             return
         await self.beat.backend.open()
         prefix, path = split(scope)
-        inner = {**scope, "path": path, "raw_path": path.encode(), "root_path": ""}
+        inner = {**scope, "path": path, "root_path": ""}
         await self.current()(inner, receive, with_prefix(send, prefix) if prefix else send)
 
     def current(self) -> ASGIApp:
