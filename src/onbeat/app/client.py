@@ -25,6 +25,7 @@ from onbeat.app.composition import RunningApp
 from onbeat.app.dead_letters import DeadLetters
 from onbeat.app.events import Events
 from onbeat.app.failures import Failures
+from onbeat.app.first_declaration import FirstDeclaration
 from onbeat.app.flows import Flows
 from onbeat.app.handle import JobHandle
 from onbeat.app.hooks import HookRegistrar
@@ -120,6 +121,7 @@ class Onbeat(HookRegistrar, Overview):
         )
         self._sender = Sender(self.backend)
         self._running: RunningApp | None = None
+        self._declaration: FirstDeclaration | None = None
         self.schedules = Schedules(self.backend)
         self.jobs = Jobs(self.backend)
         self.flows = Flows(self.backend)
@@ -347,7 +349,8 @@ class Onbeat(HookRegistrar, Overview):
     async def start(self) -> None:
         """Store the declared schedules and start all loops in the running event loop.
 
-        Raises `Misconfigured` while `onbeat up` imports the program, which it starts itself.
+        While one of several cells is away, the schedules are stored in the background. Raises
+        `Misconfigured` while `onbeat up` imports the program, which it starts itself.
         """
         if IS_IMPORTING.get():
             raise Misconfigured(START_AT_IMPORT, key="app")
@@ -356,7 +359,8 @@ class Onbeat(HookRegistrar, Overview):
         check_front(self.backend.url, self.backend.options.runtime.roles)
         await self.backend.open()
         try:
-            await self.backend.put_declared()
+            self._declaration = FirstDeclaration(self.backend)
+            await self._declaration.start()
             await self._start_loops()
         except BaseException:
             await self.aclose()
@@ -369,6 +373,9 @@ class Onbeat(HookRegistrar, Overview):
 
     async def stop(self) -> int:
         """Drain, then end the loops. Returns how many attempts were stopped early."""
+        declaration, self._declaration = self._declaration, None
+        if declaration is not None:
+            await declaration.stop()
         running, self._running = self._running, None
         self.backend.run_no_jobs()
         return 0 if running is None else await running.stop()

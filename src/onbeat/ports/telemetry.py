@@ -57,6 +57,14 @@ class Telemetry(Protocol):
         """A release of a program started, and changed nothing: a newer one has declared before."""
         ...
 
+    def undeclared(self, error: BaseException) -> None:
+        """The declared schedules could not be stored at the start; they are tried again."""
+        ...
+
+    def declared(self) -> None:
+        """After that, the declared schedules have been stored."""
+        ...
+
     def routed(self, events: int, jobs: int) -> None:
         """The router decided on so many events, and made so many jobs."""
         ...

@@ -133,6 +133,12 @@ class CompositeTelemetry:
     def older_release(self, owner: Owner, newest: str) -> None:
         self.log_events.older_release(owner, newest)
 
+    def undeclared(self, error: BaseException) -> None:
+        self.log_events.undeclared(error)
+
+    def declared(self) -> None:
+        self.log_events.declared()
+
     def dead_lettered(self, dead_letter: DeadLetter) -> None:
         self.counters.dead_lettered(dead_letter)
         self.log_events.dead_lettered(dead_letter)
@@ -197,6 +203,10 @@ class NullTelemetry:
     def doubled(self, schedule: Schedule) -> None: ...
 
     def older_release(self, owner: Owner, newest: str) -> None: ...
+
+    def undeclared(self, error: BaseException) -> None: ...
+
+    def declared(self) -> None: ...
 
     def routed(self, events: int, jobs: int) -> None: ...
 

@@ -30,6 +30,7 @@ from onbeat.telemetry.repeats import Repeats
 from onbeat.telemetry.structured_log import Log
 
 ERROR_CHARS_SHOWN: Final = 500
+DECLARATION: Final = "declaration"
 LEVELS_OF_DUPLICATES: Final = {PROGRAM: logging.DEBUG, API: logging.INFO}
 
 
@@ -132,6 +133,14 @@ class LogEvents:
         fields = {"owner": owner.name, "release": owner.release, "newest": newest}
         self._loops.warning("program.older_release", **fields)
 
+    def undeclared(self, error: BaseException) -> None:
+        """As `loop_failed`."""
+        self._log_failure("program.undeclared", DECLARATION, error)
+
+    def declared(self) -> None:
+        self._failing.forget(DECLARATION)
+        self._loops.info("program.declared")
+
     def rescued(self, job: Job, worker: WorkerId) -> None:
         self._jobs.warning("job.rescued", **job_fields(job), **state_fields(job), worker=worker)
 
@@ -177,12 +186,15 @@ class LogEvents:
 
     def loop_failed(self, loop: str, error: BaseException) -> None:
         """Logged at once, then once a minute with the number of failures."""
-        if not (times := self._failing.times_to_log(loop)):
+        self._log_failure("loop.failed", loop, error, loop=loop)
+
+    def _log_failure(self, event: str, name: str, error: BaseException, **fields: str) -> None:
+        if not (times := self._failing.times_to_log(name)):
             return
         # Errors of Onbeat need no traceback; other errors are bugs.
         trace = None if isinstance(error, OnbeatError) else error
         message = str(error)[:ERROR_CHARS_SHOWN] or type(error).__name__
-        self._loops.error("loop.failed", trace, loop=loop, times=times, error=message)
+        self._loops.error(event, trace, **fields, times=times, error=message)
 
     def loop_rested(self, loop: str) -> None:
         pass

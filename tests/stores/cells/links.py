@@ -6,7 +6,7 @@ from typing import Any
 from onbeat.model.errors import Unavailable
 from onbeat.ports.store import Store
 
-NEVER_AWAY = frozenset({"url", "listen", "close"})
+NEVER_AWAY = frozenset({"url", "has_slots", "listen", "close"})
 
 
 class Link:
