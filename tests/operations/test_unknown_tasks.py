@@ -1,12 +1,15 @@
 """The answer to a new job or schedule names the tasks that no live worker knows."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from onbeat.model.errors import Unavailable
+from onbeat.operations import unknown_tasks as operation
 from onbeat.operations.tables.jobs import JOB_ENQUEUE
 from onbeat.operations.tables.schedules import SCHEDULE_CREATE, SCHEDULE_PUT
-from onbeat.operations.unknown_tasks import KNOWN_FOR, LOOK_AGAIN
+from onbeat.operations.unknown_tasks import KNOWN_FOR, LOOK_AGAIN, REST_AFTER_FAILURE
 from operations.harness import OperationsHarness
 
 
@@ -82,3 +85,34 @@ async def test_workers_are_read_seldom(
     office.move(seconds=KNOWN_FOR.total_seconds())
     await unknown(office, "mail")
     assert reads == 3
+
+
+@pytest.mark.parametrize("is_silent", [True, False])
+async def test_after_a_failure_workers_are_not_read_again_for_a_while(
+    office: OperationsHarness, monkeypatch: pytest.MonkeyPatch, *, is_silent: bool
+) -> None:
+    monkeypatch.setattr(operation, "LOOK_SECONDS_MAX", 0.01)
+    reads = 0
+
+    async def failing() -> Any:
+        nonlocal reads
+        reads += 1
+        if is_silent:
+            await asyncio.Event().wait()
+        raise Unavailable("no answer")
+
+    with monkeypatch.context() as while_away:
+        while_away.setattr(office.store, "workers", failing)
+        async with asyncio.timeout(60):
+            for _ in range(3):
+                assert await unknown(office, "mial") is None
+            assert reads == 1
+            office.move(seconds=REST_AFTER_FAILURE.total_seconds() - 0.001)
+            assert await unknown(office, "mial") is None
+            assert reads == 1
+            office.move(seconds=0.001)
+            assert await unknown(office, "mial") is None
+    assert reads == 2
+    office.move(seconds=REST_AFTER_FAILURE.total_seconds())
+    await office.hire("mail", "report")  # the first ones have no heartbeat
+    assert await unknown(office, "mial") == ["mial"]

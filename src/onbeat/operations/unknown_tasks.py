@@ -1,5 +1,6 @@
 """Tasks that no live worker knows, for the answers of requests that add jobs and schedules."""
 
+import asyncio
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
@@ -18,6 +19,10 @@ KNOWN_FOR: Final = timedelta(seconds=30)
 LOOK_AGAIN: Final = timedelta(seconds=1)
 """Workers are read at most so often for tasks that are unknown."""
 
+LOOK_SECONDS_MAX: Final = 1.0
+REST_AFTER_FAILURE: Final = timedelta(seconds=30)
+"""Workers that could not be read are not read again for so long."""
+
 SHOWN_MAX: Final = 20
 
 
@@ -27,7 +32,8 @@ async def unknown_tasks(
     """The tasks of these targets that no live worker knows, the first `SHOWN_MAX` by name.
 
     UNSET where there is none, and where no worker is alive: then nothing runs, whatever its name.
-    Also where workers cannot be read, as one cell of several may be away: this is only a note.
+    Also where workers are not read within `LOOK_SECONDS_MAX`, as one cell of several may be away:
+    this is only a note, for which few requests are to wait.
     """
     tasks = {target.task for target in targets if isinstance(target, HandlerTarget)}
     foreign = {task for task in tasks if not await context.knows_task(task)}
@@ -35,9 +41,13 @@ async def unknown_tasks(
         return UNSET
     seen, now = context.seen_workers, context.clock.now()
     if not seen.is_fresh(now, KNOWN_FOR if foreign <= seen.lanes else LOOK_AGAIN):
+        if seen.has_failed(now, REST_AFTER_FAILURE):
+            return UNSET
         try:
-            await look(context, seen, now)
-        except Unavailable:
+            async with asyncio.timeout(LOOK_SECONDS_MAX):
+                await look(context, seen, now)
+        except (TimeoutError, Unavailable):
+            seen.failed_at = now
             return UNSET
     missing = sorted(foreign - seen.lanes) if seen.alive else []
     return tuple(missing[:SHOWN_MAX]) or UNSET
@@ -47,4 +57,4 @@ async def look(context: OperationContext, seen: SeenWorkers, now: datetime) -> N
     workers = [one for one in await context.store.workers() if seems_alive(one, now)]
     seen.lanes = frozenset(lane for worker in workers for lane in worker.lanes)
     seen.alive = any(worker.lanes for worker in workers)
-    seen.read_at = now
+    seen.read_at, seen.failed_at = now, None

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from onbeat.model.access import AuditFilter
-from onbeat.model.errors import Conflict, Invalid, Misconfigured, Unavailable
+from onbeat.model.errors import Conflict, Invalid, Misconfigured, RequestInFlight, Unavailable
 from onbeat.model.event import Event
 from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Job, JobState
@@ -14,7 +14,7 @@ from onbeat.model.page import JobFilter, ScheduleFilter
 from onbeat.model.queue import Limits
 from onbeat.ports.store import Store
 from onbeat.rules.cells import SCHEDULE, slot_of_key, stamped
-from onbeat.stores.cells import CellStore
+from onbeat.stores.cells import CellStore, fleet
 from onbeat.stores.cells.fleet import LOOK_SECONDS
 from onbeat.stores.memory import MemoryStore
 from onbeat.testing.build import DAY, NOW, a_job, a_plan, a_schedule, an_id, an_occurrence
@@ -340,6 +340,111 @@ async def test_a_front_answers_a_ping_while_a_cell_is_silent(
     links[1].is_away = True
     silence.set()
     await front.ping()
+
+
+@pytest.fixture
+async def silent_first(monkeypatch: pytest.MonkeyPatch) -> tuple[CellStore, Link]:
+    """An impatient front whose first cell falls silent, and the link to that one."""
+    monkeypatch.setattr(fleet, "PATIENCE_SECONDS", 0.01)
+    front, links = linked()
+    await front.open()
+    links[0].is_silent = True
+    links[0].asked.clear()
+    return front, links[0]
+
+
+async def test_a_keyed_answer_waits_for_no_silent_cell(
+    silent_first: tuple[CellStore, Link],
+) -> None:
+    front, link = silent_first
+    job = a_job(unique=a_key_in(front, 1))
+    keyed = a_keyed_request("one", job)
+    await front.enqueue([job], keyed)
+    async with asyncio.timeout(60):
+        for _ in range(3):
+            assert await front.keyed_answer(keyed.digest) is not None
+            assert await front.keyed_answer(a_keyed_request("two").digest) is None
+    assert link.asked["keyed_answer"] == 1, "it is left out for a while"
+
+
+async def test_a_cell_that_was_silent_is_asked_again_once_it_answers(
+    silent_first: tuple[CellStore, Link],
+) -> None:
+    front, link = silent_first
+    job = a_job(unique=a_key_in(front, 0))
+    keyed = a_keyed_request("one", job)
+    async with asyncio.timeout(60):
+        assert await front.keyed_answer(keyed.digest) is None
+    link.is_silent = False
+    await front.enqueue([job], keyed)
+    assert await front.keyed_answer(keyed.digest) is not None
+    with pytest.raises(RequestInFlight):
+        await front.enqueue([job], keyed)
+
+
+async def test_a_cell_that_refuses_an_answer_is_not_away(
+    silent_first: tuple[CellStore, Link],
+) -> None:
+    front, link = silent_first
+    job = a_job(unique=a_key_in(front, 0))
+    keyed = a_keyed_request("one", job)
+    await link.store.enqueue([job], keyed)
+    async with asyncio.timeout(60):
+        assert await front.keyed_answer(keyed.digest) is None
+    link.is_silent = False
+    with pytest.raises(RequestInFlight):
+        await front.enqueue([job], keyed)
+    assert await front.keyed_answer(keyed.digest) is not None
+
+
+async def test_a_cell_is_asked_again_after_a_while(
+    silent_first: tuple[CellStore, Link], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    front, link = silent_first
+    monkeypatch.setattr(fleet, "AWAY_SECONDS", 0.0)
+    async with asyncio.timeout(60):
+        for _ in range(2):
+            assert await front.keyed_answer(a_keyed_request("one").digest) is None
+    assert link.asked["keyed_answer"] == 2
+
+
+async def test_a_cell_that_seemed_away_is_asked_where_the_others_are() -> None:
+    front, links = linked()
+    await front.open()
+    job = a_job(unique=a_key_in(front, 0))
+    keyed = a_keyed_request("one", job)
+    await front.enqueue([job], keyed)
+    links[0].is_away = True
+    assert await front.keyed_answer(keyed.digest) is None
+    links[0].is_away, links[1].is_away = False, True
+    assert await front.keyed_answer(keyed.digest) is not None
+    links[0].is_away = True
+    with pytest.raises(Unavailable, match="cell"):
+        await front.keyed_answer(keyed.digest)
+
+
+async def test_keys_are_read_from_the_next_cell_where_the_first_is_silent(
+    silent_first: tuple[CellStore, Link],
+) -> None:
+    front, link = silent_first
+    await stores_of(front)[1].add_key(a_key("ops"))
+    async with asyncio.timeout(60):
+        for _ in range(3):
+            assert [key.name for key in await front.keys()] == ["ops"]
+    assert link.asked["keys"] == 1
+
+
+async def test_a_record_that_two_cells_have_is_listed_once(
+    silent_first: tuple[CellStore, Link],
+) -> None:
+    front, link = silent_first
+    record = a_record(id=an_id_in(1))
+    async with asyncio.timeout(60):
+        await front.put_audit(record)
+    assert link.asked["put_audit"] == 1
+    await link.store.put_audit(record)  # after all
+    link.is_silent = False
+    assert await front.audit(AuditFilter(limit=9)) == [record]
 
 
 async def test_a_front_without_any_cell_does_not_open() -> None:

@@ -81,8 +81,8 @@ class FigureCells:
     # History
 
     async def put_pulses(self, pulses: Sequence[Pulse]) -> int:
-        """In the first cell that answers: readers add the rows of all."""
-        return await self.fleet.ask_first(lambda store: store.put_pulses(pulses))
+        """In the first cell that answers, and in no other: readers add the rows of all."""
+        return await self.fleet.ask_first(lambda store: store.put_pulses(pulses), may_repeat=False)
 
     async def pulses(
         self, resolution: int, first: datetime, last: datetime, limit: int, *, series: bool = True
@@ -225,8 +225,8 @@ class FigureCells:
         return sorted({name for part in found for name in part})
 
     async def add_stream_batch(self, batch: StreamBatch) -> None:
-        """In the first cell that answers: readers look into all."""
-        await self.fleet.ask_first(lambda store: store.add_stream_batch(batch))
+        """In the first cell that answers, and in no other: readers look into all."""
+        await self.fleet.ask_first(lambda store: store.add_stream_batch(batch), may_repeat=False)
 
     async def stream_batches(
         self, since: datetime, besides: str, limit: int

@@ -8,12 +8,16 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
 from onbeat.model.cells import CellMap
-from onbeat.model.errors import Misconfigured, Unavailable
+from onbeat.model.errors import Misconfigured, OnbeatError, Unavailable
 from onbeat.ports.store import Store
 from onbeat.rules.cells import places_by_slot, slot_of_id
 
 LOOK_SECONDS: Final = 5.0
 """How long a process goes on without asking a cell whether a newer map is known there."""
+PATIENCE_SECONDS: Final = 2.0
+"""How long a question that other cells can answer waits for a cell that is silent."""
+AWAY_SECONDS: Final = 5.0
+"""How long such questions then leave the cell out, unless it answers another one meanwhile."""
 LOOK_FOR_OPENED: Final = 0.01
 """Seconds between two looks whether another caller has opened a cell."""
 
@@ -33,6 +37,7 @@ class OpenCell:
         self.own = frozenset(slots)
         self.is_open = False
         self.looked_at = float("-inf")
+        self.away_until = float("-inf")
         self.opening = threading.Lock()
 
     def slot_near(self, slot: int) -> int:
@@ -43,9 +48,23 @@ class OpenCell:
         """The answer of the cell. Raises `Unavailable`, which names it."""
         try:
             await self.make_ready(version)
-            return await ask(self.store)
+            answer = await ask(self.store)
         except Unavailable as error:
+            self.note_silence()
             raise Unavailable(f"cell {self.name}: {error}") from error
+        except OnbeatError:
+            self.away_until = float("-inf")
+            raise
+        self.away_until = float("-inf")
+        return answer
+
+    def note_silence(self) -> None:
+        self.away_until = time.monotonic() + AWAY_SECONDS
+
+    @property
+    def seems_away(self) -> bool:
+        """Whether it has not answered a short time ago."""
+        return time.monotonic() < self.away_until
 
     async def make_ready(self, version: int) -> None:
         if not self.is_open:
@@ -153,10 +172,16 @@ class Fleet:
         return answers
 
     async def ask_present(self, ask: Ask[Answer]) -> Sequence[Answer]:
-        """The answers of the cells that are not away; raises `Unavailable` where all are."""
-        results = await asyncio.gather(
-            *(self.ask(cell, ask) for cell in self.cells), return_exceptions=True
-        )
+        """The answers of the cells that are not away; raises `Unavailable` where all are.
+
+        Left out is a cell that is silent for `PATIENCE_SECONDS` after another has answered, and one
+        that was silent a short time ago.
+        """
+        present = [cell for cell in self.cells if not cell.seems_away]
+        rest = [cell for cell in self.cells if cell not in present]
+        results = await self.ask_patiently(present, ask)
+        if rest and all(isinstance(one, Unavailable) for one in results):
+            results = await self.ask_patiently(rest, ask)
         answers = [one for one in results if not isinstance(one, BaseException)]
         errors = [one for one in results if isinstance(one, BaseException)]
         serious = [one for one in errors if not isinstance(one, Unavailable)]
@@ -164,27 +189,49 @@ class Fleet:
             raise (serious or errors)[0]
         return answers
 
-    async def ask_soonest(self, ask: Ask[Answer]) -> Answer:
-        """The answer of the cell that answers first; raises `Unavailable` where all are away."""
-        answers = [asyncio.ensure_future(self.ask(cell, ask)) for cell in self.cells]
-        waiting = set(answers)
+    async def ask_patiently(
+        self, cells: Sequence[OpenCell], ask: Ask[Answer]
+    ) -> Sequence[Answer | BaseException]:
+        """The answers and the errors of these cells, without those that are silent for too long."""
+        questions = {asyncio.ensure_future(self.ask(cell, ask)): cell for cell in cells}
         try:
-            while waiting:
-                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                answered = [one for one in done if one.exception() is None]
-                if answered:
-                    return answered[0].result()
-            return answers[0].result()
+            if await first_to_answer(questions) is not None:
+                _, silent = await asyncio.wait(questions, timeout=PATIENCE_SECONDS)
+                for one in silent:
+                    questions[one].note_silence()
+            return [one.exception() or one.result() for one in questions if one.done()]
         finally:
-            for one in waiting:
+            for one in questions:
                 one.cancel()
 
-    async def ask_first(self, ask: Ask[Answer]) -> Answer:
-        """The answer of the first cell that is not away, by place."""
-        for cell in self.cells[:-1]:
-            with contextlib.suppress(Unavailable):
-                return await self.ask(cell, ask)
-        return await self.ask(self.cells[-1], ask)
+    async def ask_soonest(self, ask: Ask[Answer]) -> Answer:
+        """The answer of the cell that answers first; raises `Unavailable` where all are away."""
+        questions = [asyncio.ensure_future(self.ask(cell, ask)) for cell in self.cells]
+        try:
+            return (await first_to_answer(questions) or questions[0]).result()
+        finally:
+            for one in questions:
+                one.cancel()
+
+    async def ask_first(
+        self, ask: Ask[Answer], *, home: OpenCell | None = None, may_repeat: bool = True
+    ) -> Answer:
+        """The answer of the first cell that is not away: of the `home`, or else by place.
+
+        One that was silent a short time ago comes last. What `may_repeat` goes on to the next cell
+        where one is silent for `PATIENCE_SECONDS`, and may then be done in both.
+        """
+        patience = PATIENCE_SECONDS if may_repeat else None
+        *firsts, last = sorted(self.cells, key=lambda cell: (cell.seems_away, cell is not home))
+        for cell in firsts:
+            try:
+                async with asyncio.timeout(patience):
+                    return await self.ask(cell, ask)
+            except TimeoutError:
+                cell.note_silence()
+            except Unavailable:
+                continue
+        return await self.ask(last, ask)
 
     async def find(
         self, slot: int, ask: Ask[Answer], is_found: Callable[[Answer], bool]
@@ -235,3 +282,16 @@ class Fleet:
         for answer in await self.ask_each(asks):
             found |= answer
         return found
+
+
+async def first_to_answer(
+    questions: Collection[asyncio.Future[Answer]],
+) -> asyncio.Future[Answer] | None:
+    """The first that has an answer; None once all have failed."""
+    waiting = set(questions)
+    while waiting:
+        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        answered = [one for one in done if one.exception() is None]
+        if answered:
+            return answered[0]
+    return None

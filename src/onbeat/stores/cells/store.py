@@ -61,8 +61,8 @@ class CellStore(JobCells, ScheduleCells, FigureCells, AccessCells):
     async def keyed_answer(self, digest: bytes) -> KeyedAnswer | None:
         """As the cell has it that stored the answer of the whole request.
 
-        Cells that are away are left out: a request that was answered by one of them goes there
-        again, and fails as long as that one is away.
+        Cells that are away or silent are left out: a request that was answered by one of them goes
+        there again. That fails as long as the cell is away, and then it knows the answer.
         """
         answers = await self.fleet.ask_present(lambda store: store.keyed_answer(digest))
         return next((answer for answer in answers if answer is not None), None)
