@@ -1,6 +1,6 @@
 """Which requests are the same one, and how their answers are kept."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
@@ -20,6 +20,17 @@ from onbeat.rules.idempotency import (
 )
 
 AT = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def test_an_id_of_a_request_follows_from_key_body_place_and_instant() -> None:
+    key = RequestKey(b"digest", b"fingerprint", AT)
+    others = [
+        msgspec.structs.replace(key, digest=b"other"),
+        msgspec.structs.replace(key, fingerprint=b"other"),
+        msgspec.structs.replace(key, at=AT + timedelta(days=1)),
+    ]
+    assert key.id_at(0) == msgspec.structs.replace(key).id_at(0)
+    assert len({key.id_at(0), key.id_at(1), *(other.id_at(0) for other in others)}) == 5
 
 
 @pytest.mark.parametrize(

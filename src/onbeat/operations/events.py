@@ -1,9 +1,11 @@
 """The operations of events: publish, list, show and replay."""
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from urllib.parse import quote
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from onbeat.model.errors import Conflict, Malformed, NotFound
 from onbeat.model.event import Event, StoredEvent
@@ -32,7 +34,19 @@ REPLAYED = Message("The event will be routed again; jobs that it made stay.")
 
 async def publish(context: OperationContext, request: PublishEvents) -> PublishAnswer:
     """Store events, each once for its source and id; all or none."""
-    return await publish_body(context, request.event, context.fresh_id)
+    if context.key is None or not context.store.has_slots or has_ids(request.event):
+        return await publish_body(context, request.event, context.fresh_id)
+    # Cells that an earlier try has reached have the event already, under the id of that try.
+    at = await context.store.begun_at(context.key.digest)
+    key, places = replace(context.key, at=at or context.key.at), count()
+    return await publish_body(
+        replace(context, key=key), request.event, lambda: key.id_at(next(places))
+    )
+
+
+def has_ids(body: PublishBody) -> bool:
+    """Whether the sender has given each event an id."""
+    return all(one.id is not UNSET for one in ((body,) if body.events is UNSET else body.events))
 
 
 async def publish_body(

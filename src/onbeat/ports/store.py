@@ -470,6 +470,10 @@ class OperationsStore(Protocol):
         """The stored answer to the first request with this digest."""
         ...
 
+    async def begun_at(self, digest: bytes) -> datetime | None:
+        """When the first try of a request began that did a part of it; only cells have parts."""
+        ...
+
     async def add_schedule(
         self, schedule: Schedule, plan: Plan, keyed: KeyedRequest | None = None
     ) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from onbeat.model.errors import Invalid
 from onbeat.model.idempotency import KeyedAnswer, KeyedRequest
 from onbeat.model.ids import JobId
+from onbeat.rules.derived_ids import derived_id
 
 HEADER: Final = "Idempotency-Key"
 
@@ -29,6 +30,10 @@ class RequestKey(msgspec.Struct, frozen=True):
     digest: bytes
     fingerprint: bytes
     at: datetime
+
+    def id_at(self, place: int) -> str:
+        """An id for what the request makes at this place, the same wherever `at` is."""
+        return derived_id(f"{self.digest.hex()}\n{self.fingerprint.hex()}\n{place}", self.at)
 
     def request(self, answer: Callable[[Any], object], ids: Sequence[str]) -> KeyedRequest:
         """The record that a store writes; `ids` are the jobs that the request creates."""

@@ -1,5 +1,6 @@
 """Operations over a front: what goes on while a cell is away, and what only a cell does."""
 
+from datetime import timedelta
 from typing import Any, cast
 
 import msgspec
@@ -7,13 +8,18 @@ import pytest
 
 from onbeat.app.local_backend import LocalBackend
 from onbeat.model.errors import Invalid, Unavailable
+from onbeat.operations.invoke import call_once, request_from
 from onbeat.operations.table import OPERATIONS_BY_NAME
+from onbeat.operations.tables.events import EVENT_PUBLISH
 from onbeat.ports.store import Store
 from onbeat.rules.cells import SCHEDULE, slot_of_id
 from onbeat.stores.cells import CellStore
 from onbeat.stores.memory import MemoryStore
+from operations.harness import StoppedClock
 from stores.cells.front import a_front, a_key_in
 from stores.cells.links import Link
+
+SECOND = timedelta(seconds=1)
 
 
 class Caller:
@@ -23,10 +29,20 @@ class Caller:
         self.links = [Link(MemoryStore()), Link(MemoryStore())]
         self.front: CellStore = a_front(stores=cast("list[Store]", self.links))
         self.backend = LocalBackend("cells:///test.toml", store=cast("Store", self.front))
+        self.clock = StoppedClock()
 
     async def __call__(self, operation: str, body: object = None, **named: str) -> Any:
         encoded = None if body is None else msgspec.json.encode(body)
         return await self.backend.call_json(OPERATIONS_BY_NAME[operation], named, encoded)
+
+    async def publish(self, key: str, *events: dict[str, str]) -> Any:
+        """The answer to a request for these events under a key, a second after the one before."""
+        self.clock.at += SECOND
+        body = msgspec.json.encode({"events": events})
+        request = request_from(EVENT_PUBLISH, {}, body)
+        context = msgspec.structs.replace(self.backend.context, clock=self.clock)
+        answer, _ = await call_once(context, EVENT_PUBLISH, request, key)
+        return msgspec.to_builtins(answer)
 
     async def add(self, place: int) -> str:
         """The id of a new job of this cell."""
@@ -100,3 +116,33 @@ async def test_a_bulk_is_asked_of_one_cell(call: Caller) -> None:
     with pytest.raises(Invalid, match="add bulk: this is done in one cell at a time"):
         await call("job.bulk", {"do": "cancel", "where": {"queue": "default"}})
     assert (await call("bulk.list"))["bulks"] == []
+
+
+async def test_an_event_has_one_id_in_all_cells_however_often_it_was_tried(call: Caller) -> None:
+    call.links[1].broken.add("publish")
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="cell b: no answer"):
+            await call.publish("one", {"type": "paid"}, {"type": "paid", "id": "given"})
+    call.links[1].broken.clear()
+    first = await call.publish("one", {"type": "paid"}, {"type": "paid", "id": "given"})
+    again = await call.publish("one", {"type": "paid"}, {"type": "paid", "id": "given"})
+    assert again == first
+    expected = {first["events"][0]["id"], "given"}
+    for link in call.links:
+        stored = await link.store.unrouted_events(9)
+        assert [len(stored.events), {one.event.id for one in stored.events}] == [2, expected]
+
+
+async def test_keys_and_bodies_that_differ_give_events_other_ids(call: Caller) -> None:
+    one = await call.publish("one", {"type": "paid"}, {"type": "paid"})
+    other = await call.publish("other", {"type": "paid"}, {"type": "paid"})
+    ids = [event["id"] for answer in (one, other) for event in answer["events"]]
+    assert len(set(ids)) == 4
+
+
+async def test_an_event_without_an_id_is_in_no_cell_while_one_is_away(call: Caller) -> None:
+    """A cell that is away may have it from an earlier try, under the id of that one."""
+    call.links[1].is_away = True
+    with pytest.raises(Unavailable, match="cell b: no answer"):
+        await call.publish("one", {"type": "paid"})
+    assert not (await call.links[0].store.unrouted_events(9)).events

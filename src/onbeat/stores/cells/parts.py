@@ -62,7 +62,7 @@ def plain(part: RequestPart[Result]) -> Ask[Result]:
 
 def keyed_part(part: RequestPart[Result], keyed: KeyedRequest, kind: Any) -> Ask[Result]:
     """The question that does the part once."""
-    digest = sha256(keyed.digest + PART).digest()
+    digest = digest_of_part(keyed.digest)
     record = replace(keyed, digest=digest, answer=encode_result)
     own = spanning(record, part.ids)
 
@@ -80,6 +80,11 @@ def keyed_part(part: RequestPart[Result], keyed: KeyedRequest, kind: Any) -> Ask
         return done["part"]
 
     return run
+
+
+def digest_of_part(digest: bytes) -> bytes:
+    """Under which a cell stores its part of the request with this digest."""
+    return sha256(digest + PART).digest()
 
 
 def encode_result(result: Any) -> bytes:

@@ -12,6 +12,7 @@ from onbeat.stores.cells.access import AccessCells
 from onbeat.stores.cells.figures import FigureCells
 from onbeat.stores.cells.fleet import Fleet
 from onbeat.stores.cells.jobs import JobCells
+from onbeat.stores.cells.parts import digest_of_part
 from onbeat.stores.cells.schedules import ScheduleCells
 
 
@@ -66,6 +67,15 @@ class CellStore(JobCells, ScheduleCells, FigureCells, AccessCells):
         """
         answers = await self.fleet.ask_present(lambda store: store.keyed_answer(digest))
         return next((answer for answer in answers if answer is not None), None)
+
+    async def begun_at(self, digest: bytes) -> datetime | None:
+        """When the first try of a request began that was done in some of its cells.
+
+        Raises `Unavailable` while one is away, which may know.
+        """
+        part = digest_of_part(digest)
+        found = await self.fleet.ask_all(lambda store: store.keyed_answer(part))
+        return min((one.made_at for one in found if one is not None), default=None)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         # A verb of the store that no caller needs across cells, such as a claim.

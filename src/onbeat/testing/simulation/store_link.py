@@ -25,6 +25,7 @@ READS: Final = frozenset(
         "alerts",
         "attempts",
         "audit",
+        "begun_at",
         "bulk",
         "bulks",
         "count_depths",

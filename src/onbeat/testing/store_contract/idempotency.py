@@ -135,6 +135,7 @@ class RequestContract:
 
     async def test_a_key_that_never_came_has_no_answer(self, store: Store) -> None:
         assert await store.keyed_answer(bytes(32)) is None
+        assert await store.begun_at(bytes(32)) is None
 
     async def test_a_request_that_failed_leaves_its_key_free(self, store: Store) -> None:
         bad, good = a_job(after=(JobId(an_id()),)), a_job()
