@@ -1,6 +1,7 @@
 """A front: lists and counts of all cells, changes by id, schedules, queues and keys."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import cast
 
 import pytest
@@ -205,6 +206,73 @@ async def test_a_queue_is_paused_and_limited_in_every_cell() -> None:
     (queue,) = await front.queues(NOW)
     assert (queue.paused, queue.limits.concurrency) == (True, 2)
     assert await front.queue_names() == ["mail"]
+
+
+CHANGES: list[tuple[str, Callable[[CellStore], Awaitable[object]]]] = [
+    ("pause_queue", lambda front: front.pause_queue("mail", paused=True)),
+    ("pause_queue", lambda front: front.pause_queue("mail", paused=False)),
+    ("limit_queue", lambda front: front.limit_queue("mail", Limits(concurrency=2))),
+    ("name_queues", lambda front: front.name_queues(["mail"])),
+    ("silence_fault", lambda front: front.silence_fault(1, NOW, None)),
+    ("write_fault_note", lambda front: front.write_fault_note(1, None)),
+    ("end_silence", lambda front: front.end_silence("one")),
+    ("remove_key", lambda front: front.remove_key("ops")),
+]
+
+
+@pytest.mark.parametrize(("verb", "change"), CHANGES)
+async def test_a_change_of_all_cells_tells_where_it_was_done(
+    verb: str, change: Callable[[CellStore], Awaitable[object]]
+) -> None:
+    front, links = linked(4)
+    words = [
+        ((1,), "cell b: no answer; done in cells a, c, d, without an answer from cell b"),
+        ((0, 2, 3), "cell a: no answer; done in cell b, without an answer from cells a, c, d"),
+        (range(4), "cell a: no answer; done in no cell, without an answer from cells a, b, c, d"),
+    ]
+    for away, expected in words:
+        for place in away:
+            links[place].broken.add(verb)
+        with pytest.raises(Unavailable) as raised:
+            await change(front)
+        assert str(raised.value) == f"{expected}; repeat it to complete it"
+        for link in links:
+            link.broken.clear()
+    await change(front)
+
+
+async def test_a_repeat_completes_the_pause_and_the_limits_of_a_queue() -> None:
+    front, links = linked()
+    for paused in (True, False):
+        links[1].broken.add("pause_queue")
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="cell b"):
+                await front.pause_queue("mail", paused=paused)
+        links[1].broken.clear()
+        await front.pause_queue("mail", paused=paused)
+        assert [await is_paused(link.store) for link in links] == [paused] * 2
+    links[0].broken.add("limit_queue")
+    with pytest.raises(Unavailable, match="cell a"):
+        await front.limit_queue("mail", Limits(concurrency=2))
+    links[0].broken.clear()
+    await front.limit_queue("mail", Limits(concurrency=2))
+    for link in links:
+        (queue,) = await link.store.queues(NOW)
+        assert queue.limits.concurrency == 2
+
+
+async def is_paused(store: Store) -> bool:
+    return any(queue.paused for queue in await store.queues(NOW))
+
+
+async def test_a_key_that_some_cells_have_is_removed_and_added_again() -> None:
+    front, links = linked()
+    links[1].broken.add("add_key")
+    with pytest.raises(Unavailable, match=r"done in cell a, .* cell b; remove the key once"):
+        await front.add_key(a_key("ops"))
+    links[1].broken.clear()
+    assert await front.remove_key("ops")
+    await front.add_key(a_key("ops"))
 
 
 async def test_an_event_is_in_every_cell_and_once_in_each() -> None:

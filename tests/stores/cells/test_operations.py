@@ -118,6 +118,25 @@ async def test_a_bulk_is_asked_of_one_cell(call: Caller) -> None:
     assert (await call("bulk.list"))["bulks"] == []
 
 
+async def test_a_repeat_completes_a_pause_and_limits(call: Caller) -> None:
+    requests: list[tuple[str, str, object]] = [
+        ("queue.pause", "pause_queue", {"note": "by hand"}),
+        ("queue.limit", "limit_queue", {"concurrency": 3}),
+        ("queue.resume", "pause_queue", None),
+    ]
+    for operation, verb, body in requests:
+        call.links[1].broken.add(verb)
+        with pytest.raises(Unavailable, match="done in cell a, without an answer from cell b"):
+            await call(operation, body, name="mail")
+        call.links[1].broken.clear()
+        answer = await call(operation, body, name="mail")
+        assert answer["paused"] is (operation != "queue.resume")
+        for link in call.links:
+            (queue,) = await link.store.queues(call.clock.at)
+            assert queue.paused is answer["paused"]
+            assert queue.limits.concurrency == (None if operation == "queue.pause" else 3)
+
+
 async def test_an_event_has_one_id_in_all_cells_however_often_it_was_tried(call: Caller) -> None:
     call.links[1].broken.add("publish")
     for _ in range(2):

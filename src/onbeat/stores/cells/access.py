@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
+from typing import Final
 
 from onbeat.model.access import ApiKey, AuditFilter, AuditRecord
 from onbeat.rules.cell_merges import newest
 from onbeat.stores.cells.fleet import Fleet
+
+REMOVE_FIRST: Final = "remove the key once that cell answers, and add it again"
 
 
 class AccessCells:
@@ -20,7 +23,7 @@ class AccessCells:
 
     async def add_key(self, key: ApiKey) -> None:
         """In every cell. Where one is away others may have it: remove it, and repeat."""
-        await self.fleet.ask_all(lambda store: store.add_key(key))
+        await self.fleet.change_all(lambda store: store.add_key(key), REMOVE_FIRST)
 
     async def keys(self) -> Sequence[ApiKey]:
         """Those of the first cell that answers: each has all of them."""
@@ -28,7 +31,7 @@ class AccessCells:
 
     async def remove_key(self, name: str) -> bool:
         """From every cell. Where one is away it may be left there: repeat it."""
-        return any(await self.fleet.ask_all(lambda store: store.remove_key(name)))
+        return any(await self.fleet.change_all(lambda store: store.remove_key(name)))
 
     async def note_key_use(self, name: str, at: datetime) -> None:
         await self.fleet.ask_first(lambda store: store.note_key_use(name, at))

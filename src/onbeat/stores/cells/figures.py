@@ -121,11 +121,11 @@ class FigureCells:
 
     async def silence_fault(self, key: int, until: datetime | None, note: str | None) -> bool:
         """In every cell that knows it."""
-        return any(await self.fleet.ask_all(lambda store: store.silence_fault(key, until, note)))
+        return any(await self.fleet.change_all(lambda store: store.silence_fault(key, until, note)))
 
     async def write_fault_note(self, key: int, note: OperatorNote | None) -> bool:
         """In every cell that knows it."""
-        return any(await self.fleet.ask_all(lambda store: store.write_fault_note(key, note)))
+        return any(await self.fleet.change_all(lambda store: store.write_fault_note(key, note)))
 
     async def fault_jobs(self, keys: Collection[int], limit: int) -> Mapping[int, FaultJobs]:
         found = await self.fleet.ask_all(lambda store: store.fault_jobs(keys, limit))
@@ -181,10 +181,10 @@ class FigureCells:
 
     async def add_silence(self, silence: AlertSilence) -> None:
         """In every cell."""
-        await self.fleet.ask_all(lambda store: store.add_silence(silence))
+        await self.fleet.change_all(lambda store: store.add_silence(silence))
 
     async def end_silence(self, id: str) -> bool:
-        return any(await self.fleet.ask_all(lambda store: store.end_silence(id)))
+        return any(await self.fleet.change_all(lambda store: store.end_silence(id)))
 
     async def watched_queues(self, now: datetime) -> Sequence[WatchedQueue]:
         return merge_watched(await self.fleet.ask_all(lambda store: store.watched_queues(now)))

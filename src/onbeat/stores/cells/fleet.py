@@ -21,6 +21,8 @@ AWAY_SECONDS: Final = 5.0
 LOOK_FOR_OPENED: Final = 0.01
 """Seconds between two looks whether another caller has opened a cell."""
 
+REPEAT: Final = "repeat it to complete it"
+
 Answer = TypeVar("Answer")
 Id = TypeVar("Id", bound=str)
 Ask = Callable[[Store], Awaitable[Answer]]
@@ -171,6 +173,26 @@ class Fleet:
             answers.append(result)
         return answers
 
+    async def change_all(self, ask: Ask[Answer], remedy: str = REPEAT) -> Sequence[Answer]:
+        """The answers of all cells to a change of each.
+
+        Raises `Unavailable` where one is away: it names who is, and which cells have done it, with
+        the remedy.
+        """
+        results = await asyncio.gather(
+            *(self.ask(cell, ask) for cell in self.cells), return_exceptions=True
+        )
+        answers = [one for one in results if not isinstance(one, BaseException)]
+        errors = [one for one in results if isinstance(one, BaseException)]
+        serious = [one for one in errors if not isinstance(one, Unavailable)]
+        if serious:
+            raise serious[0]
+        if errors:
+            is_done = [not isinstance(one, BaseException) for one in results]
+            names = [cell.name for cell in self.cells]
+            raise Unavailable(f"{errors[0]}; {where_done(names, is_done)}; {remedy}")
+        return answers
+
     async def ask_present(self, ask: Ask[Answer]) -> Sequence[Answer]:
         """The answers of the cells that are not away; raises `Unavailable` where all are.
 
@@ -282,6 +304,19 @@ class Fleet:
         for answer in await self.ask_each(asks):
             found |= answer
         return found
+
+
+def where_done(names: Sequence[str], is_done: Sequence[bool]) -> str:
+    """Which of these cells have done something. One without an answer may have done it, too."""
+    done = [name for name, yes in zip(names, is_done, strict=True) if yes]
+    rest = [name for name, yes in zip(names, is_done, strict=True) if not yes]
+    return f"done in {cells_named(done)}, without an answer from {cells_named(rest)}"
+
+
+def cells_named(names: Sequence[str]) -> str:
+    if not names:
+        return "no cell"
+    return ("cell " if len(names) == 1 else "cells ") + ", ".join(names)
 
 
 async def first_to_answer(

@@ -172,11 +172,13 @@ class JobCells:
         return sorted({name for names in found for name in names})
 
     async def name_queues(self, names: Collection[str]) -> None:
-        await self.fleet.ask_all(lambda store: store.name_queues(names))
+        await self.fleet.change_all(lambda store: store.name_queues(names))
 
     async def pause_queue(self, name: str, *, paused: bool, pause: Pause | None = None) -> None:
-        """In every cell. Where one is away the others have done it, and it may be repeated."""
-        await self.fleet.ask_all(lambda store: store.pause_queue(name, paused=paused, pause=pause))
+        """In every cell. Where one is away the others have done it, and a repeat completes it."""
+        await self.fleet.change_all(
+            lambda store: store.pause_queue(name, paused=paused, pause=pause)
+        )
 
     async def group_depths(self, name: str, look: int) -> GroupDepths:
         return merge_group_depths(
@@ -185,4 +187,4 @@ class JobCells:
 
     async def limit_queue(self, name: str, limits: Limits) -> None:
         """In every cell, each of which has these limits for itself; as `pause_queue`."""
-        await self.fleet.ask_all(lambda store: store.limit_queue(name, limits))
+        await self.fleet.change_all(lambda store: store.limit_queue(name, limits))
