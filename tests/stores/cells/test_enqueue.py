@@ -5,13 +5,16 @@ from typing import cast
 import pytest
 
 from onbeat.model.errors import Invalid, Unavailable
-from onbeat.model.ids import JobId
+from onbeat.model.ids import JobId, ScheduleId
 from onbeat.model.job import Edge, JobState
+from onbeat.model.queue import Limits
 from onbeat.ports.store import Store
 from onbeat.rules.cells import GROUP, UNIQUE, slot_of_id, slot_of_key
+from onbeat.stores.cells import CellStore
 from onbeat.stores.memory import MemoryStore
 from onbeat.testing.build import NOW, a_job, a_schedule, an_id
 from onbeat.testing.store_contract.idempotency import a_keyed_request
+from onbeat.testing.store_contract.steps import claim_jobs
 from stores.cells.front import a_front, a_group_in, a_key_in, an_id_in, held_by, stores_of
 from stores.cells.links import Link
 
@@ -36,6 +39,57 @@ async def test_jobs_of_a_group_are_in_one_cell() -> None:
     stored = [*stored, *await front.enqueue([a_job(id=an_id_in(1023), group=group)])]
     assert {slot_of_id(one.id) for one in stored} == {slot_of_key(GROUP, "default", group)}
     assert len(await held_by(stores_of(front)[2])) == 2
+
+
+async def limited_groups() -> tuple[CellStore, str]:
+    """A front of two cells with a queue each of whose groups may run one job, and a group of `a`."""
+    front = a_front(2)
+    await front.limit_queue("default", Limits(group_concurrency=1))
+    return front, a_group_in(front, 0)
+
+
+async def running_of(front: CellStore, group: str) -> list[int]:
+    """How many jobs of the group each cell runs, once it has claimed all that it may."""
+    claimed = [await claim_jobs(store) for store in stores_of(front)]
+    return [[job.group for job in part].count(group) for part in claimed]
+
+
+async def test_the_limits_of_a_group_hold_over_its_jobs_that_name_nothing_else() -> None:
+    front, group = await limited_groups()
+    for slot in (1, 600, 1023):
+        await front.enqueue([a_job(id=an_id_in(slot), group=group)])
+    assert await running_of(front, group) == [1, 0]
+
+
+async def test_each_cell_runs_jobs_of_a_group_whose_unique_keys_are_its_own() -> None:
+    front, group = await limited_groups()
+    keys = [a_key_in(front, place) for place in range(2)]
+    await front.enqueue([a_job(group=group, unique=key) for key in keys])
+    assert await running_of(front, group) == [1, 1]
+
+
+async def test_each_cell_runs_jobs_of_a_group_whose_schedules_are_its_own() -> None:
+    front, group = await limited_groups()
+    ids = [an_id_in(1), an_id_in(1023)]
+    await front.enqueue([a_job(group=group, schedule_id=ScheduleId(id)) for id in ids])
+    assert await running_of(front, group) == [1, 1]
+
+
+async def test_a_flow_runs_jobs_of_a_group_in_its_own_cell() -> None:
+    front, group = await limited_groups()
+    await front.enqueue([a_job(group=group)])
+    flow = JobId(an_id())
+    await front.enqueue(
+        [a_job(unique=a_key_in(front, 1), flow=flow), a_job(group=group, flow=flow)]
+    )
+    assert await running_of(front, group) == [1, 1]
+
+
+async def test_a_cell_runs_jobs_of_a_group_that_it_made_itself() -> None:
+    front, group = await limited_groups()
+    await front.enqueue([a_job(group=group)])
+    await stores_of(front)[1].enqueue([a_job(group=group)])
+    assert await running_of(front, group) == [1, 1]
 
 
 async def test_a_job_of_a_schedule_is_where_the_schedule_is() -> None:
