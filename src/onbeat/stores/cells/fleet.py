@@ -16,7 +16,7 @@ LOOK_SECONDS: Final = 5.0
 """How long a process goes on without asking a cell whether a newer map is known there."""
 PATIENCE_SECONDS: Final = 2.0
 """How long a question that other cells can answer waits for a cell that is silent."""
-AWAY_SECONDS: Final = 5.0
+AWAY_SECONDS: Final = 15.0
 """How long such questions then leave the cell out, unless it answers another one meanwhile."""
 LOOK_FOR_OPENED: Final = 0.01
 """Seconds between two looks whether another caller has opened a cell."""
