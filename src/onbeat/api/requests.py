@@ -4,26 +4,23 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from typing import Any, Final
 from urllib.parse import unquote_plus, unquote_to_bytes
 
+import msgspec
 from starlette.requests import Request
 
 from onbeat.api.bulk import Take
 from onbeat.model.errors import Invalid, Malformed, TooLarge
-from onbeat.model.limits import (
-    ASIDE_BYTES_MIN,
-    PAGE_LIMIT_DEFAULT,
-    PAGE_LIMIT_MAX,
-    REQUEST_BYTES_MAX,
-)
+from onbeat.model.limits import ASIDE_BYTES_MIN, REQUEST_BYTES_MAX
 from onbeat.operations.invoke import query_names, request_from
 from onbeat.operations.tables.operation import Operation
 from onbeat.wire.cloud_events import PREFIX, BodyReader
 from onbeat.wire.decode import decode, safe_text
-from onbeat.wire.requests import PAGE_MAX, EmptyBody
+from onbeat.wire.requests import EmptyBody
 
-NUMBER: Final = re.compile(r"[1-9][0-9]*", re.ASCII)
+NUMBER: Final = re.compile(r"0|[1-9][0-9]*", re.ASCII)
 JSON_TYPE: Final = re.compile(
     r'application/(?:[\w.+-]+\+)?json\s*(?:;\s*charset="?utf-?8"?\s*)?', re.ASCII | re.IGNORECASE
 )
@@ -50,10 +47,7 @@ Bound = Callable[[bytes], int]
 NULL: Final = "null"
 """Some clients send this for a missing parameter."""
 
-LENIENT: Final = {
-    "limit": (PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX),
-    "page": (1, PAGE_MAX),
-}
+LENIENT: Final = frozenset({"limit", "page"})
 """Page parameters: an invalid value becomes the default, a large one the maximum."""
 
 
@@ -178,13 +172,13 @@ def read_query(request: Request, operation: Operation[Any, Any]) -> dict[str, st
         if name in given and name not in REPEATED:
             raise Invalid(f"{name} is given twice in the query", name)
         before = f"{given[name]}," if name in given else ""
-        given[name] = before + read_parameter(name, text)
+        given[name] = before + read_parameter(operation, name, text)
     return given
 
 
-def read_parameter(name: str, text: str) -> str:
+def read_parameter(operation: Operation[Any, Any], name: str, text: str) -> str:
     if name in LENIENT:
-        return lenient(text, *LENIENT[name])
+        return str(page_number(page_bounds(operation)[name], text))
     if not text:
         raise Invalid(f"{name} must not be empty; leave it out to ask without it", name)
     if text.lower() == NULL:
@@ -199,11 +193,35 @@ def unknown_parameter(name: str, known: Sequence[str]) -> Invalid:
     )
 
 
-def lenient(text: str, default: int, most: int) -> str:
+class PageBounds(msgspec.Struct, frozen=True):
+    """What an operation takes as a page parameter."""
+
+    default: int
+    least: int
+    most: int
+
+
+@cache
+def page_bounds(operation: Operation[Any, Any]) -> Mapping[str, PageBounds]:
+    """The page parameters of the operation, as the fields of its request say."""
+    info = msgspec.inspect.type_info(operation.request)
+    assert isinstance(info, msgspec.inspect.StructType), "a request is a record"
+    found: dict[str, PageBounds] = {}
+    for field in info.fields:
+        form = field.type
+        if isinstance(form, msgspec.inspect.Metadata):
+            form = form.type
+        if field.encode_name in LENIENT and isinstance(form, msgspec.inspect.IntType):
+            found[field.encode_name] = PageBounds(field.default, form.ge or 0, form.le or 0)
+    return found
+
+
+def page_number(form: PageBounds, text: str) -> int:
     if not NUMBER.fullmatch(text):
-        return str(default)
+        return form.default
     # Python does not read numbers of some thousand digits.
-    return str(most if len(text) > len(str(most)) else min(int(text), most))
+    value = form.most if len(text) > len(str(form.most)) else min(int(text), form.most)
+    return value if value >= form.least else form.default
 
 
 async def read_body(
