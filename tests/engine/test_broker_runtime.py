@@ -19,14 +19,17 @@ from onbeat.engine.broker.job_consumer import HOPS_MAX, JobConsumer
 from onbeat.engine.broker.remote import FLEET_GRACE, RemoteSender, RemoteTasks
 from onbeat.engine.heartbeat import Heartbeat, NoAttempts
 from onbeat.engine.lease_guard import LeaseGuard
+from onbeat.model.attempt import OutcomeName
 from onbeat.model.errors import Unavailable
 from onbeat.model.ids import Token
 from onbeat.model.job import Job, JobState
+from onbeat.model.limits import LOST_MAX
+from onbeat.model.outcome import UNANSWERED
 from onbeat.model.target import HandlerTarget
 from onbeat.model.worker import carrier_id
 from onbeat.operations.fence import fence_of
 from onbeat.ports.transport import Delivery, Envelope
-from onbeat.testing.build import NOW, SECOND, a_job
+from onbeat.testing.build import HOUR, NOW, SECOND, a_job
 from onbeat.wire.broker_messages import REPLIES, SUBMIT, announcement
 
 RUN = "onbeat.run.default"
@@ -415,15 +418,48 @@ async def test_a_declared_task_goes_out_in_the_documented_form(fleet: BrokerFlee
     assert sent.lease_until == fleet.bench.clock.now() + 120 * SECOND
 
 
-async def test_a_remote_lease_that_runs_out_costs_an_attempt(fleet: BrokerFleet) -> None:
-    job = a_job("export")
-    await fleet.bench.store.enqueue([job])
-    await fleet.a_sender("export").step()
+async def sent_and_lost(fleet: BrokerFleet, sender: RemoteSender, job: Job, *, heard: bool) -> Job:
+    """The job after its call was sent, and its lease ran out; a worker may have renewed it."""
+    await sender.step()
+    sent = await fleet.bench.job(job)
+    if heard:
+        (lease,) = await fleet.bench.store.renew([(sent.id, sent.token)], sent.lease_until)
+        assert lease is not None
     assert await fleet.bench.rescuer.rescue_expired() == 0
     fleet.bench.clock.set(fleet.bench.clock.now() + 121 * SECOND)
     assert await fleet.rescued() == 1
-    back = await fleet.bench.job(job)
+    return await fleet.bench.job(job)
+
+
+async def test_a_call_that_no_worker_answers_is_sent_again_for_as_long_as_it_takes(
+    fleet: BrokerFleet,
+) -> None:
+    job = a_job("export", expires_at=NOW + 2 * HOUR, start_by=NOW + 2 * HOUR)
+    await fleet.bench.store.enqueue([job])
+    sender = fleet.a_sender("export")
+    for _ in range(2 * LOST_MAX):
+        back = await sent_and_lost(fleet, sender, job, heard=False)
+        assert (back.state, back.reason) == (JobState.WAITING, UNANSWERED)
+        assert (back.attempt, back.lost, back.released, back.suspicion) == (0, 0, 0, None)
+        assert (back.due_at, back.start_by) == (job.due_at, job.start_by)
+    attempts = await fleet.bench.store.attempts(job.id)
+    assert {(one.outcome, one.error) for one in attempts} == {(OutcomeName.RELEASED, UNANSWERED)}
+    assert len(attempts) == 2 * LOST_MAX
+
+
+async def test_a_call_whose_worker_was_heard_of_is_an_attempt_that_may_be_lost(
+    fleet: BrokerFleet,
+) -> None:
+    job = a_job("export")
+    await fleet.bench.store.enqueue([job])
+    sender = fleet.a_sender("export")
+    back = await sent_and_lost(fleet, sender, job, heard=True)
     assert (back.state, back.attempt, back.lost) == (JobState.WAITING, 1, 1)
+    for _ in range(LOST_MAX - 1):
+        fleet.bench.clock.set(fleet.bench.clock.now() + HOUR)
+        back = await sent_and_lost(fleet, sender, job, heard=True)
+    assert back.state is JobState.FAILED
+    assert back.reason.startswith("poison: its worker died 3 times")
 
 
 async def test_what_could_not_be_sent_is_given_back_and_costs_nothing(fleet: BrokerFleet) -> None:

@@ -165,6 +165,29 @@ async def test_a_call_delivered_five_times_to_remote_workers_is_settled_once(
         assert not await fleet.beat.backend.store.dead_letters(None, 10)
 
 
+async def test_a_job_waits_for_a_remote_worker_that_is_away(
+    make_fleet: Callable[..., Any], outside: Outside
+) -> None:
+    """Nobody has taken its call, which is sent again; then a worker comes."""
+
+    async def work() -> None:
+        while True:
+            delivery = await outside.next(WORK, 60)
+            result = json.loads(delivery.body)["params"]
+            await outside.answer(delivery, result=result)
+
+    async with make_fleet(lease=timedelta(seconds=2)) as fleet:
+        await outside.say(SUBMIT, EXPORT)
+        await fleet.the_job(lambda job: job.token > 1, "its call is sent again")
+        worker = asyncio.create_task(work())
+        job = await succeeded(fleet)
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
+        *away, last = await fleet.beat.backend.store.attempts(job.id)
+        assert (job.attempt, job.lost, last.outcome) == (1, 0, "succeeded")
+        assert {one.outcome for one in away} == {"released"}
+
+
 # S1-A10.
 
 

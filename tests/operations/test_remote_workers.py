@@ -1,7 +1,7 @@
 """Workers elsewhere: claimed, renewed and settled over HTTP, or by messages on a queue."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -14,18 +14,19 @@ from onbeat.model.errors import Invalid, LeaseLost, Malformed, NotFound, TooLarg
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import JobState
 from onbeat.model.limits import REQUEST_BYTES_MAX, RESULT_BYTES_MAX
-from onbeat.model.outcome import Lost, Snoozed, Succeeded
+from onbeat.model.outcome import UNANSWERED, Lost, Released, Snoozed, Succeeded
 from onbeat.model.remote_task import RemoteFence
-from onbeat.model.worker import carrier_id
+from onbeat.model.worker import calls_id, carrier_id
 from onbeat.operations.fence import fence_of
 from onbeat.operations.results import ResultJudgement, Verdict, settle_result
-from onbeat.operations.tables.jobs import JOB_CANCEL, JOB_ENQUEUE, JOB_RETRY, JOB_SHOW
+from onbeat.operations.tables.jobs import JOB_CANCEL, JOB_ENQUEUE, JOB_RETRY, JOB_SHOW, JOB_WHY
 from onbeat.operations.tables.remote_work import JOB_CLAIM, JOB_RENEW, JOB_SETTLE, JOB_START
 from onbeat.ports.store import ClaimRequest, Settlement
 from onbeat.rules.settlement import attempt_of, settle
 from operations.harness import NOON, OperationsHarness
 
 ONCE = {"attempts_max": 1}
+MINUTE = timedelta(minutes=1)
 CLAIM = {"worker": "exporter-1", "tasks": ["export"]}
 
 
@@ -749,6 +750,123 @@ async def test_a_job_that_was_sent_on_its_way_can_be_settled_by_its_token(
     assert job.token == Token(1)
     judged = await office.tell({"jsonrpc": "2.0", "id": id, "result": 1}, token=1)
     assert judged.verdict is Verdict.SETTLED
+
+
+async def send(office: RemoteWorkerHarness) -> list[dict[str, str]]:
+    """Claim what is due as a sender does; the jobs with the tokens that their workers get."""
+    request = ClaimRequest(
+        worker=calls_id("one"),
+        now=office.clock.at,
+        limit=10,
+        lanes=frozenset({"export"}),
+        lease=MINUTE,
+    )
+    jobs = (await office.store.claim(request)).jobs
+    return [{"id": job.id, "token": await office.sealed(job.id, job.token)} for job in jobs]
+
+
+async def give_back(office: RemoteWorkerHarness) -> None:
+    """What a rescuer does with calls whose leases have run out."""
+    for job in await office.store.abandoned_jobs((), office.clock.at, 100):
+        outcome = Released(UNANSWERED)
+        settled = settle(job, outcome, office.clock.at, 0.5)
+        attempt = attempt_of(job, outcome, office.clock.at)
+        assert all(await office.store.settle([Settlement(job=settled, attempt=attempt)]))
+
+
+@pytest.mark.parametrize("said", [RemoteWorkerHarness.renew, start])
+async def test_a_worker_that_speaks_of_a_call_has_begun_it(
+    office: RemoteWorkerHarness, said: Callable[..., Any]
+) -> None:
+    await office.enqueue()
+    (call,) = await send(office)
+    assert (await office.show(call))["attempts"][0]["worker"] == "carrier:calls:one"
+    await said(office, call)
+    await said(office, call)
+    assert (await office.show(call))["attempts"][0]["worker"] == "remote:calls:one"
+    assert (await office.settle(call, result=1))["state"] == "succeeded"
+
+
+@pytest.mark.parametrize("over", ["broker", "HTTP"])
+async def test_a_result_counts_although_the_lease_is_renewed_at_the_same_time(
+    office: RemoteWorkerHarness, over: str
+) -> None:
+    await office.enqueue()
+    (call,) = await send(office)
+    settle_in_store = office.store.settle
+    renewed: list[Any] = []
+
+    async def renew_before(settlements: Any) -> Any:
+        if not renewed:
+            renewed.append(await office.renew(call))
+        return await settle_in_store(settlements)
+
+    office.store.settle = renew_before
+    if over == "HTTP":
+        assert (await office.settle(call, result=1))["state"] == "succeeded"
+    else:
+        judged = await office.tell({"jsonrpc": "2.0", "id": call["id"], "result": 1}, token=1)
+        assert judged.verdict is Verdict.SETTLED
+    (attempt,) = (await office.show(call))["attempts"]
+    assert (len(renewed), attempt["worker"]) == (1, "remote:calls:one")
+
+
+async def test_a_late_result_of_a_call_that_was_sent_again_counts_by_its_attempt() -> None:
+    """With the fence `attempt` whatever the work came to is kept, though its lease ran out."""
+    lenient = RemoteWorkerHarness(remote_fence=RemoteFence.ATTEMPT)
+    await lenient.enqueue()
+    (call,) = await send(lenient)
+    late = {"jsonrpc": "2.0", "id": call["id"], "result": {"attempt": 1}}
+    lenient.move(seconds=61)
+    await give_back(lenient)
+    assert (await lenient.tell(late)).verdict is Verdict.STALE
+    await send(lenient)
+    assert (await lenient.tell(late)).verdict is Verdict.SETTLED
+
+
+async def test_an_explanation_says_that_no_worker_answers(office: RemoteWorkerHarness) -> None:
+    await office.enqueue()
+    (call,) = await send(office)
+    why = await office.ask(JOB_WHY, id=call["id"])
+    assert (why["state"], why["code"]) == ("running", "sent")
+    assert why["explanation"] == (
+        "Its call was sent to remote workers at 2026-03-02T12:00:00Z, attempt 1, and no worker has"
+        " answered yet; without an answer it is sent again after 2026-03-02T12:01:00Z."
+    )
+    office.move(seconds=61)
+    await give_back(office)
+    why = await office.ask(JOB_WHY, id=call["id"])
+    assert (why["state"], why["code"]) == ("waiting", "no_answer")
+    assert UNANSWERED in why["explanation"]
+    for words in ("No worker answered its last call.", "No worker answered its last 2 calls."):
+        await send(office)
+        assert (await office.ask(JOB_WHY, id=call["id"]))["explanation"].endswith(f" {words}")
+        office.move(seconds=61)
+        await give_back(office)
+
+
+async def test_an_explanation_counts_the_calls_that_are_answered_first(
+    office: RemoteWorkerHarness,
+) -> None:
+    for _ in range(2):
+        await office.enqueue()
+    first, _ = await send(office)
+    id = await office.enqueue()
+    why = await office.ask(JOB_WHY, id=id)
+    words = "2 calls of export wait for remote workers to answer, and others are sent after that."
+    assert (why["code"], why["explanation"]) == ("no_answer", words)
+    await office.settle(first, result=1)
+    assert "1 call of export waits for" in (await office.ask(JOB_WHY, id=id))["explanation"]
+    await office.hire("export")
+    assert (await office.ask(JOB_WHY, id=id))["code"] == "ready"
+
+
+async def test_a_call_that_is_to_stop_says_so(office: RemoteWorkerHarness) -> None:
+    await office.enqueue()
+    (call,) = await send(office)
+    await office.ask(JOB_CANCEL, {"reason": "enough"}, id=call["id"])
+    assert (await office.ask(JOB_WHY, id=call["id"]))["code"] == "stopping"
+    assert (await office.renew(call))["cancel_reason"] == "enough"
 
 
 async def test_a_job_that_is_retried_by_hand_is_another_matter(office: RemoteWorkerHarness) -> None:

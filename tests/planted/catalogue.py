@@ -144,8 +144,8 @@ DESIGNED: Final[tuple[Bug, ...]] = (
         ),
         (
             "engine/rescuer.py",
-            "import Evidence, Lost, Outcome, Released\n",
-            "import Evidence, Failed, Lost, Outcome, Released\n",
+            "import UNANSWERED, Evidence, Lost, Outcome, Released\n",
+            "import UNANSWERED, Evidence, Failed, Lost, Outcome, Released\n",
         ),
         tests="engine/test_rescuer.py",
     ),
@@ -746,6 +746,26 @@ USE: Final[tuple[Bug, ...]] = (
             "    return has_its_status or stored == planned\n",
         ),
         tests=f"{MEMORY} -k edit",
+    ),
+    bug(
+        "REMOTE-AWAY",
+        "a call that no worker took counts as a lost attempt",
+        (
+            "engine/rescuer.py",
+            "    if is_carried(job.worker):\n        return Released(",
+            "    if is_carried(job.worker) and job.lease_until is None:\n        return Released(",
+        ),
+        tests="engine/test_broker_runtime.py -k no_worker_answers",
+    ),
+    bug(
+        "REMOTE-HEARD",
+        "a call that its worker renewed is given back at no cost",
+        (
+            "stores/memory/leases.py",
+            "replace(job, worker=heard_id(job.worker), lease_until=until)",
+            "replace(job, worker=(heard_id(job.worker), job.worker)[1], lease_until=until)",
+        ),
+        tests="engine/test_broker_runtime.py -k was_heard_of",
     ),
 )
 

@@ -9,6 +9,7 @@ from onbeat.model.condition import Window
 from onbeat.model.held_key import HeldKey
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
+from onbeat.model.outcome import UNANSWERED
 from onbeat.model.queue import Limits, Queue, Rate
 from onbeat.model.schedule import PauseReason
 from onbeat.model.target import NotifyTarget
@@ -61,6 +62,7 @@ CASES = {
     "unknown_task": facts(workers=[a_worker(lanes=("other",))]),
     "no_worker_for_queue": facts(workers=[a_worker(queues=("other",))]),
     "workers_busy": facts(workers=FULL),
+    "no_answer": facts(workers=[], calls=3),
 }
 
 
@@ -135,6 +137,14 @@ def test_a_channel_that_no_worker_has_is_named() -> None:
 )
 def test_a_job_that_does_not_wait_says_so(fields: Any, code: str) -> None:
     assert not_waiting(a_job(**fields)).code == code
+
+
+@pytest.mark.parametrize(("calls", "words"), [(0, "in vain"), (1, "1 call of work waits")])
+def test_a_call_without_an_answer_is_told(calls: int, words: str) -> None:
+    (only,) = reasons(facts(a_job(reason=UNANSWERED), workers=[], calls=calls))
+    assert only.code == "no_answer"
+    assert UNANSWERED in only.words
+    assert words in only.words
 
 
 def test_who_holds_a_key_is_told() -> None:

@@ -11,7 +11,7 @@ from onbeat.engine.session_watcher import SessionWatcher
 from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import RESCUE_MAX
-from onbeat.model.outcome import Evidence, Lost, Outcome, Released
+from onbeat.model.outcome import UNANSWERED, Evidence, Lost, Outcome, Released
 from onbeat.model.worker import RECEIVER, WorkerRecord, is_carried
 from onbeat.ports.clock import Clock
 from onbeat.ports.liveness import Liveness
@@ -188,10 +188,14 @@ class LossOutcomes:
 def outcome_of(
     job: Job, dead: Verdicts, companies: Mapping[WorkerId, int], *, is_shared: bool
 ) -> Outcome:
-    """The outcome of an attempt whose lease has run out; `Released` if a carrier still held it."""
+    """The outcome of an attempt whose lease has run out; `Released` if a carrier still held it.
+
+    A timed lease of a carrier is that of a call, which no worker may have seen: it proves nothing
+    against the job.
+    """
     assert job.worker is not None, "a running job has a worker"
     if is_carried(job.worker):
-        return Released()
+        return Released(None if job.lease_until is None else UNANSWERED)
     if job.worker == RECEIVER:
         return unreported(job)
     if job.lease_until is not None:

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from enum import Enum
+from typing import Final
 
 import msgspec
 
@@ -76,7 +77,13 @@ class Lost(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class Released(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """The worker shut down and returned the job; this costs no attempt."""
+    """The job was given back, by a worker that shut down or for `reason`; this costs no attempt."""
+
+    reason: str | None = None
+
+
+UNANSWERED: Final = "no worker answered its call before the lease ran out"
+"""Why the call of a remote worker is given back; it may have waited in the broker all the time."""
 
 
 Outcome = Succeeded | Failed | Snoozed | Cancelled | Lost | Released

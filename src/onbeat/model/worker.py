@@ -57,8 +57,18 @@ def remote_id(name: str) -> WorkerId:
     return WorkerId(REMOTE + name)
 
 
+def calls_id(id: str) -> WorkerId:
+    """The id of the carrier of the calls that were sent to remote workers."""
+    return carrier_id(f"calls:{id}")
+
+
+def heard_id(worker: WorkerId) -> WorkerId:
+    """The holder of a timed lease once its worker has renewed it: a call is carried no more."""
+    return remote_id(worker.removeprefix(CARRIER)) if is_carried(worker) else worker
+
+
 def is_carried(worker: WorkerId | None) -> bool:
-    """Whether a job with this holder is in transit: no worker has started it."""
+    """Whether a job with this holder is in transit: no worker is known to have started it."""
     return worker is not None and worker.startswith(CARRIER)
 
 

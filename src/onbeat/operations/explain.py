@@ -2,13 +2,17 @@
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
+from itertools import takewhile
 
+from onbeat.model.attempt import Attempt, OutcomeName
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import PAGE_LIMIT_MAX
 from onbeat.model.page import JobFilter
 from onbeat.model.queue import Queue, Rate
 from onbeat.model.schedule import Schedule, ScheduleStatus
+from onbeat.model.target import lane_of
+from onbeat.model.worker import WorkerRecord, is_carried
 from onbeat.operations.context import OperationContext
 from onbeat.operations.gatherings import gathering_of
 from onbeat.operations.jobs import get_job
@@ -17,6 +21,7 @@ from onbeat.rules.why import (
     SHOWN_MAX,
     Blocker,
     WaitFacts,
+    call_sent,
     key_it_holds,
     not_waiting,
     reasons,
@@ -31,11 +36,29 @@ async def explain(context: OperationContext, request: JobById) -> Explanation:
     """Why the job does not run now, what it waits for, and when it may run."""
     job = await get_job(context, request.id)
     now = context.clock.now()
+    if is_call(job):
+        return answer(job, [call_sent(job, unanswered(await context.store.attempts(job.id)))])
     if job.state is JobState.RUNNING and await is_lost(context, job, now):
         return answer(job, [without_worker(job)])
     if job.state is not JobState.WAITING:
         return answer(job, [not_waiting(job), *await held_key(context, job, now)])
     return answer(job, reasons(await facts_of(context, job, now)))
+
+
+def is_call(job: Job) -> bool:
+    """Whether its call is in flight, and no worker has been heard of; it may be told to stop."""
+    return is_carried(job.worker) and job.lease_until is not None and job.cancel_reason is None
+
+
+def unanswered(attempts: Sequence[Attempt]) -> int:
+    """How many of the last attempts were calls that no worker answered."""
+    return sum(1 for _ in takewhile(is_unanswered, reversed(attempts)))
+
+
+def is_unanswered(attempt: Attempt) -> bool:
+    """Whether the attempt was such a call. One that could not be sent has no error."""
+    is_released = attempt.outcome is OutcomeName.RELEASED
+    return is_released and is_carried(attempt.worker) and attempt.error is not None
 
 
 async def is_lost(context: OperationContext, job: Job, now: datetime) -> bool:
@@ -70,6 +93,7 @@ async def facts_of(context: OperationContext, job: Job, now: datetime) -> WaitFa
     queue = await get_queue(context, job.queue)
     is_blocked, is_due = job.blocked_by > 0, job.due_at <= now
     awaited = [id async for id in unfinished_of(context, job.after)] if is_blocked else []
+    alive = [each for each in await context.store.workers() if seems_alive(each, now)]
     members, live = None, 0
     if is_blocked and not awaited and job.awaits_flow is not None:
         members, live = await live_members(context, job.awaits_flow)
@@ -85,7 +109,8 @@ async def facts_of(context: OperationContext, job: Job, now: datetime) -> WaitFa
         beside=await running_beside(context, queue, job) if is_due else 0,
         rate=rate_words(queue.limits.rate),
         group_rate=rate_words(queue.limits.group_rate),
-        workers=[each for each in await context.store.workers() if seems_alive(each, now)],
+        calls=await calls_in_flight(context, lane_of(job.target), alive) if is_due else 0,
+        workers=alive,
     )
 
 
@@ -125,6 +150,18 @@ async def running_beside(context: OperationContext, queue: Queue, job: Job) -> i
         JobFilter(state=JobState.RUNNING, queue=queue.name, limit=PAGE_LIMIT_MAX)
     )
     return sum(other.group == job.group for other in page.items)
+
+
+async def calls_in_flight(
+    context: OperationContext, lane: str, alive: Sequence[WorkerRecord]
+) -> int:
+    """The number of calls of a task that no live worker knows, counted in one page of them."""
+    if any(lane in worker.lanes for worker in alive):
+        return 0
+    page = await context.store.jobs(
+        JobFilter(state=JobState.RUNNING, task=lane, limit=PAGE_LIMIT_MAX)
+    )
+    return sum(map(is_call, page.items))
 
 
 async def paused_schedule(context: OperationContext, job: Job) -> Schedule | None:

@@ -130,12 +130,17 @@ async def token_of_attempt(context: OperationContext, job: Job, report: WorkerRe
 async def judge(
     context: OperationContext, job: Job, token: Token, report: WorkerReport
 ) -> ResultJudgement:
-    """Store the outcome if it is from the running attempt; otherwise classify it."""
-    if is_of_running(job, token, report):
-        outcome = effective(job, report)
+    """Store the outcome if it is from the running attempt; otherwise classify it.
+
+    A renewal of the lease at the same time gives the job another holder, so it is looked at again.
+    """
+    holder = None
+    while is_of_running(job, token, report) and job.worker != holder:
+        holder, outcome = job.worker, effective(job, report)
         settled = await end_attempt(context, job, outcome)
         if settled is not None:
             return ResultJudgement(verdict=Verdict.SETTLED, job=settled, outcome=outcome)
+        job = await context.store.job(job.id) or job
     return await judge_late(context, job.id, token, report)
 
 

@@ -362,7 +362,10 @@ class HeartbeatStore(Protocol):
     async def renew(
         self, leases: Sequence[tuple[JobId, Token]], until: datetime
     ) -> Sequence[HeldLease | None]:
-        """Extend these timed leases to `until`; None where a lease is not valid, or not timed."""
+        """Extend these timed leases to `until`; None where a lease is not valid, or not timed.
+
+        A renewal shows that a worker has the job: it is carried no more (`model.worker.heard_id`).
+        """
         ...
 
 

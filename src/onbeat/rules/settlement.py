@@ -46,7 +46,7 @@ def settle(job: Job, outcome: Outcome, now: datetime, chance: float) -> Job:
         case Cancelled():
             return cancel(job, outcome, now)
         case Released():
-            return release(job, now)
+            return release(job, outcome, now)
         case Lost():
             return rescue(job, outcome, now, chance)
 
@@ -101,7 +101,7 @@ def snooze(job: Job, snoozed: Snoozed, now: datetime) -> Job:
     return again
 
 
-def release(job: Job, now: datetime) -> Job:
+def release(job: Job, released: Released, now: datetime) -> Job:
     """A shutdown is not a failure: the job is due at once, and no attempt is spent.
 
     Releases have a limit of their own, so that a job cannot be released forever. A job that was
@@ -110,7 +110,7 @@ def release(job: Job, now: datetime) -> Job:
     """
     is_on_its_way = is_carried(job.worker)
     due_at = min(job.due_at, now) if is_on_its_way else now
-    again = waiting_again(job, due_at, attempt=job.attempt - 1)
+    again = waiting_again(job, due_at, attempt=job.attempt - 1, reason=released.reason)
     if is_on_its_way:
         return replace(again, start_by=job.start_by, started_at=start_before(job))
     if is_remote(job.worker):
@@ -256,5 +256,5 @@ def outcome_name(outcome: Outcome) -> tuple[OutcomeName, str | None]:
             return OutcomeName.CANCELLED, reason
         case Lost(reason=reason):
             return OutcomeName.LOST, reason
-        case Released():
-            return OutcomeName.RELEASED, None
+        case Released(reason=reason):
+            return OutcomeName.RELEASED, reason

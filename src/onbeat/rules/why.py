@@ -9,6 +9,7 @@ import msgspec
 from onbeat.model.held_key import HeldKey
 from onbeat.model.ids import JobId
 from onbeat.model.job import Edge, Job, JobState
+from onbeat.model.outcome import UNANSWERED
 from onbeat.model.queue import NO_LIMITS, Queue
 from onbeat.model.schedule import PauseReason, Schedule
 from onbeat.model.target import CommandTarget, NotifyTarget, Target, lane_of
@@ -45,7 +46,7 @@ class WaitFacts(msgspec.Struct, frozen=True, kw_only=True):
     `schedule` is its schedule if that is paused. `predecessors` are the first of those that it
     waits for; `members` the first live jobs of a flow that it waits for, which has `live` in all.
     `beside` jobs of its group run. `rate` and `group_rate` are the rates of its queue in words.
-    `workers` are those that are alive.
+    `calls` of its task are in flight to remote workers. `workers` are those that are alive.
     """
 
     job: Job
@@ -59,6 +60,7 @@ class WaitFacts(msgspec.Struct, frozen=True, kw_only=True):
     beside: int = 0
     rate: str | None = None
     group_rate: str | None = None
+    calls: int = 0
     workers: Sequence[WorkerRecord] = ()
 
 
@@ -85,7 +87,7 @@ def blockers(facts: WaitFacts) -> Iterator[Blocker]:
     if (opening := opening_at_or_after(job.window, now)) > now:
         yield Blocker("window", f"Its window opens at {instant_text(opening)}.", opening)
     yield from limit_blockers(facts)
-    yield from missing_worker(job, facts.workers, is_due=job.due_at <= now)
+    yield from no_answer(facts) or missing_worker(job, facts.workers, is_due=job.due_at <= now)
     yield from kept_apart(job)
     yield from earlier_jobs(facts.queue, job, now)
 
@@ -164,6 +166,31 @@ def without_worker(job: Job) -> Blocker:
         f"It ran on worker {job.worker}, attempt {job.attempt}, which is not heard of any more."
         " A process with the maintenance role takes it back, and it runs again.",
     )
+
+
+def call_sent(job: Job, unanswered: int) -> Blocker:
+    """The explanation for a job whose call is in flight, after so many without an answer."""
+    assert job.started_at is not None, "a claimed job has started"
+    assert job.lease_until is not None, "a call has a timed lease"
+    sent, again = instant_text(job.started_at), instant_text(job.lease_until)
+    before = f" No worker answered its last {unanswered} calls." if unanswered > 1 else ""
+    before = " No worker answered its last call." if unanswered == 1 else before
+    return Blocker(
+        "sent",
+        f"Its call was sent to remote workers at {sent}, attempt {job.attempt}, and no worker has"
+        f" answered yet; without an answer it is sent again after {again}.{before}",
+    )
+
+
+def no_answer(facts: WaitFacts) -> Sequence[Blocker]:
+    """Remote workers that do not answer, or not yet, as the reason."""
+    job, calls = facts.job, facts.calls
+    words = [f"Its last call was sent in vain: {UNANSWERED}."] if job.reason == UNANSWERED else []
+    if calls:
+        lane = lane_of(job.target)
+        wait = f"1 call of {lane} waits" if calls == 1 else f"{calls} calls of {lane} wait"
+        words.append(f"{wait} for remote workers to answer, and others are sent after that.")
+    return [Blocker("no_answer", " ".join(words))] if words else []
 
 
 def waiting_for_time(job: Job) -> Blocker:

@@ -1,7 +1,8 @@
 """Sends jobs to remote workers, which may be written in any language and only use the protocol.
 
-Such a job is claimed and started when it is sent. Its lease is timed: it runs out unless the worker
-renews it over HTTP or its result arrives in time.
+Such a job is claimed when it is sent, and carried from then on. Its lease is timed: it runs out
+unless the worker renews it over HTTP, which also shows that it has begun, or its result arrives in
+time. A call that runs out before that costs no attempt: maybe no worker was there to take it.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from onbeat.model.job import Job
 from onbeat.model.limits import CLAIM_MAX
 from onbeat.model.outcome import Outcome, Released
 from onbeat.model.target import HandlerTarget, lane_of
-from onbeat.model.worker import carrier_id, remote_id
+from onbeat.model.worker import calls_id, carrier_id
 from onbeat.ports.clock import Clock
 from onbeat.ports.store import ClaimRequest
 from onbeat.ports.target import CheckStart, Lanes, allow_start
@@ -65,7 +66,10 @@ class RemoteTasks(msgspec.Struct, frozen=True):
 
 
 class RemoteSender:
-    """Claims and sends jobs. A job on trial may have no worker: its lost lease costs no attempt."""
+    """Claims and sends jobs.
+
+    Jobs on trial are held apart, since they are called back once a worker of the fleet serves them.
+    """
 
     def __init__(
         self,
@@ -86,7 +90,7 @@ class RemoteSender:
         self.broker = broker
         self.clock = clock
         self.fleet = fleet
-        self.id = remote_id(id)
+        self.id = calls_id(id)
         self.trial_id = carrier_id(f"trial:{id}")
         self.queues = queues
         self.tasks = tasks

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job, JobState
-from onbeat.model.worker import RECEIVER, is_carried
+from onbeat.model.worker import RECEIVER, heard_id, is_carried
 from onbeat.ports.store import HeldLease
 from onbeat.stores.memory.tables import Tables
 
@@ -56,7 +56,8 @@ def renew(tables: Tables, id: JobId, token: Token, until: datetime) -> HeldLease
     job = find_leased(tables, id, token)
     if job is None or job.lease_until is None:
         return None
-    tables.put_job(replace(job, lease_until=until))
+    assert job.worker is not None, "a running job has a worker"
+    tables.put_job(replace(job, worker=heard_id(job.worker), lease_until=until))
     return lease_of(job)
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job
-from onbeat.model.worker import RECEIVER, is_carried
+from onbeat.model.worker import CARRIER, RECEIVER, REMOTE, is_carried
 from onbeat.ports.store import HeldLease
 from onbeat.stores.mysql.rows import LIVE_COLUMNS, read_jobs
 from onbeat.stores.mysql.transaction import Transaction
@@ -71,6 +71,15 @@ def job_under_lease(takeover: Takeover, job: Job | None) -> Job | None:
     return job
 
 
+RENEW = f"""
+    UPDATE jobs FORCE INDEX (PRIMARY)
+    SET lease_until = %s,
+        worker = IF(LEFT(worker, {len(CARRIER)}) = '{CARRIER}',
+                    CONCAT('{REMOTE}', SUBSTRING(worker, {len(CARRIER) + 1})), worker)
+    WHERE id IN %s
+"""  # noqa: S608  values are bound
+
+
 async def renew(
     transaction: Transaction, leases: Sequence[tuple[JobId, Token]], until: int
 ) -> list[HeldLease | None]:
@@ -82,10 +91,7 @@ async def renew(
     }
     answers = [valid.get(lease) for lease in leases]
     if renewed := tuple(answer.job_id for answer in answers if answer is not None):
-        await transaction.run(
-            "UPDATE jobs FORCE INDEX (PRIMARY) SET lease_until = %s WHERE id IN %s",
-            (until, renewed),
-        )
+        await transaction.run(RENEW, (until, renewed))
     return answers
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job
-from onbeat.model.worker import CARRIER, FIRST_BEAT, RECEIVER, WorkerRecord
+from onbeat.model.worker import CARRIER, FIRST_BEAT, RECEIVER, REMOTE, WorkerRecord
 from onbeat.ports.store import HeldLease, Hint
 from onbeat.stores.postgres.rows import LIVE_COLUMNS, columns, read_jobs
 from onbeat.stores.postgres.transaction import Transaction
@@ -77,20 +77,27 @@ def by_lease(rows: Sequence[Any]) -> dict[tuple[str, int, str | None], Job]:
     return {(job.id, job.token, job.worker): job for job in read_jobs(rows)}
 
 
-RENEW = """
+RENEW = f"""
     UPDATE jobs
-    SET lease_until = asked.until
+    SET lease_until = asked.until,
+        worker = CASE WHEN starts_with(worker, '{CARRIER}')
+                      THEN '{REMOTE}' || substr(worker, {len(CARRIER) + 1})
+                      ELSE worker
+                 END
     FROM unnest($1::uuid[], $2::integer[], $3::bigint[]) AS asked (job_id, lease, until)
     WHERE jobs.id = asked.job_id
       AND jobs.token = asked.lease
       AND running IS NOT DISTINCT FROM TRUE
       AND timed IS NOT DISTINCT FROM TRUE
     RETURNING id, token, cancel_reason
-"""
+"""  # noqa: S608  no value in it
 
 
 async def renew(transaction: Transaction, renewals: Sequence[Renewal]) -> list[HeldLease | None]:
-    """Of several renewals of one lease the last counts. The UPDATE changes no index."""
+    """Of several renewals of one lease the last counts. The UPDATE changes no index.
+
+    Except for the first of a carried job, which then has another holder.
+    """
     last = {(id, token): until for id, token, until in renewals}
     rows = [(*lease, last[lease]) for lease in sorted(last)]
     found_rows = read_held(await transaction.rows(RENEW, *columns(rows)))

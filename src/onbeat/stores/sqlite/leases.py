@@ -5,7 +5,7 @@ from datetime import datetime
 
 from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job
-from onbeat.model.worker import CARRIER, RECEIVER
+from onbeat.model.worker import CARRIER, RECEIVER, REMOTE
 from onbeat.ports.store import HeldLease
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sqlite.rows import read_jobs
@@ -50,10 +50,14 @@ def renew(transaction: Transaction, rows: Sequence[RenewRow]) -> list[HeldLease 
     transaction.run_rows(
         """
         UPDATE onbeat_jobs
-        SET lease_until = column3
+        SET lease_until = column3,
+            worker = CASE substr(worker, 1, length(:carrier))
+                       WHEN :carrier THEN :remote || substr(worker, length(:carrier) + 1)
+                       ELSE worker
+                     END
         FROM :rows
         WHERE id = column1 AND token = column2 AND state = 'running' AND lease_until IS NOT NULL
-        """,
+        """.replace(":carrier", f"'{CARRIER}'").replace(":remote", f"'{REMOTE}'"),
         rows,
     )
     sql = """

@@ -2,12 +2,13 @@
 
 from datetime import timedelta
 
+import pytest
 from msgspec.structs import replace
 
 from onbeat.model.ids import JobId, Token, WorkerId
 from onbeat.model.job import Job, JobState, Progress
 from onbeat.model.outcome import Lost, Released, Succeeded
-from onbeat.model.worker import RECEIVER, carrier_id, remote_id
+from onbeat.model.worker import RECEIVER, carrier_id, heard_id, is_remote, remote_id
 from onbeat.ports.store import HeldLease, Settlement, Store
 from onbeat.testing.build import HOUR, MINUTE, NOW, SECOND, TICK, a_job, a_worker, an_id
 from onbeat.testing.store_contract.steps import (
@@ -130,6 +131,41 @@ class TimedLeaseContract:
         job = await claim_timed(store)
         first = await store.renew([lease_of(job)], NOW + HOUR)
         assert list(await store.renew([lease_of(job)], NOW + HOUR)) == list(first)
+
+    @pytest.mark.parametrize("holder", [REMOTE, WORKER])
+    async def test_a_renewal_leaves_the_holder(self, store: Store, holder: WorkerId) -> None:
+        job = await claim_timed(store, holder)
+        await store.renew([lease_of(job)], NOW + HOUR)
+        assert (await stored_job(store, job)).worker == holder
+
+    async def test_a_carried_job_whose_lease_is_renewed_has_a_remote_worker(
+        self, store: Store
+    ) -> None:
+        job, other = await claim_timed(store, CARRIER), await claim_timed(store, CARRIER)
+        answers = await store.renew([lease_of(job)], NOW + HOUR)
+        assert list(answers) == [HeldLease(job.id, job.token, None)]
+        heard = replace(job, worker=heard_id(CARRIER), lease_until=NOW + HOUR)
+        assert await stored_job(store, job) == heard
+        assert is_remote(heard.worker)
+        assert list(await store.held_leases(CARRIER)) == [HeldLease(other.id, other.token, None)]
+        assert list(await store.held_leases(heard_id(CARRIER))) == list(answers)
+
+    async def test_a_renewal_of_a_job_that_was_carried_may_be_repeated(self, store: Store) -> None:
+        job = await claim_timed(store, CARRIER)
+        first = await store.renew([lease_of(job)], NOW + HOUR)
+        assert list(await store.renew([lease_of(job)], NOW + HOUR)) == list(first)
+        assert (await stored_job(store, job)).worker == heard_id(CARRIER)
+
+    async def test_a_carrier_does_not_settle_a_job_whose_lease_was_renewed(
+        self, store: Store
+    ) -> None:
+        """Its rescuer may have seen that lease run out just before."""
+        job = await claim_timed(store, CARRIER)
+        await store.renew([lease_of(job)], NOW + HOUR)
+        assert list(await store.settle([a_settlement(job, Released())])) == [False]
+        heard = await stored_job(store, job)
+        assert heard.state is JobState.RUNNING
+        assert list(await store.settle([a_settlement(heard, Succeeded())])) == [True]
 
     async def test_nothing_to_renew_is_renewed(self, store: Store) -> None:
         assert list(await store.renew([], NOW + HOUR)) == []
