@@ -23,7 +23,7 @@ from onbeat.model.attempt import OutcomeName
 from onbeat.model.errors import Unavailable
 from onbeat.model.ids import Token
 from onbeat.model.job import Job, JobState
-from onbeat.model.limits import LOST_MAX
+from onbeat.model.limits import LOST_BESIDE_MAX, LOST_MAX
 from onbeat.model.outcome import UNANSWERED
 from onbeat.model.target import HandlerTarget
 from onbeat.model.worker import carrier_id
@@ -434,17 +434,25 @@ async def sent_and_lost(fleet: BrokerFleet, sender: RemoteSender, job: Job, *, h
 async def test_a_call_that_no_worker_answers_is_sent_again_for_as_long_as_it_takes(
     fleet: BrokerFleet,
 ) -> None:
-    job = a_job("export", expires_at=NOW + 2 * HOUR, start_by=NOW + 2 * HOUR)
+    job = a_job("export", expires_at=NOW + 9 * HOUR, start_by=NOW + 9 * HOUR)
     await fleet.bench.store.enqueue([job])
     sender = fleet.a_sender("export")
-    for _ in range(2 * LOST_MAX):
+    calls = LOST_BESIDE_MAX + 1
+    for number in range(1, calls + 1):
         back = await sent_and_lost(fleet, sender, job, heard=False)
-        assert (back.state, back.reason) == (JobState.WAITING, UNANSWERED)
-        assert (back.attempt, back.lost, back.released, back.suspicion) == (0, 0, 0, None)
-        assert (back.due_at, back.start_by) == (job.due_at, job.start_by)
+        assert (back.state, back.error) == (JobState.WAITING, UNANSWERED)
+        assert (back.attempt, back.lost, back.released, back.suspicion) == (number, number, 0, None)
+        assert back.start_by == job.start_by
+        fleet.bench.clock.set(max(back.due_at, fleet.bench.clock.now()))
     attempts = await fleet.bench.store.attempts(job.id)
-    assert {(one.outcome, one.error) for one in attempts} == {(OutcomeName.RELEASED, UNANSWERED)}
-    assert len(attempts) == 2 * LOST_MAX
+    assert {(one.outcome, one.error) for one in attempts} == {(OutcomeName.LOST, UNANSWERED)}
+    assert len(attempts) == calls
+    for _ in range(LOST_MAX):
+        assert back.state is JobState.WAITING
+        fleet.bench.clock.set(max(back.due_at, fleet.bench.clock.now()))
+        back = await sent_and_lost(fleet, sender, job, heard=True)
+    assert back.state is JobState.FAILED
+    assert back.reason.startswith("poison: its worker died 3 times while it ran, each time alone")
 
 
 async def test_a_call_whose_worker_was_heard_of_is_an_attempt_that_may_be_lost(

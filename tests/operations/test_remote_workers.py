@@ -14,7 +14,7 @@ from onbeat.model.errors import Invalid, LeaseLost, Malformed, NotFound, TooLarg
 from onbeat.model.ids import JobId, Token
 from onbeat.model.job import JobState
 from onbeat.model.limits import REQUEST_BYTES_MAX, RESULT_BYTES_MAX
-from onbeat.model.outcome import UNANSWERED, Lost, Released, Snoozed, Succeeded
+from onbeat.model.outcome import UNANSWERED, Evidence, Lost, Snoozed, Succeeded
 from onbeat.model.remote_task import RemoteFence
 from onbeat.model.worker import calls_id, carrier_id
 from onbeat.operations.fence import fence_of
@@ -768,7 +768,7 @@ async def send(office: RemoteWorkerHarness) -> list[dict[str, str]]:
 async def give_back(office: RemoteWorkerHarness) -> None:
     """What a rescuer does with calls whose leases have run out."""
     for job in await office.store.abandoned_jobs((), office.clock.at, 100):
-        outcome = Released(UNANSWERED)
+        outcome = Lost(UNANSWERED, Evidence.UNANSWERED, company=0)
         settled = settle(job, outcome, office.clock.at, 0.5)
         attempt = attempt_of(job, outcome, office.clock.at)
         assert all(await office.store.settle([Settlement(job=settled, attempt=attempt)]))
@@ -811,8 +811,8 @@ async def test_a_result_counts_although_the_lease_is_renewed_at_the_same_time(
     assert (len(renewed), attempt["worker"]) == (1, "remote:calls:one")
 
 
-async def test_a_late_result_of_a_call_that_was_sent_again_counts_by_its_attempt() -> None:
-    """With the fence `attempt` whatever the work came to is kept, though its lease ran out."""
+async def test_a_late_result_of_a_call_that_was_sent_again_does_not_count_for_the_next() -> None:
+    """S3-A08, with the fence `attempt`."""
     lenient = RemoteWorkerHarness(remote_fence=RemoteFence.ATTEMPT)
     await lenient.enqueue()
     (call,) = await send(lenient)
@@ -820,8 +820,11 @@ async def test_a_late_result_of_a_call_that_was_sent_again_counts_by_its_attempt
     lenient.move(seconds=61)
     await give_back(lenient)
     assert (await lenient.tell(late)).verdict is Verdict.STALE
+    lenient.move(seconds=10)
     await send(lenient)
-    assert (await lenient.tell(late)).verdict is Verdict.SETTLED
+    assert (await lenient.tell(late)).verdict is Verdict.STALE
+    again = {"jsonrpc": "2.0", "id": call["id"], "result": {"attempt": 2}}
+    assert (await lenient.tell(again)).verdict is Verdict.SETTLED
 
 
 async def test_an_explanation_says_that_no_worker_answers(office: RemoteWorkerHarness) -> None:
@@ -835,10 +838,12 @@ async def test_an_explanation_says_that_no_worker_answers(office: RemoteWorkerHa
     )
     office.move(seconds=61)
     await give_back(office)
+    office.move(seconds=10)
     why = await office.ask(JOB_WHY, id=call["id"])
     assert (why["state"], why["code"]) == ("waiting", "no_answer")
     assert UNANSWERED in why["explanation"]
     for words in ("No worker answered its last call.", "No worker answered its last 2 calls."):
+        office.move(seconds=10)
         await send(office)
         assert (await office.ask(JOB_WHY, id=call["id"]))["explanation"].endswith(f" {words}")
         office.move(seconds=61)

@@ -749,17 +749,17 @@ USE: Final[tuple[Bug, ...]] = (
     ),
     bug(
         "REMOTE-AWAY",
-        "a call that no worker took counts as a lost attempt",
+        "a call that no worker took counts as a death of its worker",
         (
             "engine/rescuer.py",
-            "    if is_carried(job.worker):\n        return Released(",
-            "    if is_carried(job.worker) and job.lease_until is None:\n        return Released(",
+            "    if is_carried(job.worker):\n        is_call",
+            "    if is_carried(job.worker) and job.lease_until is None:\n        is_call",
         ),
         tests="engine/test_broker_runtime.py -k no_worker_answers",
     ),
     bug(
         "REMOTE-HEARD",
-        "a call that its worker renewed is given back at no cost",
+        "a call that its worker renewed never counts as a death",
         (
             "stores/memory/leases.py",
             "replace(job, worker=heard_id(job.worker), lease_until=until)",

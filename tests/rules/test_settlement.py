@@ -19,9 +19,9 @@ from onbeat.model.limits import (
     RELEASED_MAX,
     SPAN_MAX,
 )
-from onbeat.model.outcome import UNANSWERED, Cancelled, Failed, Lost, Released, Snoozed, Succeeded
+from onbeat.model.outcome import Cancelled, Failed, Lost, Released, Snoozed, Succeeded
 from onbeat.model.retry import RetryPolicy
-from onbeat.model.worker import calls_id, carrier_id, remote_id
+from onbeat.model.worker import carrier_id, remote_id
 from onbeat.rules.condition import failed, is_to_be_judged
 from onbeat.rules.faults import fault_key
 from onbeat.rules.settlement import attempt_of, settle
@@ -152,15 +152,6 @@ def test_a_job_whose_target_never_ran_has_no_start(
     settled = settle(job, outcome, NOW, 0.5)
     assert settled.started_at == (job.started_at if has_begun else None)
     assert settled.attempt == job.attempt - 1
-
-
-def test_a_job_that_was_given_back_says_why_until_its_next_attempt_ends() -> None:
-    outcome = Released(UNANSWERED)
-    job = running(worker=calls_id("1"))
-    assert settle(job, outcome, NOW, 0.5).reason == UNANSWERED
-    assert attempt_of(job, outcome, NOW).error == UNANSWERED
-    assert settle(running(reason=UNANSWERED), Succeeded(), NOW, 0.5).reason is None
-    assert settle(running(reason=UNANSWERED), Failed("no"), NOW, 0.5).reason is None
 
 
 def test_a_job_that_was_only_on_its_way_has_no_start() -> None:

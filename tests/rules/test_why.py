@@ -141,7 +141,7 @@ def test_a_job_that_does_not_wait_says_so(fields: Any, code: str) -> None:
 
 @pytest.mark.parametrize(("calls", "words"), [(0, "in vain"), (1, "1 call of work waits")])
 def test_a_call_without_an_answer_is_told(calls: int, words: str) -> None:
-    (only,) = reasons(facts(a_job(reason=UNANSWERED), workers=[], calls=calls))
+    (only,) = reasons(facts(a_job(error=UNANSWERED), workers=[], calls=calls))
     assert only.code == "no_answer"
     assert UNANSWERED in only.words
     assert words in only.words

@@ -12,7 +12,7 @@ from onbeat.model.ids import WorkerId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import RESCUE_MAX
 from onbeat.model.outcome import UNANSWERED, Evidence, Lost, Outcome, Released
-from onbeat.model.worker import RECEIVER, WorkerRecord, is_carried
+from onbeat.model.worker import RECEIVER, WorkerRecord, has_calls, is_carried
 from onbeat.ports.clock import Clock
 from onbeat.ports.liveness import Liveness
 from onbeat.ports.randomness import Randomness
@@ -30,7 +30,7 @@ from onbeat.rules.liveness import (
 )
 from onbeat.rules.reports import unreported
 from onbeat.rules.settlement import attempt_of, settle
-from onbeat.rules.suspicion import returned_after
+from onbeat.rules.suspicion import returned_after, unanswered_among
 
 Verdicts = Mapping[WorkerId, Evidence]
 
@@ -149,7 +149,11 @@ class Rescuer:
         settled = settle(job, outcome, now, chance)
         if isinstance(outcome, Lost) and settled.state is JobState.FAILED:
             attempts = await self.store.attempts(job.id)
-            outcome = replace(outcome, returned=returned_after(attempts, self.workers))
+            outcome = replace(
+                outcome,
+                returned=returned_after(attempts, self.workers),
+                unanswered=unanswered_among(attempts),
+            )
             settled = settle(job, outcome, now, chance)
         return Settlement(job=settled, attempt=attempt_of(job, outcome, now))
 
@@ -190,12 +194,12 @@ def outcome_of(
 ) -> Outcome:
     """The outcome of an attempt whose lease has run out; `Released` if a carrier still held it.
 
-    A timed lease of a carrier is that of a call, which no worker may have seen: it proves nothing
-    against the job.
+    A call to remote workers may have been seen by none: that proves nothing against the job.
     """
     assert job.worker is not None, "a running job has a worker"
     if is_carried(job.worker):
-        return Released(None if job.lease_until is None else UNANSWERED)
+        is_call = has_calls(job.worker)
+        return Lost(UNANSWERED, Evidence.UNANSWERED, company=0) if is_call else Released()
     if job.worker == RECEIVER:
         return unreported(job)
     if job.lease_until is not None:

@@ -44,6 +44,10 @@ class Cancelled(msgspec.Struct, frozen=True, tag=True, gc=False):
     unstarted: bool = False
 
 
+UNANSWERED: Final = "no worker answered its call before the lease ran out"
+"""Why the call of a remote worker is lost; it may have waited in the broker all the time."""
+
+
 class Evidence(Enum):
     """How it is known that an attempt is lost. Only `ENDED` proves that something died.
 
@@ -51,6 +55,7 @@ class Evidence(Enum):
     left all of its sessions on the store's server, and connected no more. SILENT: its
     worker sent no heartbeat for its whole lease, while the observer could write to the store.
     EXPIRED: its timed lease was not renewed. ROWLESS: the store has no row of that worker.
+    UNANSWERED: it was a call, and no remote worker was heard of; maybe none is there to take it.
     """
 
     ENDED = "ended"
@@ -58,6 +63,7 @@ class Evidence(Enum):
     SILENT = "silent"
     EXPIRED = "expired"
     ROWLESS = "rowless"
+    UNANSWERED = "unanswered"
 
 
 class Lost(msgspec.Struct, frozen=True, tag=True, gc=False):
@@ -66,7 +72,7 @@ class Lost(msgspec.Struct, frozen=True, tag=True, gc=False):
     `company` is how many jobs were lost with that worker, this one included; 0 where the job had
     its own process and only that died. `is_shared`: other workers died at the same time, so the
     cause may lie outside their jobs. `returned` counts earlier losses of this job whose worker sent
-    a heartbeat later, so that it had not died.
+    a heartbeat later, so that it had not died; `unanswered` those of which no worker was heard.
     """
 
     reason: str
@@ -74,16 +80,11 @@ class Lost(msgspec.Struct, frozen=True, tag=True, gc=False):
     company: int = 1
     is_shared: bool = False
     returned: int = 0
+    unanswered: int = 0
 
 
 class Released(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """The job was given back, by a worker that shut down or for `reason`; this costs no attempt."""
-
-    reason: str | None = None
-
-
-UNANSWERED: Final = "no worker answered its call before the lease ran out"
-"""Why the call of a remote worker is given back; it may have waited in the broker all the time."""
+    """The worker shut down and returned the job; this costs no attempt."""
 
 
 Outcome = Succeeded | Failed | Snoozed | Cancelled | Lost | Released

@@ -42,6 +42,7 @@ class WorkerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 CARRIER: Final = "carrier:"
+CALLS: Final = f"{CARRIER}calls:"
 REMOTE: Final = "remote:"
 RECEIVER: Final = WorkerId("receiver")
 """The holder of jobs whose callback was answered with 202, and whose result comes later."""
@@ -59,7 +60,12 @@ def remote_id(name: str) -> WorkerId:
 
 def calls_id(id: str) -> WorkerId:
     """The id of the carrier of the calls that were sent to remote workers."""
-    return carrier_id(f"calls:{id}")
+    return WorkerId(CALLS + id)
+
+
+def has_calls(worker: WorkerId) -> bool:
+    """Whether this carrier holds calls to remote workers, of tasks that no other worker has."""
+    return worker.startswith(CALLS)
 
 
 def heard_id(worker: WorkerId) -> WorkerId:

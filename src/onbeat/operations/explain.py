@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from itertools import takewhile
 
-from onbeat.model.attempt import Attempt, OutcomeName
+from onbeat.model.attempt import Attempt
 from onbeat.model.ids import JobId
 from onbeat.model.job import Job, JobState
 from onbeat.model.limits import PAGE_LIMIT_MAX
@@ -17,6 +17,7 @@ from onbeat.operations.context import OperationContext
 from onbeat.operations.gatherings import gathering_of
 from onbeat.operations.jobs import get_job
 from onbeat.operations.queues import get_queue
+from onbeat.rules.suspicion import is_unanswered
 from onbeat.rules.why import (
     SHOWN_MAX,
     Blocker,
@@ -53,12 +54,6 @@ def is_call(job: Job) -> bool:
 def unanswered(attempts: Sequence[Attempt]) -> int:
     """How many of the last attempts were calls that no worker answered."""
     return sum(1 for _ in takewhile(is_unanswered, reversed(attempts)))
-
-
-def is_unanswered(attempt: Attempt) -> bool:
-    """Whether the attempt was such a call. One that could not be sent has no error."""
-    is_released = attempt.outcome is OutcomeName.RELEASED
-    return is_released and is_carried(attempt.worker) and attempt.error is not None
 
 
 async def is_lost(context: OperationContext, job: Job, now: datetime) -> bool:

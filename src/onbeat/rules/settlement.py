@@ -16,6 +16,7 @@ from onbeat.model.limits import (
 )
 from onbeat.model.outcome import (
     Cancelled,
+    Evidence,
     Failed,
     Lost,
     Outcome,
@@ -46,7 +47,7 @@ def settle(job: Job, outcome: Outcome, now: datetime, chance: float) -> Job:
         case Cancelled():
             return cancel(job, outcome, now)
         case Released():
-            return release(job, outcome, now)
+            return release(job, now)
         case Lost():
             return rescue(job, outcome, now, chance)
 
@@ -101,7 +102,7 @@ def snooze(job: Job, snoozed: Snoozed, now: datetime) -> Job:
     return again
 
 
-def release(job: Job, released: Released, now: datetime) -> Job:
+def release(job: Job, now: datetime) -> Job:
     """A shutdown is not a failure: the job is due at once, and no attempt is spent.
 
     Releases have a limit of their own, so that a job cannot be released forever. A job that was
@@ -110,7 +111,7 @@ def release(job: Job, released: Released, now: datetime) -> Job:
     """
     is_on_its_way = is_carried(job.worker)
     due_at = min(job.due_at, now) if is_on_its_way else now
-    again = waiting_again(job, due_at, attempt=job.attempt - 1, reason=released.reason)
+    again = waiting_again(job, due_at, attempt=job.attempt - 1)
     if is_on_its_way:
         return replace(again, start_by=job.start_by, started_at=start_before(job))
     if is_remote(job.worker):
@@ -125,9 +126,11 @@ def rescue(job: Job, last: Lost, now: datetime, chance: float) -> Job:
     lost = job.lost + 1
     if job.cancel_reason is not None:
         return finish(job, JobState.CANCELLED, now, reason=job.cancel_reason, lost=lost)
-    suspicion = suspicion_after(job, last)
-    if is_poison(job, lost, suspicion, last.returned):
-        reason = storable_text(evidence(lost, suspicion, last))[:REASON_CHARS_MAX]
+    if last.evidence is Evidence.UNANSWERED:
+        return call_again(job, last, now, chance)
+    suspicion, deaths = suspicion_after(job, last), lost - last.unanswered
+    if is_poison(job, deaths, suspicion, last.returned):
+        reason = storable_text(evidence(deaths, suspicion, last))[:REASON_CHARS_MAX]
         return finish(job, JobState.FAILED, now, reason=reason, error=last.reason, lost=lost)
     # The first loss is most likely the machine's fault, so the job is due at once. Losses that
     # other jobs may explain do not increase the delay.
@@ -135,6 +138,18 @@ def rescue(job: Job, last: Lost, now: datetime, chance: float) -> Job:
     error = error_after_loss(job, last.reason)
     again = waiting_again(job, now + wait, error=error, lost=lost)
     return replace(again, suspicion=suspicion)
+
+
+def call_again(job: Job, last: Lost, now: datetime, chance: float) -> Job:
+    """No worker may have been there, so this proves nothing, as often as it happens.
+
+    The attempt counts, so that a late result of it is told from one of the next. It may not have
+    begun, so its expiry still applies.
+    """
+    due_at = now + job.retry.delay_after(1, chance)
+    error = error_after_loss(job, last.reason)
+    again = waiting_again(job, due_at, error=error, lost=job.lost + 1)
+    return replace(again, start_by=job.start_by)
 
 
 def error_after_loss(job: Job, reason: str) -> str:
@@ -256,5 +271,5 @@ def outcome_name(outcome: Outcome) -> tuple[OutcomeName, str | None]:
             return OutcomeName.CANCELLED, reason
         case Lost(reason=reason):
             return OutcomeName.LOST, reason
-        case Released(reason=reason):
-            return OutcomeName.RELEASED, reason
+        case Released():
+            return OutcomeName.RELEASED, None

@@ -11,7 +11,7 @@ from onbeat.model.attempt import Attempt, OutcomeName
 from onbeat.model.job import Job, Suspicion
 from onbeat.model.limits import LOST_BESIDE_MAX
 from onbeat.model.outcome import Evidence, Lost
-from onbeat.model.worker import WorkerRecord
+from onbeat.model.worker import WorkerRecord, is_carried
 
 ALONE_MIN: Final = 2  # deaths alone that are proof; one may be a deployment or the OOM killer
 FREE_LOSSES: Final = 1  # these set no bound: most are the machine's fault
@@ -30,7 +30,7 @@ def suspicion_after(job: Job, lost: Lost) -> Suspicion:
 
 def is_evidence(lost: Lost) -> bool:
     """Whether something died, and only the job explains it."""
-    something_died = lost.evidence is not Evidence.ROWLESS
+    something_died = lost.evidence not in {Evidence.ROWLESS, Evidence.UNANSWERED}
     return something_died and lost.company <= 1 and not lost.is_shared
 
 
@@ -73,6 +73,15 @@ def returned_after(attempts: Iterable[Attempt], workers: Iterable[WorkerRecord])
         for attempt in attempts
         if attempt.outcome is OutcomeName.LOST
     )
+
+
+def unanswered_among(attempts: Iterable[Attempt]) -> int:
+    """How many of the attempts were calls of which no remote worker was heard."""
+    return sum(map(is_unanswered, attempts))
+
+
+def is_unanswered(attempt: Attempt) -> bool:
+    return attempt.outcome is OutcomeName.LOST and is_carried(attempt.worker)
 
 
 def evidence(lost: int, suspicion: Suspicion, last: Lost) -> str:

@@ -185,7 +185,7 @@ def call_sent(job: Job, unanswered: int) -> Blocker:
 def no_answer(facts: WaitFacts) -> Sequence[Blocker]:
     """Remote workers that do not answer, or not yet, as the reason."""
     job, calls = facts.job, facts.calls
-    words = [f"Its last call was sent in vain: {UNANSWERED}."] if job.reason == UNANSWERED else []
+    words = [f"Its last call was sent in vain: {UNANSWERED}."] if job.error == UNANSWERED else []
     if calls:
         lane = lane_of(job.target)
         wait = f"1 call of {lane} waits" if calls == 1 else f"{calls} calls of {lane} wait"

@@ -40,8 +40,8 @@ def cause_of(job: Job, outcome: Outcome) -> str | None:
             return reason
         case Failed():
             return "failed"
-        case Released(reason=reason):
-            return reason or "released"
+        case Released():
+            return "released"
 
 
 def settled(success: SucceededAttempt) -> Job:
@@ -118,7 +118,7 @@ class CompositeTelemetry:
         self.counters.rescued(job, worker)
         self.log_events.rescued(job, worker)
         if self.live.is_read:
-            self.live.ended(job, self.now(), job.reason or "its worker was lost")
+            self.live.ended(job, self.now(), "its worker was lost")
 
     def pruned(self, jobs: int) -> None:
         self.counters.pruned(jobs)

@@ -70,7 +70,7 @@ def retry_message(attempt: Attempt) -> str:
     match attempt.outcome:
         case OutcomeName.SNOOZED:
             return f"Attempt {attempt.number} asked to be run again later"
-        case OutcomeName.RELEASED if attempt.error is None:
+        case OutcomeName.RELEASED:
             return f"Attempt {attempt.number} was handed back by its worker"
         case outcome:
             return f"Attempt {attempt.number} {outcome}: {attempt.error or 'no reason given'}"
