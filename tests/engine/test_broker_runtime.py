@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -12,11 +13,13 @@ from msgspec.structs import replace
 
 from engine.broker import LocalBroker
 from engine.harness import EngineHarness
+from onbeat.engine.broker import remote
 from onbeat.engine.broker.dispatcher import LOOK_PERIOD, PATIENCE, QUIET_PERIOD, BrokerDispatcher
 from onbeat.engine.broker.fleet import ALONE_PERIOD, IN_FLIGHT_MIN, FleetView
 from onbeat.engine.broker.inbound import AT_ONCE_BYTES, InboundConsumer
 from onbeat.engine.broker.job_consumer import HOPS_MAX, JobConsumer
 from onbeat.engine.broker.remote import FLEET_GRACE, RemoteSender, RemoteTasks
+from onbeat.engine.dispatcher import LOOK_AGAIN_MAX
 from onbeat.engine.heartbeat import Heartbeat, NoAttempts
 from onbeat.engine.lease_guard import LeaseGuard
 from onbeat.model.attempt import OutcomeName
@@ -29,6 +32,7 @@ from onbeat.model.target import HandlerTarget
 from onbeat.model.worker import carrier_id
 from onbeat.operations.fence import fence_of
 from onbeat.ports.transport import Delivery, Envelope
+from onbeat.rules.calls_in_flight import FIRST_MAX, IN_FLIGHT_MAX
 from onbeat.testing.build import HOUR, NOW, SECOND, a_job
 from onbeat.wire.broker_messages import REPLIES, SUBMIT, announcement
 
@@ -468,6 +472,69 @@ async def test_a_call_whose_worker_was_heard_of_is_an_attempt_that_may_be_lost(
         back = await sent_and_lost(fleet, sender, job, heard=True)
     assert back.state is JobState.FAILED
     assert back.reason.startswith("poison: its worker died 3 times")
+
+
+async def test_a_call_whose_worker_was_heard_of_is_in_flight_no_more(fleet: BrokerFleet) -> None:
+    """Long work that is renewed takes no place from other calls, and is not called back."""
+    jobs = [a_job("export") for _ in range(FIRST_MAX + 1)]
+    await fleet.bench.store.enqueue(jobs)
+    sender = fleet.a_sender("export")
+    await sender.step()
+    await sender.step()
+    assert len(fleet.broker.published) == FIRST_MAX
+    sent = await fleet.bench.job(jobs[0])
+    await fleet.bench.store.renew([(sent.id, sent.token)], fleet.bench.clock.now() + HOUR)
+    await sender.step()
+    assert len(fleet.broker.published) == FIRST_MAX + 1
+
+
+async def test_all_calls_of_a_sender_have_a_bound(fleet: BrokerFleet) -> None:
+    sender = fleet.a_sender("export", "resize")
+    for task in ("export", "resize"):
+        sender.calls[task].most = IN_FLIGHT_MAX
+        await fleet.bench.store.enqueue([a_job(task) for _ in range(IN_FLIGHT_MAX // 2 + 1)])
+    while await sender.step() == 0.0:
+        pass
+    assert len(fleet.broker.published) == IN_FLIGHT_MAX
+    assert len(await fleet.bench.store.held_leases(sender.id)) == IN_FLIGHT_MAX
+
+
+async def test_answers_are_looked_for_less_often_the_longer_there_is_none(
+    fleet: BrokerFleet,
+) -> None:
+    await fleet.bench.store.enqueue([a_job("export") for _ in range(FIRST_MAX + 1)])
+    sender = fleet.a_sender("export")
+    assert await sender.step() == 0.0
+    assert await sender.step() == remote.LOOK_PERIOD
+    fleet.bench.clock.set(fleet.bench.clock.now() + 4 * SECOND)
+    assert await sender.step() == 4 * remote.QUIET_SHARE
+    fleet.bench.clock.set(fleet.bench.clock.now() + 60 * SECOND)
+    assert await sender.step() == LOOK_AGAIN_MAX
+    sent = await fleet.bench.store.held_leases(sender.id)
+    await fleet.bench.store.renew([(sent[0].job_id, sent[0].token)], NOW + HOUR)
+    assert await sender.step() == 0.0
+    assert await sender.step() == remote.LOOK_PERIOD
+
+
+async def test_workers_that_are_away_hold_up_no_other_task(fleet: BrokerFleet) -> None:
+    """Their jobs are due first, and of them one is sent in each lease."""
+    away = [a_job("export") for _ in range(2 * FIRST_MAX)]
+    others = [a_job("resize", due_at=NOW + HOUR) for _ in range(FIRST_MAX)]
+    await fleet.bench.store.enqueue(away + others)
+    sender = fleet.a_sender("export", "resize")
+    for calls in (FIRST_MAX, 1, 1):
+        before = len(fleet.broker.published)
+        while await sender.step() == 0.0:
+            pass
+        assert len(fleet.broker.published) == before + calls
+        fleet.bench.clock.set(fleet.bench.clock.now() + 121 * SECOND)
+        assert await fleet.rescued() == calls
+    before = len(fleet.broker.published)
+    fleet.bench.clock.set(NOW + HOUR)
+    while await sender.step() == 0.0:
+        pass
+    methods = [json.loads(one.body)["method"] for _, one in fleet.broker.published[before:]]
+    assert Counter(methods) == {"export": 1, "resize": FIRST_MAX}
 
 
 async def test_what_could_not_be_sent_is_given_back_and_costs_nothing(fleet: BrokerFleet) -> None:

@@ -2,10 +2,11 @@
 
 Such a job is claimed when it is sent, and carried from then on. Its lease is timed: it runs out
 unless the worker renews it over HTTP, which also shows that it has begun, or its result arrives in
-time. A call that runs out before that costs no attempt: maybe no worker was there to take it.
+time. A call that runs out before that is no evidence: maybe no worker was there to take it.
 """
 
 import asyncio
+import math
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -28,13 +29,14 @@ from onbeat.ports.clock import Clock
 from onbeat.ports.store import ClaimRequest
 from onbeat.ports.target import CheckStart, Lanes, allow_start
 from onbeat.ports.transport import Broker, Envelope
+from onbeat.rules.calls_in_flight import IN_FLIGHT_MAX, CallsInFlight
 from onbeat.rules.encryption import put_off
 from onbeat.rules.event_delivery import GONE, reads_events
 from onbeat.rules.fence import Fence
 from onbeat.wire.broker_messages import FETCH_HEADER, work_call, work_headers, work_queue
 
-IN_FLIGHT_MAX: Final = 1_000  # jobs sent without a result yet: how far a broker's queue may grow
-LOOK_PERIOD: Final = 0.05
+LOOK_PERIOD: Final = 0.05  # seconds between looks for answers while no more may be sent
+QUIET_SHARE: Final = 1 / 8  # of the time since the last call or answer: then looks are rarer
 PAYLOAD_BYTES_SENT_MAX: Final = 131_072  # larger ones are fetched: some brokers accept no more
 FLEET_GRACE: Final = 5.0  # seconds for workers of this program to register
 
@@ -66,7 +68,7 @@ class RemoteTasks(msgspec.Struct, frozen=True):
 
 
 class RemoteSender:
-    """Claims and sends jobs.
+    """Claims and sends jobs, of each task as many as its workers answer in time.
 
     Jobs on trial are held apart, since they are called back once a worker of the fleet serves them.
     """
@@ -100,6 +102,8 @@ class RemoteSender:
         self.decrypt = decrypt
         self.check_start = check_start
         self.jobs_on_trial: dict[JobId, Job] = {}
+        self.calls: dict[str, CallsInFlight] = defaultdict(CallsInFlight)
+        self.moved_at = -math.inf  # when a call was last sent or answered
         self.batch = CLAIM_MAX
         self.claiming = asyncio.Lock()
 
@@ -112,6 +116,12 @@ class RemoteSender:
             await self.send_for(self.trial_id, self.tasks.tasks_on_trial(self.fleet)),
         ]
         return min(delays)
+
+    @property
+    def look_period(self) -> float:
+        """Seconds until answers are looked for again; longer, the longer there was none."""
+        quiet = self.clock.monotonic() - self.moved_at
+        return min(LOOK_AGAIN_MAX, max(LOOK_PERIOD, QUIET_SHARE * quiet))
 
     async def recall_known(self) -> None:
         """Release jobs on trial whose task a worker of the fleet now serves."""
@@ -128,13 +138,19 @@ class RemoteSender:
         held = await self.store.held_leases(holder)
         if holder == self.trial_id:
             self.forget_untried({lease.job_id for lease in held})
-        room = IN_FLIGHT_MAX - len(held)
-        if room <= 0:
-            return LOOK_PERIOD
-        count, next_due_at = await self.send_due(holder, lanes, room)
+        leases, now = {(lease.job_id, lease.token) for lease in held}, self.clock.now()
+        moved = sum(self.calls[lane].note_held(leases, now) for lane in lanes)
+        free = frozenset(lane for lane in lanes if self.calls[lane].room > 0)
+        # One claim for all tasks keeps the order of priorities. No task gets more than its room.
+        room = min((self.calls[lane].room for lane in free), default=0)
+        room = min(room, IN_FLIGHT_MAX - len(held))
+        count, next_due_at = (0, None) if room <= 0 else await self.send_due(holder, free, room)
+        if moved or count:
+            self.moved_at = self.clock.monotonic()
         if count > 0:
             return 0.0
-        return seconds_until(next_due_at, self.clock)
+        rest = LOOK_AGAIN_MAX if free == lanes and room > 0 else self.look_period
+        return seconds_until(next_due_at, self.clock, rest)
 
     def forget_untried(self, held: Iterable[JobId]) -> None:
         self.jobs_on_trial = {id: self.jobs_on_trial[id] for id in held if id in self.jobs_on_trial}
@@ -170,6 +186,7 @@ class RemoteSender:
                 )
                 for job in jobs:
                     del unsent[job.id]
+                    self.note_sent(job, request.now)
                     if holder == self.trial_id:
                         self.jobs_on_trial[job.id] = job
         finally:
@@ -177,6 +194,9 @@ class RemoteSender:
                 await self.record(job, Released())
         self.batch = min(CLAIM_MAX, batch * 2)
         return len(claimed.jobs), claimed.next_due_at
+
+    def note_sent(self, job: Job, now: datetime) -> None:
+        self.calls[lane_of(job.target)].note_sent((job.id, job.token), now, now + self.lease)
 
     async def allowed(
         self, jobs: Sequence[Job], events: Mapping[JobId, Sequence[Event]]
