@@ -55,6 +55,17 @@ def test_cells_are_listed_with_what_they_know(store: str) -> None:
     assert [line.split()[-3:] for line in text.splitlines()[1:]] == [["3", "0", "ok"]] * 2
 
 
+def test_a_migration_of_a_front_tells_of_each_cell(store: str) -> None:
+    first, again = (
+        json.loads(onbeat("migrate", "--store", store, "--json").stdout) for _ in range(2)
+    )
+    assert (first["store"], first["migrated"], again["migrated"]) == (store, True, False)
+    assert [Path(one["store"]).name for one in first["cells"]] == ["a.db", "b.db"]
+    assert [(one["from"], one["migrated"]) for one in first["cells"]] == [(0, True)] * 2
+    assert [one["from"] for one in again["cells"]] == [one["to"] for one in first["cells"]]
+    assert onbeat("migrate", "--store", store).stdout.count("is up to date: it had schema") == 2
+
+
 def test_a_cell_that_does_not_answer_is_told_without_its_password(tmp_path: Path) -> None:
     path = write_map(tmp_path, other=NOBODY)
     text = onbeat("cell", "list", "--store", f"cells:///{path}", code=1).stdout

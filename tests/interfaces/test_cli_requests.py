@@ -15,12 +15,14 @@ from onbeat.app.stores import open_store
 from onbeat.app.system import SystemClock, SystemRandomness
 from onbeat.cli.jobs import in_one_line
 from onbeat.cli.main import root
+from onbeat.cli.migrate import in_words
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.ids import DeadLetterId, WorkerId
 from onbeat.model.outcome import Lost
 from onbeat.operations.context import OperationContext
 from onbeat.operations.remote_workers import claim
-from onbeat.ports.store import ClaimRequest
+from onbeat.ports.store import ClaimRequest, SchemaChange
+from onbeat.stores.sqlite.migrate import migrations
 from onbeat.stores.sqlite.store import SqliteStore
 from onbeat.testing.store_contract.steps import a_settlement
 from onbeat.wire.requests import ClaimJobs
@@ -508,9 +510,27 @@ def test_a_migration_examines_nothing(onbeat: Any, monkeypatch: pytest.MonkeyPat
     assert "up to date" in onbeat("migrate").stdout
 
 
+def test_a_migration_tells_what_it_did(asked: Any, onbeat: Any) -> None:
+    newest = len(migrations())
+    made = asked("migrate")
+    assert made["store"].startswith("sqlite:")
+    assert (made["migrated"], made["from"], made["to"]) == (True, 0, newest)
+    again = asked("migrate")
+    assert again == made | {"migrated": False, "from": newest}
+    assert onbeat("migrate").stdout == (
+        f"{made['store']} is up to date: it had schema {newest} already\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "words"), [(0, "schema 9, made anew"), (3, "schema 9, migrated from schema 3")]
+)
+def test_a_migration_is_told_in_words(before: int, words: str) -> None:
+    assert in_words(SchemaChange(url="x:", before=before, after=9)) == words
+
+
 def test_doctor_and_migrate_look_after_a_store(asked: Any, onbeat: Any) -> None:
     assert "up to date" in onbeat("migrate").stdout
-    assert asked("migrate")["store"].startswith("sqlite:")
     findings = {result["name"]: result for result in asked("doctor")["findings"]}
     assert {"python", "clock", "time zone data"} <= set(findings)
     assert all(result["ok"] for result in findings.values())

@@ -12,6 +12,8 @@ from onbeat.ports.store import Store
 from onbeat.testing.build import HOUR, MINUTE, NOW
 from onbeat.testing.store_contract.steps import a_request, a_settlement
 
+RELEASE_SCHEMA = 2
+
 
 def job_id(number: int) -> JobId:
     return JobId(f"00000000-0000-7000-8000-{number:012d}")
@@ -21,6 +23,17 @@ async def job_of(store: Store, number: int) -> Job:
     job = await store.job(job_id(number))
     assert job is not None
     return job
+
+
+async def check_change_is_known(store: Store, newest: int) -> None:
+    """Opening it tells the schema of 0.1.0, and opening it again that nothing was to be done."""
+    (change,) = store.schema_changes
+    assert (change.url, change.before, change.after) == (store.url, RELEASE_SCHEMA, newest)
+    assert change.was_needed
+    await store.close()
+    await store.open()
+    (change,) = store.schema_changes
+    assert (change.before, change.after, change.was_needed) == (newest, newest, False)
 
 
 async def check_jobs_go_on(store: Store) -> None:

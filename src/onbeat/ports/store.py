@@ -188,6 +188,18 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str | None = None
 
 
+class SchemaChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What the last `open` did to the schema of a database; `before` is 0 where there was none."""
+
+    url: str
+    before: int
+    after: int
+
+    @property
+    def was_needed(self) -> bool:
+        return self.before != self.after
+
+
 class PlannerStore(Protocol):
     async def due_schedules(self, now: datetime, limit: int) -> Sequence[Schedule]:
         """Active schedules with `plan_at <= now`, earliest first."""
@@ -804,6 +816,11 @@ class Store(
 
     async def close(self) -> None:
         """Finish pending work and disconnect. May be called twice."""
+        ...
+
+    @property
+    def schema_changes(self) -> Sequence[SchemaChange]:
+        """One for each database that is open; none for a store without a schema."""
         ...
 
     async def doctor(self) -> Sequence[Finding]: ...

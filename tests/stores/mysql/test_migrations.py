@@ -18,7 +18,7 @@ from onbeat.testing.build import NOW, a_job
 from onbeat.testing.store_contract.steps import claim_jobs, end, ids_of, limit, stored_job
 from stores import own_event_types
 from stores.mysql.server import database, execute
-from stores.version_0_1 import check_history_is_there, check_jobs_go_on
+from stores.version_0_1 import check_change_is_known, check_history_is_there, check_jobs_go_on
 
 RELEASE = Path(__file__).with_name("fixtures") / "version_0_1.sql"
 INSERT_OF_FIRST = """
@@ -88,6 +88,10 @@ async def release() -> AsyncIterator[MysqlStore]:
         await store.open()
         yield store
         await store.close()
+
+
+async def test_the_change_from_version_0_1_is_known(release: MysqlStore) -> None:
+    await check_change_is_known(release, len(migrate.migrations()))
 
 
 async def test_jobs_of_version_0_1_go_on(release: MysqlStore) -> None:

@@ -42,7 +42,7 @@ from onbeat.testing.store_contract.steps import (
 )
 from stores import own_event_types
 from stores.postgres import server
-from stores.version_0_1 import check_history_is_there, check_jobs_go_on
+from stores.version_0_1 import check_change_is_known, check_history_is_there, check_jobs_go_on
 
 RELEASE = Path(__file__).with_name("fixtures") / "version_0_1.sql"
 
@@ -89,6 +89,8 @@ async def test_many_stores_may_open_a_new_schema_at_once(database: str) -> None:
     await asyncio.gather(*(store.open() for store in stores))
     await asyncio.gather(*(store.close() for store in stores))
     assert await ask(database, "SELECT count(*) FROM several.migrations") == len(migrations())
+    changes = [change for store in stores for change in store.schema_changes]
+    assert sorted(change.before for change in changes) == [0, *[len(migrations())] * 7]
 
 
 OLD_JOBS = """
@@ -135,6 +137,10 @@ async def release(store: PostgresStore, database: str) -> AsyncIterator[Postgres
     yield release
     await release.close()
     await ask(database, "DROP SCHEMA onbeat CASCADE")
+
+
+async def test_the_change_from_version_0_1_is_known(release: PostgresStore) -> None:
+    await check_change_is_known(release, len(migrations()))
 
 
 async def test_jobs_of_version_0_1_go_on(release: PostgresStore) -> None:

@@ -24,7 +24,12 @@ from onbeat.testing.build import NOW, a_job
 from onbeat.testing.store_contract.steps import a_request, a_settlement
 from stores import own_event_types
 from stores.sqlite import migrate_and_die
-from stores.version_0_1 import check_history_is_there, check_jobs_go_on, job_id
+from stores.version_0_1 import (
+    check_change_is_known,
+    check_history_is_there,
+    check_jobs_go_on,
+    job_id,
+)
 
 SPEC = '{"target":{"kind":"task","task":"work"},"created_at":"2030-01-01T12:00:00Z"}'
 DUE_AT = 1_893_499_200_000_000  # NOW, in microseconds
@@ -123,6 +128,14 @@ def columns(table: str) -> str:
         db.execute(RELEASE.read_text("utf-8"))
         result: list[Any] = db.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
     return ", ".join(name for (name,) in result)
+
+
+async def test_the_change_from_version_0_1_is_known(release: str) -> None:
+    store = SqliteStore(release)
+    assert not store.schema_changes
+    await store.open()
+    await check_change_is_known(store, len(migrations()))
+    await store.close()
 
 
 async def test_every_row_of_version_0_1_is_there(release: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Never
 from onbeat.model.cells import CellMap
 from onbeat.model.errors import Invalid
 from onbeat.model.idempotency import KeyedAnswer
-from onbeat.ports.store import Hint, Store
+from onbeat.ports.store import Hint, SchemaChange, Store
 from onbeat.stores.cells.access import AccessCells
 from onbeat.stores.cells.figures import FigureCells
 from onbeat.stores.cells.fleet import Fleet
@@ -40,6 +40,13 @@ class CellStore(JobCells, ScheduleCells, FigureCells, AccessCells):
 
     async def close(self) -> None:
         await self.fleet.close()
+
+    @property
+    def schema_changes(self) -> Sequence[SchemaChange]:
+        """Those of the cells that are open."""
+        return [
+            one for cell in self.fleet.cells if cell.is_open for one in cell.store.schema_changes
+        ]
 
     def listen(self, on_hint: Callable[[Hint], None]) -> Callable[[], None]:
         stops = [cell.store.listen(on_hint) for cell in self.fleet.cells]

@@ -46,6 +46,7 @@ from onbeat.ports.store import (
     HeldLease,
     Hint,
     JobExport,
+    SchemaChange,
     SentJobs,
     Settlement,
     SucceededAttempt,
@@ -165,6 +166,10 @@ class MemoryStore:
 
     async def now(self) -> datetime | None:
         """The store has no clock."""
+
+    @property
+    def schema_changes(self) -> Sequence[SchemaChange]:
+        return ()
 
     async def doctor(self) -> Sequence[Finding]:
         return (

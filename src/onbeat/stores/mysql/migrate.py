@@ -33,18 +33,21 @@ MARIADB_EXACT = "DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
 MYSQL_EXACT = "DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_bin"
 
 
-async def migrate(transaction: Transaction, dsn: Dsn) -> None:
-    """Safe with concurrent processes: the first to get the lock does the work."""
+async def migrate(transaction: Transaction, dsn: Dsn) -> int:
+    """The version of the schema before, 0 without one.
+
+    Safe with concurrent processes: the first to get the lock does the work.
+    """
     refuse_old_server(transaction, dsn)
     if await version(transaction) == len(migrations()):
-        return
+        return len(migrations())
     name = lock_name(dsn)
     if await transaction.value("SELECT GET_LOCK(%s, %s)", (name, MIGRATION_SECONDS)) != 1:
         raise Unavailable(f"MySQL {dsn.url}: another process is migrating it; try again")
     try:
         await bound_statements(transaction, 0)  # a table with many rows takes longer
         await wait_for_tables(transaction, MIGRATION_SECONDS)
-        await upgrade(transaction, dsn)
+        return await upgrade(transaction, dsn)
     finally:
         # If it was cancelled in the middle of an answer, the connection is closed, and with it lock
         # and settings are gone. A statement on it would fail and hide the cancellation.
@@ -91,7 +94,7 @@ def server_name(transaction: Transaction) -> str:
     return transaction.db.get_server_info().removeprefix("5.5.5-")
 
 
-async def upgrade(transaction: Transaction, dsn: Dsn) -> None:
+async def upgrade(transaction: Transaction, dsn: Dsn) -> int:
     result = await version(transaction)
     if result is None:
         await refuse_others(transaction, dsn)
@@ -109,6 +112,7 @@ async def upgrade(transaction: Transaction, dsn: Dsn) -> None:
         for statement in statements(script):
             await run_once(transaction, statement.replace(":exact", exact))
         await transaction.run("INSERT INTO onbeat_schema (version) VALUES (%s)", (number,))
+    return result or 0
 
 
 async def run_once(transaction: Transaction, statement: str) -> None:

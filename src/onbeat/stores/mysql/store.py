@@ -28,9 +28,10 @@ from onbeat.stores.mysql.errors import is_misconfiguration
 from onbeat.stores.mysql.hints import Hints
 from onbeat.stores.mysql.leases import Takeover, abandoned_jobs, renew
 from onbeat.stores.mysql.loop_connections import LoopConnections
-from onbeat.stores.mysql.migrate import migrate
+from onbeat.stores.mysql.migrate import migrate, migrations
 from onbeat.stores.mysql.transaction import Transaction
 from onbeat.stores.sql.doctor import commit_time
+from onbeat.stores.sql.migrate import change_to
 from onbeat.stores.sql.session import Answer
 from onbeat.stores.sql.store import POOL_MAX, ServerStore
 from onbeat.stores.sql.values import micros
@@ -80,7 +81,8 @@ class MysqlStore(ServerStore[LoopConnections, Transaction]):
     async def open(self) -> None:
         self._opened = True
         try:
-            await self._connections.run(migrate, self._dsn)
+            before = await self._connections.run(migrate, self._dsn)
+            self._schema_change = change_to(self.url, migrations(), before)
         except Exception as error:
             await self.close()
             if is_misconfiguration(error.__cause__):

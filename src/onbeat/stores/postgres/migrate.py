@@ -13,35 +13,40 @@ MIGRATION_SECONDS = 25  # below the timeout of statements
 ATTEMPTS_MAX = 5  # programs that run already may deadlock with a migration, and go on after it
 
 
-async def migrate(db: Database, dsn: Dsn) -> None:
-    """Safe with concurrent processes: the first to get the lock does the work.
+async def migrate(db: Database, dsn: Dsn) -> int:
+    """The version of the schema before, 0 without one.
+
+    Safe with concurrent processes: the first to get the lock does the work.
 
     An up-to-date schema is not written to, so that a user without the right to change it can open
     the store.
     """
     for attempt in range(1, ATTEMPTS_MAX + 1):
         if await recognise(db, dsn) == len(migrations()):
-            return
+            break
         try:
-            await migrate_once(db, dsn)
+            return await migrate_once(db, dsn)
         except REPEAT:
             if attempt == ATTEMPTS_MAX:
                 raise
+    return len(migrations())
 
 
-async def migrate_once(db: Database, dsn: Dsn) -> None:
+async def migrate_once(db: Database, dsn: Dsn) -> int:
     await db.execute("BEGIN")
     try:
         await db.execute(f"SET LOCAL lock_timeout = '{MIGRATION_SECONDS}s'")
         await db.fetch(
             "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", f"onbeat schema {dsn.schema}"
         )
-        await upgrade(db, dsn, await recognise(db, dsn))
+        before = await recognise(db, dsn)
+        await upgrade(db, dsn, before)
         await db.execute("COMMIT")
     except Exception:
         if not db.is_closed():
             await db.execute("ROLLBACK")
         raise
+    return before
 
 
 async def recognise(db: Database, dsn: Dsn) -> int:

@@ -41,10 +41,11 @@ from onbeat.stores.postgres.enqueue import KEYS, enqueue_in_one
 from onbeat.stores.postgres.errors import SETTING, refusal, unavailable
 from onbeat.stores.postgres.hints import Hints
 from onbeat.stores.postgres.loop_connections import BackgroundLoop, LoopConnections
-from onbeat.stores.postgres.migrate import migrate
+from onbeat.stores.postgres.migrate import migrate, migrations
 from onbeat.stores.postgres.sessions import Sessions
 from onbeat.stores.postgres.transaction import Transaction
 from onbeat.stores.sql.doctor import commit_time
+from onbeat.stores.sql.migrate import change_to
 from onbeat.stores.sql.pool import CLOSE_SECONDS
 from onbeat.stores.sql.session import Answer
 from onbeat.stores.sql.store import POOL_MAX, ServerStore
@@ -87,7 +88,8 @@ class PostgresStore(ServerStore[LoopConnections, Transaction]):
         try:
             db = await connect(self._dsn)
             try:
-                await migrate(db, self._dsn)
+                before = await migrate(db, self._dsn)
+                self._schema_change = change_to(self.url, migrations(), before)
                 await self.sessions.check_route(db)
             finally:
                 await db.close(timeout=CLOSE_SECONDS)

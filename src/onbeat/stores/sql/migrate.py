@@ -10,6 +10,7 @@ import msgspec
 
 from onbeat.model.errors import Misconfigured
 from onbeat.model.worker import WorkerRecord
+from onbeat.ports.store import SchemaChange
 
 ALONE: Final = "-- Breaks the statements of programs that run already."
 """The first line of a migration during which no older program may use the store."""
@@ -24,6 +25,11 @@ def read_migrations(package: str) -> tuple[str, ...]:
     folder = files(package) / "migrations"
     scripts = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return tuple((folder / name).read_text("utf-8") for name in scripts)
+
+
+def change_to(url: str, scripts: Sequence[str], before: int) -> SchemaChange:
+    """The change by all of the scripts to a database with the schema `before`."""
+    return SchemaChange(url=url, before=before, after=len(scripts))
 
 
 def refuse_newer(database: str, version: int, known: int, newest: int) -> None:

@@ -40,6 +40,7 @@ from onbeat.ports.store import (
     FlowCounts,
     HeldLease,
     JobExport,
+    SchemaChange,
 )
 from onbeat.rules.dead_rows import NO_NEED_SECONDS
 from onbeat.stores.sql.dialect import Row
@@ -107,6 +108,11 @@ class SqlStore(ABC, Generic[T]):
 
     def __init__(self, keys: KeyVerbs[T, Any]) -> None:
         self._keys = keys
+        self._schema_change: SchemaChange | None = None
+
+    @property
+    def schema_changes(self) -> Sequence[SchemaChange]:
+        return () if self._schema_change is None else (self._schema_change,)
 
     @property
     def hints_at_once(self) -> bool:

@@ -27,8 +27,11 @@ class SchemaEntry(msgspec.Struct, frozen=True, array_like=True):
     sql: str
 
 
-def migrate(db: apsw.Connection, path: str) -> None:
-    """Safe with concurrent processes: the first to get the write lock does the work."""
+def migrate(db: apsw.Connection, path: str) -> int:
+    """The version of the schema before, 0 without one.
+
+    Safe with concurrent processes: the first to get the write lock does the work.
+    """
     transaction = Transaction(db)
     transaction.begin("IMMEDIATE")
     try:
@@ -42,6 +45,7 @@ def migrate(db: apsw.Connection, path: str) -> None:
         transaction.commit()
     finally:
         transaction.end()
+    return result
 
 
 def recognise(transaction: Transaction, path: str) -> int:

@@ -25,6 +25,7 @@ from onbeat.ports.store import (
     SucceededAttempt,
 )
 from onbeat.stores.sql.dialect import Row
+from onbeat.stores.sql.migrate import change_to
 from onbeat.stores.sql.session import Answer, P, Verb
 from onbeat.stores.sql.store import SqlStore
 from onbeat.stores.sql.values import micros
@@ -63,7 +64,7 @@ from onbeat.stores.sqlite import leases as lease_verbs
 from onbeat.stores.sqlite.ballast import Ballast, free_percent
 from onbeat.stores.sqlite.connection import connect_reader, connect_writer
 from onbeat.stores.sqlite.errors import BUSY_OPEN_SECONDS, BUSY_SECONDS, SETTING, unavailable
-from onbeat.stores.sqlite.migrate import migrate
+from onbeat.stores.sqlite.migrate import migrate, migrations
 from onbeat.stores.sqlite.requests import Reader
 from onbeat.stores.sqlite.transaction import Transaction, finish, in_thread
 from onbeat.stores.sqlite.writer import Writer
@@ -150,7 +151,8 @@ class SqliteStore(SqlStore[Transaction]):
 
     def _connect(self) -> apsw.Connection:
         db = connect_writer(self._path, self._synchronous, self._writer.lock_wait)
-        migrate(db, self._path)
+        before = migrate(db, self._path)
+        self._schema_change = change_to(self.url, migrations(), before)
         return db
 
     @property
