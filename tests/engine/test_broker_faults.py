@@ -19,12 +19,12 @@ from onbeat.engine.broker.remote import RemoteSender, RemoteTasks
 from onbeat.model.dead_letter import DeadLetter
 from onbeat.model.errors import TooLarge, Unavailable
 from onbeat.model.job import Job, JobState
+from onbeat.model.limits import CLAIM_MAX
 from onbeat.model.target import HandlerTarget
 from onbeat.model.worker import carrier_id
 from onbeat.operations.fence import fence_of
 from onbeat.ports.store import ClaimRequest
 from onbeat.ports.transport import Delivery, Envelope
-from onbeat.rules.calls_in_flight import FIRST_MAX
 from onbeat.testing.build import NOW, a_job
 from onbeat.wire.broker_messages import DEAD, REPLIES, SUBMIT, announcement, run_queue, work_queue
 
@@ -336,7 +336,7 @@ async def test_a_post_without_letters_goes_round(broker: LocalBroker) -> None:
 async def test_a_broker_that_takes_no_work_is_tried_with_one_job_at_a_time(
     bench: Announced, broker: LocalBroker
 ) -> None:
-    jobs = [a_job("export") for _ in range(FIRST_MAX)]
+    jobs = [a_job("export") for _ in range(CLAIM_MAX // 2)]
     await bench.store.enqueue(jobs)
     fleet = FleetView(bench.store, bench.clock)
     sender = RemoteSender(

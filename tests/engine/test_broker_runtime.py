@@ -32,12 +32,14 @@ from onbeat.model.target import HandlerTarget
 from onbeat.model.worker import carrier_id
 from onbeat.operations.fence import fence_of
 from onbeat.ports.transport import Delivery, Envelope
-from onbeat.rules.calls_in_flight import FIRST_MAX, IN_FLIGHT_MAX
+from onbeat.rules.calls_in_flight import IN_FLIGHT_MAX
 from onbeat.testing.build import HOUR, NOW, SECOND, a_job
 from onbeat.wire.broker_messages import REPLIES, SUBMIT, announcement
 
 RUN = "onbeat.run.default"
 WORK = "onbeat.work.default"
+FEW = 100
+"""Calls in flight of a task, once its workers are known to be few."""
 
 
 class BrokerFleet:
@@ -476,16 +478,17 @@ async def test_a_call_whose_worker_was_heard_of_is_an_attempt_that_may_be_lost(
 
 async def test_a_call_whose_worker_was_heard_of_is_in_flight_no_more(fleet: BrokerFleet) -> None:
     """Long work that is renewed takes no place from other calls, and is not called back."""
-    jobs = [a_job("export") for _ in range(FIRST_MAX + 1)]
+    jobs = [a_job("export") for _ in range(FEW + 1)]
     await fleet.bench.store.enqueue(jobs)
     sender = fleet.a_sender("export")
+    sender.calls["export"].most = FEW
     await sender.step()
     await sender.step()
-    assert len(fleet.broker.published) == FIRST_MAX
+    assert len(fleet.broker.published) == FEW
     sent = await fleet.bench.job(jobs[0])
     await fleet.bench.store.renew([(sent.id, sent.token)], fleet.bench.clock.now() + HOUR)
     await sender.step()
-    assert len(fleet.broker.published) == FIRST_MAX + 1
+    assert len(fleet.broker.published) == FEW + 1
 
 
 async def test_all_calls_of_a_sender_have_a_bound(fleet: BrokerFleet) -> None:
@@ -502,8 +505,9 @@ async def test_all_calls_of_a_sender_have_a_bound(fleet: BrokerFleet) -> None:
 async def test_answers_are_looked_for_less_often_the_longer_there_is_none(
     fleet: BrokerFleet,
 ) -> None:
-    await fleet.bench.store.enqueue([a_job("export") for _ in range(FIRST_MAX + 1)])
+    await fleet.bench.store.enqueue([a_job("export") for _ in range(FEW + 1)])
     sender = fleet.a_sender("export")
+    sender.calls["export"].most = FEW
     assert await sender.step() == 0.0
     assert await sender.step() == remote.LOOK_PERIOD
     fleet.bench.clock.set(fleet.bench.clock.now() + 4 * SECOND)
@@ -518,11 +522,12 @@ async def test_answers_are_looked_for_less_often_the_longer_there_is_none(
 
 async def test_workers_that_are_away_hold_up_no_other_task(fleet: BrokerFleet) -> None:
     """Their jobs are due first, and of them one is sent in each lease."""
-    away = [a_job("export") for _ in range(2 * FIRST_MAX)]
-    others = [a_job("resize", due_at=NOW + HOUR) for _ in range(FIRST_MAX)]
+    away = [a_job("export") for _ in range(2 * FEW)]
+    others = [a_job("resize", due_at=NOW + HOUR) for _ in range(FEW)]
     await fleet.bench.store.enqueue(away + others)
     sender = fleet.a_sender("export", "resize")
-    for calls in (FIRST_MAX, 1, 1):
+    sender.calls["export"].most = FEW
+    for calls in (FEW, 1, 1):
         before = len(fleet.broker.published)
         while await sender.step() == 0.0:
             pass
@@ -534,7 +539,7 @@ async def test_workers_that_are_away_hold_up_no_other_task(fleet: BrokerFleet) -
     while await sender.step() == 0.0:
         pass
     methods = [json.loads(one.body)["method"] for _, one in fleet.broker.published[before:]]
-    assert Counter(methods) == {"export": 1, "resize": FIRST_MAX}
+    assert Counter(methods) == {"export": 1, "resize": FEW}
 
 
 async def test_what_could_not_be_sent_is_given_back_and_costs_nothing(fleet: BrokerFleet) -> None:

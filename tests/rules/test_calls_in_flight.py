@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from onbeat.model.ids import JobId, Token
-from onbeat.rules.calls_in_flight import FIRST_MAX, IN_FLIGHT_MAX, SOON, CallsInFlight, Lease
+from onbeat.rules.calls_in_flight import IN_FLIGHT_MAX, RESTART_MAX, SOON, CallsInFlight, Lease
 from onbeat.testing.build import NOW, SECOND
 
 LEASE = 100 * SECOND
@@ -57,8 +57,14 @@ class Line:
             self.calls.note_sent(lease(self.count), self.now, self.now + LEASE)
 
 
+def restarted() -> CallsInFlight:
+    calls = CallsInFlight()
+    calls.change(RESTART_MAX, NOW)
+    return calls
+
+
 def sent(count: int, calls: CallsInFlight | None = None) -> CallsInFlight:
-    calls = calls or CallsInFlight()
+    calls = calls or restarted()
     for number in range(count):
         calls.note_sent(lease(number), NOW, NOW + LEASE)
     return calls
@@ -68,10 +74,15 @@ def leases(numbers: Iterable[int]) -> set[Lease]:
     return {lease(number) for number in numbers}
 
 
-def test_the_first_calls_are_few() -> None:
-    assert CallsInFlight().room == FIRST_MAX
-    assert sent(FIRST_MAX - 1).room == 1
-    assert sent(FIRST_MAX).room == 0
+def test_as_many_as_may_be_are_sent_at_first() -> None:
+    """S3-A12: nothing is known of the workers."""
+    assert CallsInFlight().room == IN_FLIGHT_MAX
+    assert sent(IN_FLIGHT_MAX, CallsInFlight()).room == 0
+
+
+def test_room_is_what_is_left() -> None:
+    assert sent(RESTART_MAX - 1).room == 1
+    assert sent(RESTART_MAX).room == 0
 
 
 def rounds(calls: CallsInFlight, count: int, took: timedelta = SECOND) -> list[int]:
@@ -87,44 +98,44 @@ def rounds(calls: CallsInFlight, count: int, took: timedelta = SECOND) -> list[i
 
 
 def test_the_number_doubles_while_calls_are_soon_answered_up_to_its_bound() -> None:
-    first = FIRST_MAX
+    first = RESTART_MAX
     numbers = [first, 2 * first, 4 * first, 8 * first, IN_FLIGHT_MAX, IN_FLIGHT_MAX]
-    assert rounds(CallsInFlight(), 6, SOON * LEASE) == numbers
+    assert rounds(restarted(), 6, SOON * LEASE) == numbers
 
 
 def test_calls_that_are_answered_later_leave_the_number() -> None:
-    assert rounds(CallsInFlight(), 3, SOON * LEASE + SECOND) == [FIRST_MAX] * 3
+    assert rounds(restarted(), 3, SOON * LEASE + SECOND) == [RESTART_MAX] * 3
 
 
 def test_it_doubles_once_for_calls_that_were_sent_before() -> None:
     """They say how long a call took when fewer were in flight."""
-    calls = sent(FIRST_MAX)
-    for number in range(FIRST_MAX):
-        calls.note_held(leases(range(number + 1, FIRST_MAX + number)), NOW + SECOND)
-        calls.note_sent(lease(FIRST_MAX + number), NOW, NOW + LEASE)
-    assert calls.most == 2 * FIRST_MAX
+    calls = sent(RESTART_MAX)
+    for number in range(RESTART_MAX):
+        calls.note_held(leases(range(number + 1, RESTART_MAX + number)), NOW + SECOND)
+        calls.note_sent(lease(RESTART_MAX + number), NOW, NOW + LEASE)
+    assert calls.most == 2 * RESTART_MAX
     calls.note_held((), NOW + 2 * SECOND)
-    assert calls.most == 2 * FIRST_MAX
+    assert calls.most == 2 * RESTART_MAX
 
 
 def test_one_late_answer_begins_the_count_anew() -> None:
-    calls = sent(FIRST_MAX)
-    calls.note_held(leases(range(FIRST_MAX - 1, FIRST_MAX)), NOW + SECOND)
-    for number in range(FIRST_MAX - 1):
-        calls.note_sent(lease(FIRST_MAX + number), NOW + SECOND, NOW + SECOND + LEASE)
+    calls = sent(RESTART_MAX)
+    calls.note_held(leases(range(RESTART_MAX - 1, RESTART_MAX)), NOW + SECOND)
+    for number in range(RESTART_MAX - 1):
+        calls.note_sent(lease(RESTART_MAX + number), NOW + SECOND, NOW + SECOND + LEASE)
     calls.note_held((), NOW + SOON * LEASE + SECOND)
-    assert calls.most == FIRST_MAX
+    assert calls.most == RESTART_MAX
 
 
 def test_answers_to_fewer_calls_than_may_be_sent_leave_the_number() -> None:
-    calls = CallsInFlight()
+    calls = restarted()
     for _ in range(3):
-        sent(FIRST_MAX - 1, calls)
+        sent(RESTART_MAX - 1, calls)
         calls.note_held((), NOW + SECOND)
-    assert calls.most == FIRST_MAX
+    assert calls.most == RESTART_MAX
 
 
-@pytest.mark.parametrize("count", [1, FIRST_MAX])
+@pytest.mark.parametrize("count", [1, RESTART_MAX])
 def test_without_any_answer_one_call_is_left_to_try_with(count: int) -> None:
     calls = sent(count)
     calls.note_held(leases(range(1, count)), NOW + LEASE + SECOND)
@@ -134,19 +145,19 @@ def test_without_any_answer_one_call_is_left_to_try_with(count: int) -> None:
 
 
 def test_silence_lasts_until_a_call_is_answered() -> None:
-    calls = sent(FIRST_MAX)
+    calls = sent(RESTART_MAX)
     for turn in range(1, 4):
         at = NOW + 2 * turn * LEASE
         calls.note_held((), at)
         assert calls.most == 1
         calls.note_sent(lease(0), at, at + LEASE)
     calls.note_held((), at + LEASE)
-    assert calls.most == FIRST_MAX
+    assert calls.most == RESTART_MAX
 
 
 def test_after_silence_as_many_are_sent_as_before() -> None:
-    calls = sent(FIRST_MAX)
-    calls.note_held(leases(range(10, FIRST_MAX)), NOW + LEASE)
+    calls = sent(RESTART_MAX)
+    calls.note_held(leases(range(10, RESTART_MAX)), NOW + LEASE)
     calls.note_held((), NOW + LEASE + SECOND)
     assert calls.most == 9
     at = NOW + 2 * LEASE
@@ -160,16 +171,16 @@ def test_after_silence_as_many_are_sent_as_before() -> None:
 
 
 def test_a_call_that_ends_with_its_lease_was_answered() -> None:
-    calls = sent(FIRST_MAX)
-    calls.note_held(leases(range(1, FIRST_MAX)), NOW + LEASE)
-    assert calls.most == FIRST_MAX
+    calls = sent(RESTART_MAX)
+    calls.note_held(leases(range(1, RESTART_MAX)), NOW + LEASE)
+    assert calls.most == RESTART_MAX
 
 
 def test_what_ran_out_counts_once() -> None:
     """All that were sent together run out together, but are seen to in several looks."""
-    calls = sent(FIRST_MAX)
-    calls.note_held(leases(range(20, FIRST_MAX)), NOW + LEASE)
-    calls.note_held(leases(range(21, FIRST_MAX)), NOW + LEASE + SECOND)
+    calls = sent(RESTART_MAX)
+    calls.note_held(leases(range(20, RESTART_MAX)), NOW + LEASE)
+    calls.note_held(leases(range(21, RESTART_MAX)), NOW + LEASE + SECOND)
     assert calls.most == 19
     calls.note_held((), NOW + LEASE + 2 * SECOND)
     assert calls.most == 19
@@ -177,23 +188,23 @@ def test_what_ran_out_counts_once() -> None:
 
 def test_a_call_that_was_taken_before_another_is_no_sign_of_too_many() -> None:
     """It ran for longer than its lease, or its worker has died."""
-    calls = sent(FIRST_MAX)
-    calls.note_held(leases([0, *range(2, FIRST_MAX)]), NOW + SECOND)
-    calls.note_held(leases(range(2, FIRST_MAX)), NOW + LEASE + SECOND)
-    assert calls.most == FIRST_MAX
-    calls.note_held(leases(range(3, FIRST_MAX)), NOW + LEASE + SECOND)
-    assert calls.most < FIRST_MAX
+    calls = sent(RESTART_MAX)
+    calls.note_held(leases([0, *range(2, RESTART_MAX)]), NOW + SECOND)
+    calls.note_held(leases(range(2, RESTART_MAX)), NOW + LEASE + SECOND)
+    assert calls.most == RESTART_MAX
+    calls.note_held(leases(range(3, RESTART_MAX)), NOW + LEASE + SECOND)
+    assert calls.most < RESTART_MAX
 
 
 def test_without_work_everything_begins_anew() -> None:
     """What was sent an hour ago says nothing of the workers that there are now."""
-    calls = sent(FIRST_MAX)
-    calls.note_held(leases(range(4, FIRST_MAX)), NOW + LEASE)
+    calls = sent(RESTART_MAX)
+    calls.note_held(leases(range(4, RESTART_MAX)), NOW + LEASE)
     calls.note_held((), NOW + LEASE + SECOND)
     assert calls.most == 3
     calls.note_sent(lease(0), NOW + 2 * LEASE, NOW + 3 * LEASE)
     calls.note_held((), NOW + 2 * LEASE + SECOND)
-    assert calls.most == FIRST_MAX
+    assert calls.most == RESTART_MAX
 
 
 def test_a_call_of_another_claim_is_another_call() -> None:
@@ -218,7 +229,7 @@ def test_hardly_a_call_runs_out_and_no_worker_waits(workers: int, seconds: int) 
 def test_a_worker_that_was_away_is_soon_busy_again() -> None:
     line = Line(0, 1)
     line.run(3_600)
-    assert line.count < FIRST_MAX + 3_600 / 100
+    assert line.count < IN_FLIGHT_MAX + 3_600 / 100
     line.workers = 20
     line.run(60)
     answered = line.answered

@@ -13,7 +13,7 @@ import msgspec
 from onbeat.model.ids import JobId, Token
 
 IN_FLIGHT_MAX: Final = 1_000  # calls of one sender without an answer: how far a queue may grow
-FIRST_MAX: Final = 100  # before an answer: enough for many workers, not too many for a slow one
+RESTART_MAX: Final = 100  # after a time without work: enough for many workers, not for a slow one
 SOON: Final = 0.5  # of a lease; of twice as many calls the last is then answered within a whole one
 
 Lease = tuple[JobId, Token]
@@ -44,7 +44,7 @@ class CallsInFlight:
     __slots__ = ("answered", "answered_to", "before", "count", "most", "sent", "since", "soon")
 
     def __init__(self) -> None:
-        self.most = FIRST_MAX
+        self.most = IN_FLIGHT_MAX  # nothing is known of the workers yet
         self.before = 0  # what `most` was before nothing was answered
         self.sent: dict[Lease, SentCall] = {}
         self.since: datetime | None = None
@@ -80,7 +80,7 @@ class CallsInFlight:
         elif answered and self.before:
             self.change(self.before, now)
         elif answered and not is_full:
-            self.change(self.most if self.sent else max(self.most, FIRST_MAX), now)
+            self.change(self.most if self.sent else max(self.most, RESTART_MAX), now)
         elif answered:
             self.note_full(fresh, now)
         return len(gone)
