@@ -15,6 +15,7 @@ from onbeat.app.stores import open_store
 from onbeat.app.virtual_clock import ManualClock
 from onbeat.engine.router import INLINE_MAX, REFUSED_PAUSE, ROUTE_PERIOD, Router
 from onbeat.expressions.cel import CelExpressions
+from onbeat.model.condition import Window
 from onbeat.model.errors import Unavailable
 from onbeat.model.event import Event, StoredEvent
 from onbeat.model.event_wait import AwaitedKey, EventWait
@@ -298,6 +299,48 @@ async def test_absence_is_a_delay_that_an_event_cancels(bench: Bench) -> None:
     (event,) = await bench.store.events_of_job(job.id)
     assert event.event.data is not None
     assert msgspec.json.decode(event.event.data) == {"key": "left"}
+
+
+async def test_an_event_cancels_a_job_whose_window_is_still_closed(bench: Bench) -> None:
+    evening = Window(start=18 * 60, end=19 * 60, timezone="UTC")
+    schedule = a_reaction(on("placed", by=BY), cancel_on=(on("paid"),), window=(evening,))
+    await bench.add(schedule)
+    await bench.publish("kept", "left", type="placed")
+    await bench.route_all()
+    bench.pass_by(HOUR)
+    assert await bench.start_due() == ()
+    await bench.publish("kept", type="paid")
+    await bench.route_all()
+    bench.pass_by(5 * HOUR)
+    (job,) = await bench.start_due()
+    assert job.due_at == NOW + 6 * HOUR
+    (event,) = await bench.store.events_of_job(job.id)
+    assert msgspec.json.decode(event.event.data or b"") == {"key": "left"}
+
+
+async def test_a_debounce_without_a_key_keeps_the_last_of_all_events(bench: Bench) -> None:
+    await bench.add(a_reaction(gather=gather(1800, quiet=300, keep=Keep.LAST)))
+    for key in ("a", "b"):
+        (last,) = await bench.publish(key)
+        await bench.route_all()
+        bench.pass_by(4 * MINUTE)
+    bench.pass_by(MINUTE)
+    (job,) = await bench.start_due()
+    assert [event.seq for event in await bench.store.events_of_job(job.id)] == [last.seq]
+
+
+async def test_a_throttle_without_a_key_counts_all_events(bench: Bench) -> None:
+    await bench.add(a_reaction(gather=gather(3600, keep=Keep.FIRST)))
+    starts = []
+    for minutes in (0, 30, 60):
+        bench.clock.set(NOW + timedelta(minutes=minutes))
+        (event,) = await bench.publish(f"key {minutes}")
+        await bench.route_all()
+        starts.append(len(await bench.start_due()))
+    assert starts == [1, 0, 1]
+    job = (await bench.verdict(event)).job_id
+    (latest,) = await bench.store.export_event_keys(None, 10)
+    assert (latest.job_id, latest.key.by, latest.gathered) == (job, "", 1)
 
 
 async def test_its_jobs_are_among_the_occurrences_of_a_schedule(bench: Bench) -> None:

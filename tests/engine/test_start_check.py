@@ -1,13 +1,14 @@
 """What is asked before a target runs: conditions and windows, at the start of an attempt."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
 from engine.harness import EngineHarness, Scripted
+from onbeat.app.virtual_clock import ManualClock
 from onbeat.engine import start_check
 from onbeat.expressions.cel import CelExpressions
 from onbeat.model.attempt import OutcomeName
@@ -212,6 +213,20 @@ async def test_a_closed_window_puts_off_and_costs_no_attempt() -> None:
         await bench.begin_due()
         await bench.worker.idle.wait()
         assert (await bench.job(job)).state is JobState.SUCCEEDED
+
+
+class TickingClock(ManualClock):
+    """A little time passes between any two readings."""
+
+    def now(self) -> datetime:
+        self.set(self.at + timedelta(microseconds=1))
+        return self.at
+
+
+async def test_a_closed_window_puts_off_to_the_instant_at_which_it_opens() -> None:
+    window = Window(start=13 * 60, end=14 * 60, timezone="UTC")
+    async with CheckHarness(clock=TickingClock(NOW)) as bench:
+        assert (await bench.run(a_job(window=(window,)))).due_at == NOW + HOUR
 
 
 async def test_the_condition_is_asked_within_the_timeout_of_the_job() -> None:

@@ -4,10 +4,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.harness import FixedRandomness, RecordingTelemetry
 from onbeat.engine.router import Router
 from onbeat.expressions.cel import CelExpressions
+from onbeat.model.ids import ScheduleId
+from onbeat.model.reaction import Gather
+from onbeat.model.recurrence import RecurrenceSpec
 from onbeat.operations.tables.events import EVENT_PUBLISH, EVENT_SHOW
 from onbeat.operations.tables.jobs import JOB_WHY
 from onbeat.operations.tables.schedules import SCHEDULE_CREATE
@@ -67,6 +71,39 @@ async def test_after_the_gathering_comes_the_delay(office: OperationsHarness) ->
         " it is due at 2026-03-02T13:10:00Z."
     )
     office.clock.at += timedelta(hours=1)
+    assert (await office.ask(JOB_WHY, id=job))["code"] == "later"
+
+
+async def test_a_closed_window_does_not_prolong_the_gathering(office: OperationsHarness) -> None:
+    window = {"from": "18:00", "to": "19:00", "timezone": "UTC"}
+    body = SCHEDULE | {"on": {"type": "paid"}, "gather": {"for": "1h"}, "window": window}
+    await office.ask(SCHEDULE_CREATE, body)
+    (job,) = (await published(office, "1"))["jobs"]
+    why = await office.ask(JOB_WHY, id=job)
+    assert why["explanation"].startswith(
+        "It gathers events until 2026-03-02T13:00:00Z, and has 1 event;"
+        " it is due at 2026-03-02T18:00:00Z. Its window opens at 2026-03-02T18:00:00Z."
+    )
+    office.clock.at += timedelta(hours=1)
+    assert (await office.ask(JOB_WHY, id=job))["code"] == "later"
+
+
+async def test_a_gathering_whose_rule_has_ended_takes_no_event(office: OperationsHarness) -> None:
+    window = {"from": "18:00", "to": "19:00", "timezone": "UTC"}
+    until = {"until": {"at": "2026-03-02T13:00:00Z"}}
+    body = SCHEDULE | {"on": {"type": "paid"}, "gather": until, "window": window}
+    id = (await office.ask(SCHEDULE_CREATE, body))["id"]
+    office.clock.at += timedelta(minutes=30)
+    (job,) = (await published(office, "1"))["jobs"]
+    assert (await office.ask(JOB_WHY, id=job))["code"] == "gathering"
+    stored = await office.store.schedule(ScheduleId(id))
+    assert stored is not None
+    ended = replace(
+        stored,
+        gather=Gather(until=RecurrenceSpec("once", "2020-01-01T00:00:00Z")),
+        version=stored.version + 1,
+    )
+    assert await office.store.update_schedule(ended, None, office.clock.now())
     assert (await office.ask(JOB_WHY, id=job))["code"] == "later"
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from onbeat.model.condition import Window
 from onbeat.model.errors import TooCostly
 from onbeat.model.event import EventCause
 from onbeat.model.limits import (
@@ -22,10 +23,12 @@ from onbeat.model.schedule import ScheduleStatus
 from onbeat.rules.event_patterns import ReactionIndex
 from onbeat.rules.reactions import compile_reaction, uncompiled_reaction
 from onbeat.rules.routes import COUNTED
-from onbeat.testing.build import HOUR, MINUTE, NOW, SECOND
+from onbeat.testing.build import DAY, HOUR, MINUTE, NOW, SECOND
 from rules.reactions import COMPILERS, Routed, a_reaction, an_event, gather, on
 
 BY = "event.data.key"
+EVENING = Window(start=18 * 60, end=20 * 60, timezone="UTC")
+"""It opens six hours after `NOW`."""
 
 
 def keyed(key: object = "k", **fields):
@@ -318,6 +321,67 @@ def test_of_a_debounce_the_first_may_be_kept() -> None:
     assert routed.job_of(second) == routed.job_of(first)
 
 
+def test_a_job_is_due_when_its_window_opens() -> None:
+    opening, jitter = NOW + 6 * HOUR, 10 * MINUTE
+    schedule = a_reaction(window=(EVENING,), delay=MINUTE, expires_after=HOUR, jitter=jitter)
+    routed = Routed(schedule)
+    soon, later = an_event(), an_event(after=7 * HOUR)
+    held, free = routed.take([soon, later]).jobs
+    assert held.due_at == opening
+    assert opening + HOUR <= free.due_at <= opening + HOUR + MINUTE + jitter
+    # The expiry counts from when it would be due without the window.
+    assert NOW + HOUR + MINUTE <= held.expires_at == held.start_by <= NOW + HOUR + MINUTE + jitter
+
+
+def test_a_window_puts_off_a_digest_and_not_its_end() -> None:
+    schedule = a_reaction(gather=gather(3600), window=(EVENING,), expires_after=HOUR)
+    routed = Routed(schedule)
+    first, joins, late = (an_event(after=n * MINUTE) for n in (0, 59, 60))
+    routed.take([first])
+    routed.take([joins, late])
+    assert routed.job_of(joins) == routed.job_of(first)
+    assert routed.job_of(late).id != routed.job_of(first).id
+    assert {job.due_at for job in routed.jobs.values()} == {NOW + 6 * HOUR}
+    # One that joined the first until the window opens would expire with it.
+    assert routed.job_of(first).expires_at == NOW + 2 * HOUR
+    assert routed.job_of(late).expires_at == NOW + 3 * HOUR
+
+
+def test_a_debounce_is_put_off_to_a_time_at_which_a_window_is_open() -> None:
+    window = Window(start=12 * 60 + 5, end=12 * 60 + 20, timezone="UTC")
+    tomorrow = NOW + DAY + 5 * MINUTE
+    routed = Routed(a_reaction(gather=gather(1800, quiet=300), delay=MINUTE, window=(window,)))
+    dues = []
+    for minutes in (0, 1, 10, 13, 20, 29):
+        event = an_event(after=minutes * MINUTE)
+        routed.take([event])
+        dues.append(routed.job_of(event).due_at)
+    assert dues == [NOW + n * MINUTE for n in (6, 7, 16, 19)] + [tomorrow] * 2
+    # Of the last three the first was too late for the second job, and began the third.
+    assert len(routed.jobs) == 3
+
+
+def test_a_throttle_counts_by_its_own_time_while_its_window_is_closed() -> None:
+    routed = Routed(a_reaction(gather=gather(3600, keep=Keep.FIRST), window=(EVENING,)))
+    routing = routed.take([an_event(after=n * MINUTE) for n in (0, 59, 60)])
+    assert [job.due_at for job in routing.jobs] == [NOW + 6 * HOUR] * 2
+    assert [row.gathered for row in routing.keyed] == [2, 1]
+
+
+def test_without_a_key_all_events_of_a_schedule_share_one() -> None:
+    throttle = Routed(a_reaction(gather=gather(60, keep=Keep.FIRST)))
+    routing = throttle.take([keyed("a"), keyed("b")])
+    assert [(row.key.by, row.gathered) for row in routing.keyed] == [("", 2)]
+
+    debounce = Routed(a_reaction(gather=gather(60, quiet=20, keep=Keep.LAST), cancel_on=(on("d"),)))
+    first, last = keyed("a"), keyed("b", after=SECOND)
+    debounce.take([first, last])
+    job = debounce.job_of(first)
+    assert debounce.reads == {job.id: [last.seq]}
+    debounce.take([keyed("c", type="d", after=2 * SECOND)])
+    assert set(debounce.cancelled) == {job.id}
+
+
 def test_a_throttle_runs_the_first_and_counts_the_rest() -> None:
     routed = Routed(a_reaction(on(by=BY), gather=gather(60, keep=Keep.FIRST)))
     first, second, third, fourth = (keyed(after=n * SECOND) for n in (0, 10, 59, 60))
@@ -435,6 +499,12 @@ SCHEDULES = (
         delay=5 * SECOND,
     ),
     a_reaction(on("*", condition="event.type == 'done'"), status=ScheduleStatus.PAUSED),
+    a_reaction(gather=gather(30, keep=Keep.FIRST), cancel_on=(on("done"),)),
+    a_reaction(
+        gather=gather(40, quiet=10, keep=Keep.LAST),
+        cancel_on=(on("done"),),
+        window=(Window(start=12 * 60 + 2, end=12 * 60 + 4, timezone="UTC"),),
+    ),
 )
 STEPS = st.lists(
     st.tuples(
@@ -461,7 +531,7 @@ def test_the_same_events_give_the_same_jobs_in_any_batches(steps, data) -> None:
     assert (parts.reads, parts.cancelled) == (whole.reads, whole.cancelled)
     assert parts.verdicts == whole.verdicts
     for event in events:
-        wanted = {"paid": 5, "done": 5, "other": 1}[event.event.type]
+        wanted = {"paid": 7, "done": 7, "other": 1}[event.event.type]
         assert len(whole.verdicts[event.seq]) == wanted
 
 

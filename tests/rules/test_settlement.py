@@ -101,6 +101,8 @@ def test_a_job_that_no_worker_has_started_still_has_to_start_in_time() -> None:
     [
         (Snoozed(timedelta(), unstarted=True), "worker-1", NOW - HOUR),
         (Snoozed(SECOND, unstarted=True), "worker-1", NOW + SECOND),
+        (Snoozed(unstarted=True, until=NOW + SECOND), "worker-1", NOW + SECOND),
+        (Snoozed(unstarted=True, until=NOW - SECOND), "worker-1", NOW),
         (Snoozed(timedelta()), "worker-1", NOW),
         (Released(), carrier_id("1"), NOW - HOUR),
         (Released(), "worker-1", NOW),
@@ -119,6 +121,8 @@ def test_a_job_that_is_put_back_before_it_began_keeps_its_place(
         (Snoozed(timedelta()), None),
         (Snoozed(timedelta(), unstarted=True), NOW + MINUTE),
         (Snoozed(SECOND, unstarted=True), NOW + 2 * MINUTE),
+        (Snoozed(unstarted=True, until=NOW + SECOND), NOW + 2 * MINUTE),
+        (Snoozed(unstarted=True, until=NOW - SECOND), NOW + 2 * MINUTE),
     ],
 )
 def test_a_job_that_never_ran_still_has_to_start_in_time(
@@ -282,6 +286,13 @@ def test_a_snooze_lasts_at_most_as_long_as_any_delay(delay: timedelta) -> None:
 
 def test_a_snooze_into_the_past_is_due_now() -> None:
     assert settle(running(), Snoozed(-MINUTE), NOW, 0).due_at == NOW
+    assert settle(running(), Snoozed(until=NOW - MINUTE), NOW, 0).due_at == NOW
+
+
+def test_a_snooze_until_an_instant_ends_then_whenever_it_is_stored() -> None:
+    snoozed = Snoozed(until=NOW + MINUTE)
+    assert settle(running(), snoozed, NOW, 0).due_at == NOW + MINUTE
+    assert settle(running(), snoozed, NOW + SECOND, 0).due_at == NOW + MINUTE
 
 
 @pytest.mark.parametrize(

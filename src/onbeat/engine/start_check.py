@@ -89,7 +89,7 @@ class StartCheck:
         job, now = run.job, self.clock.now()
         opening = opening_at_or_after(job.window, now)
         if opening > now:
-            return Snoozed(opening - now, CLOSED, unstarted=True)
+            return Snoozed(reason=CLOSED, unstarted=True, until=opening)
         if job.condition is None or not is_to_be_judged(job):
             return None
         return await self.judge_condition(run, job.condition)

@@ -1,6 +1,6 @@
 """The outcome of an attempt."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
 
@@ -24,14 +24,16 @@ class Failed(msgspec.Struct, frozen=True, tag=True, gc=False):
 class Snoozed(msgspec.Struct, frozen=True, tag=True, gc=False):
     """The job is postponed by `delay`, by its handler or for `reason`; this costs no attempt.
 
-    `unstarted`: its target was not run, so that it must still start before it expires. `awaits` is
-    the step that waits for an event: if that has come meanwhile, the job is due at once.
+    A span counts from when the outcome is stored; `until` is an instant instead. `unstarted`: its
+    target was not run, so that it must still start before it expires. `awaits` is the step that
+    waits for an event: if that has come meanwhile, the job is due at once.
     """
 
-    delay: timedelta
+    delay: timedelta = timedelta()
     reason: str | None = None
     unstarted: bool = False
     awaits: str | None = None
+    until: datetime | None = None
 
 
 class Cancelled(msgspec.Struct, frozen=True, tag=True, gc=False):

@@ -23,9 +23,10 @@ from onbeat.recurrence import compile_spec
 from onbeat.rules.calendar import shifted
 from onbeat.rules.derived_ids import derived_id
 from onbeat.rules.event_patterns import Match, MatchedEvent, NoValue
-from onbeat.rules.gathers import is_throttle, opening, postponed_to, window_end
+from onbeat.rules.gathers import gathering_end, is_throttle, joined_until, opening, postponed_to
 from onbeat.rules.job_events import DEPTH
 from onbeat.rules.plans import Compile, inherited_fields, jitter_of
+from onbeat.rules.windows import opening_at_or_after
 
 COUNTED: Final = "counted: the job of an earlier event stands for it"
 
@@ -147,12 +148,17 @@ class Draft:
         if gather is not None and latest is not None:
             if is_throttle(gather) and self.is_within(gather, latest, event.at):
                 return self.count(event, key, latest)
-            if may_join(schedule, gather, latest, event.at):
+            if self.may_join(schedule, gather, latest, event.at):
                 return self.join(event, schedule, gather, key, latest)
         return self.open(event, schedule, key if match.reaction.is_keyed else None)
 
     def is_within(self, gather: Gather, state: KeyedState, at: datetime) -> bool:
-        return state.gathered > 0 and at < window_end(gather, state.opened_at, self.compile)
+        return state.gathered > 0 and at < gathering_end(gather, state.opened_at, self.compile)
+
+    def may_join(self, schedule: Schedule, gather: Gather, state: KeyedState, at: datetime) -> bool:
+        if is_throttle(gather) or not state.is_waiting or state.gathered >= gather.most:
+            return False
+        return at < joined_until(schedule, state.opened_at, state.due_at, self.compile)
 
     def count(self, event: MatchedEvent, key: EventKey, state: KeyedState) -> EventVerdict:
         state.gathered += 1
@@ -247,12 +253,6 @@ def why_inactive(schedule: Schedule, at: datetime) -> str | None:
     return None
 
 
-def may_join(schedule: Schedule, gather: Gather, state: KeyedState, at: datetime) -> bool:
-    if is_throttle(gather) or not state.is_waiting or state.gathered >= gather.most:
-        return False
-    return at < shifted(state.due_at, -schedule.delay)
-
-
 def job_for(event: MatchedEvent, schedule: Schedule, now: datetime, compile: Compile) -> Job:
     """The job that an event opens. Raises `NoValue`."""
     stored, jitter = event.stored, jitter_of(schedule, event.stored.received_at)
@@ -263,7 +263,7 @@ def job_for(event: MatchedEvent, schedule: Schedule, now: datetime, compile: Com
     return Job(
         id=job_id(schedule.id, stored.event, stored.received_at),
         created_at=now,
-        due_at=shifted(when.due_at, jitter),
+        due_at=opening_at_or_after(schedule.window, shifted(when.due_at, jitter)),
         expires_at=expires_at,
         start_by=expires_at,
         schedule_id=schedule.id,

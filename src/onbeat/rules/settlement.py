@@ -90,15 +90,19 @@ def start_before(job: Job) -> datetime | None:
 def snooze(job: Job, snoozed: Snoozed, now: datetime) -> Job:
     """Due again after the delay; costs no attempt. The reason is kept until the next run.
 
-    A job whose target was not run must still start before it expires. Without a delay, it must also
+    A job whose target was not run must still start before it expires. Without a wait, it must also
     start in time, and it keeps its place among those that are due.
     """
-    bounded = min(max(snoozed.delay, timedelta()), SPAN_MAX)
-    due_at = min(job.due_at, now) if snoozed.unstarted and not bounded else now + bounded
+    wait = snoozed.delay if snoozed.until is None else snoozed.until - now
+    bounded = min(max(wait, timedelta()), SPAN_MAX)
+    is_put_off = bool(bounded) or snoozed.until is not None
+    due_at = now + bounded if is_put_off or not snoozed.unstarted else min(job.due_at, now)
     reason = None if snoozed.reason is None else storable_text(snoozed.reason)[:REASON_CHARS_MAX]
     again = waiting_again(job, due_at, attempt=job.attempt - 1, reason=reason)
     if snoozed.unstarted and start_before(job) is None:
-        return replace(again, start_by=job.expires_at if bounded else job.start_by, started_at=None)
+        return replace(
+            again, start_by=job.expires_at if is_put_off else job.start_by, started_at=None
+        )
     return again
 
 
