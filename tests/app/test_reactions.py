@@ -45,6 +45,7 @@ async def test_patterns_are_types_mappings_or_records(beat: Onbeat, on: Any, ans
     [
         ({"for": "1h"}, {"for": "1h"}),
         ({"for": timedelta(hours=1), "most": 5}, {"for": "1h", "most": 5}),
+        ({"for": "1h", "keep": "first"}, {"for": "1h", "keep": "first"}),
         ({"until": {"every": "8h"}}, {"until": {"every": "8h"}}),
         (
             {"until": cron("0 8 * * *", tz="Europe/Berlin")},
@@ -75,7 +76,6 @@ async def test_a_gathering_is_a_mapping_or_a_record(beat: Onbeat, gather: Any, a
         ({"on": "a", "gather": {"long": 5}}, "gather.long"),
         ({"on": "a", "gather": 5}, "gather"),
         ({"on": "a", "gather": {"until": every("1h"), "for": "1h"}}, "gather.until"),
-        ({"on": "a", "gather": {"for": "1h", "keep": "last"}}, "gather.by"),
         ({"on": "a", "delay": "soon"}, "delay"),
         ({"on": "a", "cancel_on": {"type": ""}}, "cancel_on.type"),
     ],

@@ -113,8 +113,11 @@ async def test_a_job_of_one_event_gathers_none(office: OperationsHarness) -> Non
     assert (await office.ask(JOB_WHY, id=job))["code"] == "later"
 
 
-async def test_an_event_that_a_throttle_counts_names_the_job(office: OperationsHarness) -> None:
-    gather = {"for": "1h", "keep": "first", "by": "event.data.key"}
+@pytest.mark.parametrize("key", [{}, {"by": "event.data.key"}])
+async def test_an_event_that_a_throttle_counts_names_the_job(
+    office: OperationsHarness, key: dict[str, str]
+) -> None:
+    gather = {"for": "1h", "keep": "first", **key}
     await office.ask(SCHEDULE_CREATE, SCHEDULE | {"on": {"type": "paid"}, "gather": gather})
     (job,) = (await published(office, "1"))["jobs"]
     assert (await office.ask(JOB_WHY, id=job))["code"] != "gathering"

@@ -105,6 +105,21 @@ async def test_each_form_of_gather_is_kept_and_may_be_sent_back(
     assert after.gather == before.gather
 
 
+@pytest.mark.parametrize(
+    "gather",
+    [
+        {"quiet": "5m", "for": "30m", "keep": "last"},
+        {"quiet": "5m", "for": "30m", "keep": "first"},
+        {"for": "1h", "keep": "last"},
+        {"for": "1h", "keep": "first"},
+        {"until": {"every": "1h"}, "keep": "first"},
+    ],
+)
+async def test_no_gather_needs_a_key(office: OperationsHarness, gather: dict[str, Any]) -> None:
+    id = await make(office, on={"type": "a"}, cancel_on={"type": "b"}, gather=gather)
+    assert (await office.ask(SCHEDULE_SHOW, id=id))["gather"] == gather
+
+
 async def test_it_makes_no_occurrences_and_never_finishes(office: OperationsHarness) -> None:
     id = await make(office)
     assert (await office.ask(SCHEDULE_PENDING, id=id))["events"] == []
@@ -193,11 +208,6 @@ PLAIN: dict[str, Any] = {"cancel_on": None, "delay": None}
         ({"gather": {"for": "1h", "most": 0}}, "gather.most", "at least 1"),
         ({"gather": {"for": "1h", "most": 5, "keep": "first"}}, "gather.most", "only counted"),
         ({"gather": {"for": "1h", "by": "nope"}}, "gather.by", "undeclared reference"),
-        (
-            {"on": {"type": "a"}, "gather": {"for": "1h", "keep": "last"}},
-            "gather.by",
-            "needs a key",
-        ),
         ({"catch_up": "all"}, "catch_up", "catch_up does not go with on"),
         ({"grace": "5m"}, "grace", "use expires_after"),
         ({"on": None, "every": "5m", "cancel_on": None}, "delay", "delay needs on"),

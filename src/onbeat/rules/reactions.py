@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from onbeat.model.errors import Invalid
 from onbeat.model.limits import GATHER_MAX, PATTERNS_MAX
-from onbeat.model.reaction import EventPattern, Gather, Keep
+from onbeat.model.reaction import EventPattern, Gather
 from onbeat.model.schedule import CatchUp, Schedule
 from onbeat.rules.event_patterns import Evaluate, Pattern, Reaction
 from onbeat.rules.gathers import is_throttle
@@ -34,7 +34,7 @@ def check_reaction(schedule: Schedule) -> None:
             raise Invalid(f"{name} may have at most {PATTERNS_MAX} patterns", name)
         check_own_types(getattr(schedule, name), name)
     if schedule.gather is not None:
-        check_gather(schedule, schedule.gather)
+        check_gather(schedule.gather)
     check_keys(schedule)
 
 
@@ -51,7 +51,7 @@ def refuse_policies_of_times(schedule: Schedule) -> None:
         raise Invalid("grace does not go with on; use expires_after", "grace")
 
 
-def check_gather(schedule: Schedule, gather: Gather) -> None:
+def check_gather(gather: Gather) -> None:
     if gather.span is not None and gather.until is not None:
         raise Invalid("gather may have for or until, not both", "gather.until")
     if gather.span is None and gather.until is None:
@@ -67,10 +67,6 @@ def check_gather(schedule: Schedule, gather: Gather) -> None:
         raise Invalid(
             "gather.most does not go with keep first: the events after the first are only counted",
             "gather.most",
-        )
-    if gather.keep is not Keep.ALL and gather.by is None and has_no_key(schedule.on):
-        raise Invalid(
-            f"gather.keep {gather.keep} needs a key: give gather.by, or by in on", "gather.by"
         )
 
 
