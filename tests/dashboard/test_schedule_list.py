@@ -12,7 +12,7 @@ from onbeat.model.ids import JobId
 from onbeat.model.job import JobState
 from onbeat.model.occurrence import OccurrenceOutcome as Outcome
 from onbeat.model.plan import Skip
-from onbeat.model.schedule import Schedule
+from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.operations.schedule_health import last_outcomes
 from onbeat.ports.store import JobExport
 from onbeat.testing.build import a_plan, a_schedule, an_id, an_occurrence
@@ -92,6 +92,18 @@ async def test_schedules_in_trouble_are_a_filter(office: DashboardOffice) -> Non
     refused = await office.client().get("/schedules?trouble=bored")
     assert refused.status == 422
     assert "trouble must be one of failing, misfired" in refused.body.decode()
+
+
+@pytest.mark.parametrize("status", list(ScheduleStatus))
+async def test_a_schedule_has_the_button_for_its_status(
+    office: DashboardOffice, status: ScheduleStatus
+) -> None:
+    schedule = await add(office, status=status)
+    page = (await office.client().get(f"/schedules/{schedule.id}")).body.decode()
+    for text in (page, await listed(office, "")):
+        is_paused = status is ScheduleStatus.PAUSED
+        assert (f"/api/schedules/{schedule.id}/pause" in text) is not is_paused
+        assert (f"/api/schedules/{schedule.id}/resume" in text) is is_paused
 
 
 async def test_schedules_in_trouble_need_the_right_to_read() -> None:

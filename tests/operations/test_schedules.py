@@ -222,14 +222,66 @@ async def test_what_runs_while_a_schedule_is_paused_runs_on(office: OperationsHa
     assert (await office.store.job(job.id)).state is JobState.RUNNING
 
 
-async def test_a_changed_rule_revives_a_finished_schedule(office: OperationsHarness) -> None:
+async def make_finished(office: OperationsHarness) -> str:
+    """A schedule whose last job, of 12:01, still runs."""
     id = await make(office, every=None, at="2026-03-02T12:01:00Z")
     schedule = await office.store.schedule(ScheduleId(id))
     finished = msgspec.structs.replace(
         schedule, status=ScheduleStatus.FINISHED, version=schedule.version + 1
     )
-    office.move(minutes=2)
+    office.move(minutes=1)
+    await office.claim("tick")
+    office.move(minutes=1)
     assert await office.store.update_schedule(finished, None, office.clock.at)
+    return id
+
+
+async def status_of(office: OperationsHarness, id: str) -> str:
+    return (await office.ask(SCHEDULE_SHOW, id=id))["status"]
+
+
+async def test_a_finished_schedule_that_is_paused_waits_for_a_resume(
+    office: OperationsHarness,
+) -> None:
+    id = await make_finished(office)
+    assert await office.ask(SCHEDULE_PAUSE, id=id) == {"message": "Schedule paused."}
+    assert await status_of(office, id) == "paused"
+    await office.ask(SCHEDULE_UPDATE, {"at": "2026-03-02T12:30:00Z"}, id=id)
+    assert await status_of(office, id) == "paused"
+    assert await pending_times(office, id) == ["12:01"]
+    assert await office.ask(SCHEDULE_RESUME, id=id) == {"message": "Schedule resumed."}
+    assert await status_of(office, id) == "active"
+    assert await pending_times(office, id) == ["12:01", "12:30"]
+
+
+async def test_a_resume_without_an_occurrence_left_finishes_and_says_so(
+    office: OperationsHarness,
+) -> None:
+    id = await make_finished(office)
+    over = {"message": "Schedule finished: it has no occurrence left."}
+    assert await office.ask(SCHEDULE_RESUME, id=id) == over
+    await office.ask(SCHEDULE_PAUSE, id=id)
+    office.move(minutes=1)
+    assert await office.ask(SCHEDULE_RESUME, id=id) == over
+    assert await status_of(office, id) == "finished"
+    (ran,) = await office.store.dispositions(ScheduleId(id), NOON, office.clock.at)
+    assert ran.job_id is not None
+
+
+async def test_a_put_leaves_the_pause_of_a_finished_schedule_alone(
+    office: OperationsHarness,
+) -> None:
+    id = await make_finished(office)
+    await office.ask(SCHEDULE_UPDATE, {"key": "once"}, id=id)
+    await office.ask(SCHEDULE_PAUSE, id=id)
+    body = {"at": "2026-03-02T12:30:00Z", "target": {"task": "tick"}}
+    assert (await office.ask(SCHEDULE_PUT, body, key="once"))["id"] == id
+    assert await status_of(office, id) == "paused"
+    assert await pending_times(office, id) == ["12:01"]
+
+
+async def test_a_changed_rule_revives_a_finished_schedule(office: OperationsHarness) -> None:
+    id = await make_finished(office)
     await office.ask(SCHEDULE_UPDATE, {"name": "again"}, id=id)
     assert (await office.ask(SCHEDULE_SHOW, id=id))["status"] == "finished"
     await office.ask(SCHEDULE_UPDATE, {"at": "2026-03-02T12:30:00Z"}, id=id)

@@ -64,6 +64,7 @@ UPDATED = Message("Schedule updated successfully.")
 DELETED = Message("Schedule and associated events deleted.")
 PAUSED = Message("Schedule paused.")
 RESUMED = Message("Schedule resumed.")
+STILL_FINISHED = Message("Schedule finished: it has no occurrence left.")
 PASSED_PAUSED = "paused"
 
 Edit = Callable[[OperationContext, Schedule, datetime], Schedule]
@@ -177,21 +178,29 @@ async def update(context: OperationContext, request: UpdateSchedule) -> Message:
 
 
 async def pause(context: OperationContext, request: ScheduleById) -> Message:
-    """Remove its waiting jobs; running jobs continue."""
+    """Remove its waiting jobs; running jobs continue.
+
+    A finished one is paused too, so that occurrences which an edit gives it wait for a resume.
+    """
     await edit(context, request.id, with_status(ScheduleStatus.PAUSED))
     return PAUSED
 
 
 async def resume(context: OperationContext, request: ScheduleById) -> Message:
-    """Continue from now; occurrences missed during the pause do not run."""
+    """Continue from now; occurrences missed during the pause do not run.
+
+    One that has no occurrence left is finished.
+    """
     await edit(context, request.id, with_status(ScheduleStatus.ACTIVE))
-    return RESUMED
+    resumed = await get_schedule(context, request.id)
+    return STILL_FINISHED if resumed.status is ScheduleStatus.FINISHED else RESUMED
 
 
 def with_status(status: ScheduleStatus) -> Edit:
     def change(context: OperationContext, schedule: Schedule, now: datetime) -> Schedule:
         is_so = schedule.status is status and schedule.pause_reason is None
-        if is_so or schedule.status is ScheduleStatus.FINISHED:
+        is_over = schedule.status is ScheduleStatus.FINISHED
+        if is_so or (is_over and status is ScheduleStatus.ACTIVE):
             return schedule
         edited = edit_schedule(context, schedule, ScheduleDraft(status=status), now)
         return replace(edited, pause_reason=None)

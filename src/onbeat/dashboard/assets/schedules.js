@@ -2,13 +2,15 @@
 import { callApi, confirmed, say, sayAfterwards } from "./main.js";
 
 const boxes = () => [...document.querySelectorAll("input[data-schedule]")];
-const chosen = (status) => boxes().filter((box) => box.checked && box.dataset.schedule === status);
+// What is paused can be resumed; all others, also finished ones, can be paused.
+const verbOf = (box) => (box.dataset.schedule === "paused" ? "resume" : "pause");
+const chosen = (verb) => boxes().filter((box) => box.checked && verbOf(box) === verb);
 const many = (count) => `${count} schedule${count === 1 ? "" : "s"}`;
 
 // A button is there while it can do something, and says how much.
 function name() {
   for (const button of document.querySelectorAll("[data-all-selected]")) {
-    const count = chosen(button.dataset.of).length;
+    const count = chosen(button.dataset.allSelected).length;
     if (button.disabled !== (count === 0)) button.disabled = count === 0;
     const text = count === 0 ? button.dataset.word : button.dataset.some.replace("{}", many(count));
     if (button.textContent !== text) button.textContent = text;
@@ -25,7 +27,7 @@ document.addEventListener("change", (event) => {
 });
 
 async function act(button) {
-  const ids = chosen(button.dataset.of).map((box) => box.value);
+  const ids = chosen(button.dataset.allSelected).map((box) => box.value);
   const question = button.dataset.question.replace("{}", many(ids.length));
   if (!(await confirmed(question, button.textContent))) return;
   button.disabled = true;
