@@ -144,6 +144,19 @@ async def test_an_owner_that_nobody_named_takes_none_from_a_named_one(store: Any
     assert await named.states() == {"a": "active", "b": GONE}
 
 
+async def test_a_schedule_that_was_put_before_a_start_is_not_the_programs(program: Program) -> None:
+    beat = program.version()
+    beat.backend.is_open = True
+
+    @beat.task("shop.report")
+    def report() -> None: ...
+
+    await beat.schedules.aput("paris", every("1h"), report.call())
+    await beat.backend.put_declared()
+    await program.start("daily")
+    assert await program.states() == {"daily": "active", "paris": "active"}
+
+
 async def test_a_schedule_that_was_put_at_run_time_is_not_the_programs(program: Program) -> None:
     await program.start("a")
 
