@@ -23,6 +23,7 @@ from onbeat.operations.tables.schedules import (
     SCHEDULE_BACKFILL,
     SCHEDULE_CREATE,
     SCHEDULE_DELETE,
+    SCHEDULE_DIFF,
     SCHEDULE_HISTORY,
     SCHEDULE_LIST,
     SCHEDULE_PAUSE,
@@ -35,6 +36,7 @@ from onbeat.operations.tables.schedules import (
     SCHEDULE_UPDATE,
 )
 from onbeat.recurrence import function
+from onbeat.wire.schedule_files import written_schedule
 from onbeat.wire.schedules import ScheduleDraft
 from operations.harness import NOON, OperationsHarness
 
@@ -74,6 +76,65 @@ async def test_a_new_rule_replaces_the_waiting_jobs(office: OperationsHarness) -
     assert await pending_times(office, id) == ["12:05", "13:06"]
     shown = await office.ask(SCHEDULE_SHOW, id=id)
     assert shown["anchor"] == "2026-03-02T12:06:00Z"
+
+
+IN_BERLIN = {"timezone": "Europe/Berlin", "dst_gap": "skip", "dst_fold": "both"}
+
+
+def zone_of(shown: dict[str, Any]) -> dict[str, Any]:
+    return {name: shown.get(name) for name in IN_BERLIN}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"every": "1h"},
+        {"every": "every 2 hours"},
+        {"every": "P1M"},
+        {"every": None, "at": "2026-03-02T18:00:00Z"},
+        {"every": None, "cron": "rate(5 minutes)"},
+    ],
+)
+async def test_the_zone_of_any_rule_is_shown_and_that_of_the_next_one(
+    office: OperationsHarness, rule: dict[str, Any]
+) -> None:
+    id = await make(office, **rule, **IN_BERLIN)
+    shown = await office.ask(SCHEDULE_SHOW, id=id)
+    assert zone_of(shown) == IN_BERLIN
+    assert zone_of(written_schedule(shown)) == IN_BERLIN
+    await office.ask(SCHEDULE_UPDATE, {"cron": "0 3 * * *"}, id=id)
+    shown = await office.ask(SCHEDULE_SHOW, id=id)
+    assert (zone_of(shown), shown["next_at"]) == (IN_BERLIN, "2026-03-03T02:00:00Z")
+
+
+@pytest.mark.parametrize("rule", [{"every": "5m"}, {"every": None, "at": "2026-03-02T12:08:00Z"}])
+async def test_a_zone_that_elapsed_time_gets_moves_no_occurrence(
+    office: OperationsHarness, rule: dict[str, Any]
+) -> None:
+    id = await make(office, **rule)
+    office.move(minutes=6)
+    before, jobs = await office.ask(SCHEDULE_SHOW, id=id), await office.ask(JOB_LIST)
+    diff = await office.ask(SCHEDULE_DIFF, IN_BERLIN, id=id)
+    assert [one["field"] for one in diff["changes"]] == [*IN_BERLIN]
+    assert (diff["plans"], diff["cancels"]) == (0, 0)
+    await office.ask(SCHEDULE_UPDATE, IN_BERLIN, id=id)
+    after = await office.ask(SCHEDULE_SHOW, id=id)
+    assert zone_of(after) == IN_BERLIN
+    assert (after["next_at"], after.get("anchor")) == (before["next_at"], before.get("anchor"))
+    assert await office.ask(JOB_LIST) == jobs
+
+
+async def test_a_finished_schedule_stays_so_with_another_zone(office: OperationsHarness) -> None:
+    id = await make(office, every=None, at="2026-03-02T12:01:00Z")
+    office.move(minutes=1)
+    await office.run(Succeeded(None), "tick")
+    schedule = await office.store.schedule(ScheduleId(id))
+    assert schedule is not None
+    finished = msgspec.structs.replace(schedule, status=ScheduleStatus.FINISHED, version=2)
+    assert await office.store.update_schedule(finished, None, office.clock.at)
+    await office.ask(SCHEDULE_UPDATE, IN_BERLIN, id=id)
+    shown = await office.ask(SCHEDULE_SHOW, id=id)
+    assert (zone_of(shown), shown["status"]) == (IN_BERLIN, "finished")
 
 
 async def test_the_anchor_stays_while_the_rule_does(office: OperationsHarness) -> None:

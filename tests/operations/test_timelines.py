@@ -105,6 +105,13 @@ async def test_gap_and_fold_are_named(office: OperationsHarness) -> None:
     assert elsewhere["lanes"][0]["clock_changes"] == ["2026-03-29T01:00:00Z"]
 
 
+async def test_a_lane_of_elapsed_time_tells_of_no_turned_clock(office: OperationsHarness) -> None:
+    body = {"name": "hourly", "every": "1h", "timezone": "Europe/Berlin", "target": {"task": "x"}}
+    await office.ask(SCHEDULE_CREATE, body)
+    (lane,) = (await office.ask(TIMELINE_SHOW, day="2026-03-29"))["lanes"]
+    assert (lane["timezone"], lane["clock_changes"]) == ("Europe/Berlin", [])
+
+
 async def test_a_skip_shows_its_reason(office: OperationsHarness) -> None:
     schedule = a_schedule(planned_through=NOON)
     skip = Skip(NOON - 2 * HOUR, NOON - HOUR, "overlap: job 1 is unfinished")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,10 +16,14 @@ from onbeat.recurrence import (
     daily,
     every,
     function,
+    guess,
     once,
+    parse_recurrence,
+    phrase,
     rrule,
     union,
     weekly,
+    without_idle_zone,
 )
 from onbeat.recurrence.choices import ClockTimes
 from onbeat.recurrence.compile import MEMBERS_MAX, depends_on_zone
@@ -114,6 +119,52 @@ def test_a_rule_depends_on_a_zone_through_any_of_its_members() -> None:
     berlin, here = daily("09:00", tz="Europe/Berlin"), daily("09:00", tz="UTC")
     assert depends_on_zone(union(here, berlin).spec())
     assert not depends_on_zone(union(here, here).spec())
+
+
+ELAPSED: list[dict[str, Any]] = [
+    {"every": "90m"},
+    {"every": "every 2 hours"},
+    {"cron": "rate(5 minutes)"},
+    {"at": "2025-06-01T09:00:00Z"},
+]
+
+
+@pytest.mark.parametrize("fields", ELAPSED)
+def test_elapsed_time_keeps_a_zone_that_it_does_not_depend_on(fields: dict[str, Any]) -> None:
+    plain = parse_recurrence(**fields)
+    kept = parse_recurrence(**fields, timezone="Europe/Berlin", dst_gap="skip", dst_fold="both")
+    assert (kept.tz, kept.dst_gap, kept.dst_fold) == ("Europe/Berlin", "skip", "both")
+    assert not depends_on_zone(kept)
+    assert without_idle_zone(kept) == plain
+    values = [compile_spec(anchor(spec, NEW_YEAR)) for spec in (plain, kept)]
+    assert values[0].take(5000, after=NEW_YEAR) == values[1].take(5000, after=NEW_YEAR)
+    assert values[0].describe() == values[1].describe()
+    assert values[0].notes(NEW_YEAR, 5000) == values[1].notes(NEW_YEAR, 5000)
+
+
+def test_months_depend_on_their_zone() -> None:
+    spec = parse_recurrence(every="P1M", timezone="Europe/Berlin", dst_gap="skip")
+    assert depends_on_zone(spec)
+    assert without_idle_zone(spec) == spec
+    assert compile_spec(anchor(spec, NEW_YEAR)).describe().endswith("(Europe/Berlin)")
+
+
+def test_business_days_are_those_of_members_that_count_days() -> None:
+    idle, tokyo = phrase("every 2 hours", tz="Europe/Berlin"), daily("09:00", tz="Asia/Tokyo")
+    assert union(idle, tokyo).on(business_days()).tz == "Asia/Tokyo"
+    assert idle.on(business_days()).tz == "UTC"
+    assert not depends_on_zone(idle.on(business_days()).spec())
+
+
+def test_all_of_elapsed_time_is_excluded_by_the_same_of_another_zone() -> None:
+    here, there = (phrase("every 2 hours", tz=zone) for zone in ("Europe/Berlin", "Asia/Tokyo"))
+    with pytest.raises(BadRecurrence, match="all of it is excluded"):
+        here.excluding(there).after(NEW_YEAR)
+
+
+@pytest.mark.parametrize("text", ["1h", "@every 1h", "P1M", "2025-06-01T09:00:00Z"])
+def test_a_text_of_any_notation_has_the_zone_that_is_given(text: str) -> None:
+    assert guess(text, "Europe/Berlin").tz == "Europe/Berlin"
 
 
 def test_members_are_anchored_with_the_whole() -> None:

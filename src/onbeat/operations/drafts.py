@@ -25,7 +25,14 @@ from onbeat.operations.context import (
 )
 from onbeat.operations.encryption import encrypted_target
 from onbeat.ports.expressions import Expression, ValueKind
-from onbeat.recurrence import Budget, anchor, compile_spec, needs_anchor, tzdata_version
+from onbeat.recurrence import (
+    Budget,
+    anchor,
+    compile_spec,
+    needs_anchor,
+    tzdata_version,
+    without_idle_zone,
+)
 from onbeat.rules.cells import slot_of_digest, slot_of_schedule, stamped
 from onbeat.rules.condition import ANY_JOB, known_of_schedule, known_of_sent
 from onbeat.rules.declarations import declared_status
@@ -48,7 +55,6 @@ EDITS = ("version", "updated_at")
 """Fields that differ after every edit, even one that changed nothing."""
 
 PLANNED_BY = (
-    "recurrence",
     "starts_at",
     "ends_at",
     "status",
@@ -58,7 +64,7 @@ PLANNED_BY = (
     "expires_after",
     "window",
 )
-"""Fields that decide which jobs a schedule has, and until when they may start."""
+"""Fields beside the rule that decide which jobs it has, and until when they may start."""
 
 
 FLAT_FIELDS = Fields("callback_url", "headers", "target.http.secret")
@@ -352,9 +358,14 @@ def rule_form(rule: RecurrenceSpec | UnsetType) -> str:
 
 def rule_changed(before: Schedule, after: Schedule) -> bool:
     """Whether an edit changed when the schedule fires."""
-    fields = ("recurrence", "starts_at", "ends_at")
+    fields = ("starts_at", "ends_at")
     changed = any(getattr(before, field) != getattr(after, field) for field in fields)
-    return changed or reaction_changed(before, after)
+    return changed or instants_changed(before, after) or reaction_changed(before, after)
+
+
+def instants_changed(before: Schedule, after: Schedule) -> bool:
+    """Whether the rules can have different instants, as another zone of elapsed time cannot."""
+    return without_idle_zone(before.recurrence) != without_idle_zone(after.recurrence)
 
 
 def reaction_changed(before: Schedule, after: Schedule) -> bool:
@@ -364,7 +375,8 @@ def reaction_changed(before: Schedule, after: Schedule) -> bool:
 
 def plan_changed(before: Schedule, after: Schedule) -> bool:
     """Whether an edit changed the schedule's jobs, so that they must be planned again."""
-    return any(getattr(before, field) != getattr(after, field) for field in PLANNED_BY)
+    changed = any(getattr(before, field) != getattr(after, field) for field in PLANNED_BY)
+    return changed or instants_changed(before, after)
 
 
 def same_but_for_edits(before: Schedule, after: Schedule) -> bool:

@@ -22,7 +22,7 @@ from onbeat.operations.context import OperationContext
 from onbeat.operations.schedules import get_schedule, upcoming_if_any
 from onbeat.operations.timeline_material import LaneMaterial, gather, kept_from
 from onbeat.ports.computation import compute_aside
-from onbeat.recurrence import Budget
+from onbeat.recurrence import Budget, without_idle_zone
 from onbeat.recurrence.zones import Zone, chosen_zone, zone_named
 from onbeat.rules.day_axis import DayAxis, axis_of, clock_changes
 from onbeat.rules.plans import with_budget
@@ -148,7 +148,7 @@ def build_lanes(
     for schedule in chosen.schedules:
         fires, unknown = fires_or_why(context, schedule, axis, budget)
         lane = build_lane(axis, schedule, material[schedule.id], fires)
-        own = zone_named(schedule.recurrence.tz)
+        own = zone_named(without_idle_zone(schedule.recurrence).tz)
         changes = clock_changes(axis, own) if not own.is_fixed else []
         result.append((lane_answer(schedule, lane, unknown, changes), lane))
     return result

@@ -17,7 +17,7 @@ from onbeat.recurrence.builders import (
     rrule,
     weekly,
 )
-from onbeat.recurrence.compile import anchor, depends_on_zone, needs_anchor
+from onbeat.recurrence.compile import anchor, depends_on_zone, needs_anchor, without_idle_zone
 from onbeat.recurrence.notes import Note, notes_on_text
 from onbeat.recurrence.parse import guess, parse_recurrence
 from onbeat.recurrence.recurrence import Recurrence, compile_spec, union, value_of
@@ -56,4 +56,5 @@ __all__ = [
     "union",
     "value_of",
     "weekly",
+    "without_idle_zone",
 ]

@@ -55,7 +55,7 @@ def depends_on_zone(spec: RecurrenceSpec) -> bool:
     """Whether the rule's instants depend on the data of a time zone other than UTC."""
     if any(depends_on_zone(member) for member in spec.members):
         return True
-    zone = spec.tz
+    zone = spec.tz if reads_clock(spec) else None
     if spec.kind == "rrule":
         zone = block_zone(parse_block(spec.text), spec.tz)
     return zone not in {None, "UTC", "Etc/UTC"}
@@ -69,6 +69,24 @@ def zones_named_in(spec: RecurrenceSpec) -> list[str]:
     if spec.kind == "rrule":
         names |= named_zones(parse_block(spec.text))
     return sorted(names)
+
+
+def reads_clock(spec: RecurrenceSpec) -> bool:
+    """Whether the rule itself counts by a wall clock; elapsed time and one instant do not.
+
+    The zone of those that do not is kept for the next rule of their schedule.
+    """
+    if spec.kind == "every":
+        return bool(read_duration(spec.text).months)
+    return spec.kind != "once"
+
+
+def without_idle_zone(spec: RecurrenceSpec) -> RecurrenceSpec:
+    """What the rule's instants depend on: two rules of which this is the same fire alike."""
+    members = tuple(map(without_idle_zone, spec.members))
+    if reads_clock(spec):
+        return msgspec.structs.replace(spec, members=members) if members else spec
+    return msgspec.structs.replace(spec, tz=None, dst_gap="shift", dst_fold="first")
 
 
 def anchor(spec: RecurrenceSpec, at: datetime, budget: Budget | None = None) -> RecurrenceSpec:
@@ -171,7 +189,7 @@ def union_core(spec: RecurrenceSpec, budget: Budget) -> Core:
 
 
 def excluding_core(spec: RecurrenceSpec, budget: Budget) -> Core:
-    base, excluded = spec.members
+    base, excluded = map(without_idle_zone, spec.members)
     members = base.members if base.kind == "union" else (base,)
     # An excluded member is left out here; a search would look for what it keeps to no end.
     kept = [build_core(member, budget) for member in members if member != excluded]
@@ -193,7 +211,7 @@ def on_core(spec: RecurrenceSpec, budget: Budget) -> Core:
 
 def zones_of(spec: RecurrenceSpec) -> set[str]:
     """The zones whose days the rule counts; elapsed time has none."""
-    if spec.tz is not None:
+    if spec.tz is not None and reads_clock(spec):
         return {spec.tz}
     members = spec.members[:1] if spec.kind == "excluding" else spec.members
     return {zone for member in members for zone in zones_of(member)}

@@ -82,7 +82,7 @@ def describe_every(spec: RecurrenceSpec) -> str:
     words = several(span.months, "month") if span.months else elapsed_words(span.microseconds)
     begin = "" if spec.anchor is None else f", from {instant_words(spec.anchor)}"
     text = f"Every {words}{begin}"
-    return text if spec.tz is None else in_zone(text, spec.tz)
+    return in_zone(text, spec.tz) if span.months and spec.tz else text
 
 
 def elapsed_words(microseconds: int) -> str:

@@ -9,8 +9,6 @@ from onbeat.recurrence.budget import Budget
 from onbeat.recurrence.builders import (
     TimeZone,
     check_dst,
-    every_spec,
-    once_spec,
     rrule_spec,
     zone_name,
 )
@@ -18,7 +16,7 @@ from onbeat.recurrence.iso_interval import is_repeating
 from onbeat.recurrence.phrase import is_phrase
 from onbeat.recurrence.recurrence import value_of
 from onbeat.recurrence.spec import RecurrenceSpec
-from onbeat.recurrence.texts import cron_text_spec, every_text_spec
+from onbeat.recurrence.texts import cron_text_spec, every_text_spec, instant_spec, span_spec
 from onbeat.recurrence.zones import DstFold, DstGap, chosen_zone
 
 CHARS_A_STEP = 8
@@ -60,7 +58,7 @@ def parse_recurrence(
     elif every is not None:
         spec = every_text_spec(every, timezone, start, dst_gap, dst_fold)
     else:
-        spec = once_spec(at or "")
+        spec = instant_spec(at or "", timezone, dst_gap, dst_fold)
     value_of(spec, budget)
     return spec
 
@@ -88,14 +86,14 @@ def guess_spec(text: str, tz: str | None) -> RecurrenceSpec:
     if is_repeating(text) or is_phrase(text):
         return every_text_spec(text, tz, None, "shift", "first")
     if match := re.fullmatch(r"@every\s+(\S.*)", text, re.IGNORECASE):
-        return every_spec(match[1])
+        return span_spec(match[1], tz, None, "shift", "first")
     if re.match(r"\d{4}-\d\d-\d\d", text, re.ASCII):
-        return once_spec(text)
+        return instant_spec(text, tz, "shift", "first")
     aliased = text.startswith("@") or is_aws(text)
     if aliased or re.match(r"(CRON_)?TZ=", text) or len(text.split()) >= 5 or has_star(text):
         return cron_text_spec(text, tz, "", "shift", "first")
     if re.match(r"[\dPp]", text, re.ASCII):
-        return every_spec(text)
+        return span_spec(text, tz, None, "shift", "first")
     raise BadRecurrence(
         "neither an RRULE (FREQ=…), a cron expression (five fields), a span (15m), a phrase (every"
         " day at 9:00), a repeating interval (R/…) nor an instant (2025-01-31T09:00:00Z)",

@@ -12,11 +12,11 @@ from onbeat.recurrence.builders import (
     check_dst,
     cron_spec,
     every_spec,
+    once_spec,
     rrule_spec,
     start_moment,
     zone_name,
 )
-from onbeat.recurrence.durations import read_duration
 from onbeat.recurrence.instants import to_us
 from onbeat.recurrence.iso_interval import Repeating, is_repeating, read_repeating
 from onbeat.recurrence.notes import DAYS_OF_EVERY_MONTH
@@ -67,7 +67,7 @@ def cron_text_spec(
 ) -> RecurrenceSpec:
     """The text of a field for cron, which takes those of AWS too."""
     if is_rate(text):
-        return every_spec(read_rate(text))
+        return span_spec(read_rate(text), tz, None, dst_gap, dst_fold)
     return cron_spec(text, tz, key, dst_gap, dst_fold)
 
 
@@ -105,11 +105,24 @@ def span_spec(
     dst_gap: DstGap,
     dst_fold: DstFold,
 ) -> RecurrenceSpec:
-    """A period: months are those of the zone, and elapsed time has none."""
-    spec, zone = every_spec(span, start), zone_name(tz)
-    if zone is None or not read_duration(span).months:
-        return spec
-    return replace(spec, tz=chosen_zone(zone).name, dst_gap=dst_gap, dst_fold=dst_fold)
+    """A period: months are those of the zone, and elapsed time only keeps it."""
+    return with_zone(every_spec(span, start), tz, dst_gap, dst_fold)
+
+
+def instant_spec(
+    at: datetime | str, tz: TimeZone, dst_gap: DstGap, dst_fold: DstFold
+) -> RecurrenceSpec:
+    """A single instant, which keeps the zone."""
+    return with_zone(once_spec(at), tz, dst_gap, dst_fold)
+
+
+def with_zone(
+    spec: RecurrenceSpec, tz: TimeZone, dst_gap: DstGap, dst_fold: DstFold
+) -> RecurrenceSpec:
+    check_dst(dst_gap, dst_fold)
+    name = zone_name(tz)
+    zone = None if name is None else chosen_zone(name).name
+    return replace(spec, tz=zone, dst_gap=dst_gap, dst_fold=dst_fold)
 
 
 def repeating_spec(text: str, tz: TimeZone, dst_gap: DstGap, dst_fold: DstFold) -> RecurrenceSpec:
