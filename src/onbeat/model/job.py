@@ -151,5 +151,10 @@ class Job(JobSpec, frozen=True, kw_only=True, gc=False):
     cause_id: JobId | None = None
 
     @property
+    def run_time(self) -> datetime:
+        """The instant of its occurrence; when it is due, where it is of none."""
+        return self.occurrence or self.due_at
+
+    @property
     def is_final(self) -> bool:
         return self.state in FINAL_STATES

@@ -79,7 +79,7 @@ class ScheduleFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OccurrenceFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs of one schedule by due time, latest first: unfinished ones or ended ones."""
+    """Jobs of one schedule by run time, latest first: unfinished ones or ended ones."""
 
     schedule_id: ScheduleId
     ended: bool

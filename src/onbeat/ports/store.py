@@ -532,7 +532,9 @@ class OperationsStore(Protocol):
 
     async def schedules(self, filter: ScheduleFilter) -> Page[Schedule]: ...
 
-    async def occurrence_jobs(self, filter: OccurrenceFilter) -> Page[Job]: ...
+    async def occurrence_jobs(self, filter: OccurrenceFilter) -> Page[Job]:
+        """By `Job.run_time`, latest first; those of one run time stay in one order."""
+        ...
 
     async def dispositions(
         self, id: ScheduleId, first: datetime, last: datetime

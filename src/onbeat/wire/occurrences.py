@@ -42,7 +42,7 @@ def event_of(job: Job, attempts: Sequence[Attempt]) -> ScheduleEvent:
     return ScheduleEvent(
         id=job.id,
         schedule_id=job.schedule_id or "",
-        run_time=job.occurrence or job.due_at,
+        run_time=job.run_time,
         status=tuple(status_history(job, attempts)),
         created_at=job.created_at,
     )

@@ -7,6 +7,7 @@ import pytest
 
 from onbeat.model.event import OWN_TYPES
 from onbeat.model.outcome import Lost
+from onbeat.model.page import OccurrenceFilter
 from onbeat.model.queue import Queue
 from onbeat.stores.mysql import migrate
 from onbeat.stores.mysql.connection import MysqlDriver, parse_dsn
@@ -14,7 +15,7 @@ from onbeat.stores.mysql.rows import job_row
 from onbeat.stores.mysql.store import MysqlStore
 from onbeat.stores.mysql.transaction import Row, Transaction
 from onbeat.stores.sql.pool import Pool
-from onbeat.testing.build import NOW, a_job
+from onbeat.testing.build import NOW, a_job, a_schedule
 from onbeat.testing.store_contract.steps import claim_jobs, end, ids_of, limit, stored_job
 from stores import own_event_types
 from stores.mysql.server import database, execute
@@ -73,6 +74,25 @@ async def test_jobs_of_the_first_version_go_on(monkeypatch: pytest.MonkeyPatch) 
         assert lost.keys() == set(ids_of(jobs))
         await end(store, lost[jobs[2].id], Lost("gone"))
         assert ids_of(await claim_jobs(store, limit=1)) == [jobs[2].id]
+        await store.close()
+
+
+async def test_a_migration_that_was_ended_half_way_goes_on() -> None:
+    with database() as url:
+        store = MysqlStore(url)
+        await store.open()
+        await store.close()
+        execute(
+            url,
+            "ALTER TABLE finished DROP KEY finished_by_occurrence",
+            "DELETE FROM onbeat_schema WHERE version >= 20",
+        )
+        store = MysqlStore(url)
+        await store.open()
+        page = await store.occurrence_jobs(
+            OccurrenceFilter(schedule_id=a_schedule().id, ended=True)
+        )
+        assert page.items == ()
         await store.close()
 
 

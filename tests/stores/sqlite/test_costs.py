@@ -8,13 +8,14 @@ import pytest
 
 from onbeat.model.ids import WorkerId
 from onbeat.model.outcome import Released
+from onbeat.model.page import OccurrenceFilter
 from onbeat.model.queue import Limits, Rate
 from onbeat.model.worker import remote_id
 from onbeat.rules.fairness import KEPT
 from onbeat.stores.sql.values import micros
 from onbeat.stores.sql.verbs import lateness
 from onbeat.stores.sqlite.store import SqliteStore
-from onbeat.testing.build import HOUR, MINUTE, NOW, a_job
+from onbeat.testing.build import HOUR, MINUTE, NOW, a_job, a_plan, a_schedule, an_occurrence
 from onbeat.testing.store_contract.steps import a_request, a_settlement
 
 FEW = 10
@@ -151,6 +152,32 @@ async def test_looking_for_lost_jobs_does_not_grow_with_timed_leases(store: Sqli
     before = await steps_of(store._reader._db, look)
     await lease(MANY)
     assert await steps_of(store._reader._db, look) <= before * MARGIN
+
+
+async def test_a_page_of_occurrences_does_not_grow_with_those_of_its_schedule(
+    store: SqliteStore,
+) -> None:
+    schedule = a_schedule()
+    await store.add_schedule(schedule, a_plan(schedule))
+
+    async def listed() -> int:
+        filter = OccurrenceFilter(schedule_id=schedule.id, ended=False)
+
+        async def look() -> None:
+            assert len((await store.occurrence_jobs(filter)).items) == filter.limit
+
+        await look()  # which opens the reader
+        return await steps_of(store._reader._db, look)
+
+    async def backfill(first: int, count: int) -> None:
+        instants = (NOW + number * MINUTE for number in range(first, first + count))
+        jobs = [an_occurrence(schedule, at, due_at=NOW) for at in instants]
+        assert await store.backfill(schedule.id, jobs, ()) == count
+
+    await backfill(0, 4 * FEW)
+    few = await listed()
+    await backfill(4 * FEW, MANY)
+    assert await listed() <= few * MARGIN
 
 
 async def test_naming_queues_again_writes_nothing(store: SqliteStore) -> None:

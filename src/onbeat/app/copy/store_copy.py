@@ -137,7 +137,7 @@ async def follow_deletion(source: Store, target: Store, id: ScheduleId, now: dat
 
 
 async def last_finished_at(store: Store, id: ScheduleId) -> datetime | None:
-    """When the last due of the schedule's ended jobs ended; None where none has ended."""
+    """When the job of its last run time that has ended did so; None where none has ended."""
     page = await store.occurrence_jobs(OccurrenceFilter(schedule_id=id, ended=True, limit=1))
     return page.items[0].finished_at if page.items else None
 

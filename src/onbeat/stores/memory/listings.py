@@ -14,7 +14,7 @@ from onbeat.model.schedule import Schedule, ScheduleStatus
 from onbeat.model.target import lane_of
 from onbeat.model.transition import Stats
 from onbeat.rules.job_filters import matches
-from onbeat.stores.memory.tables import ByTime, Tables
+from onbeat.stores.memory.tables import Tables
 
 
 def jobs_page(tables: Tables, filter: JobFilter) -> Page[Job]:
@@ -78,11 +78,7 @@ def mentions(schedule: Schedule, q: str | None) -> bool:
 
 
 def occurrences_page(tables: Tables, filter: OccurrenceFilter) -> Page[Job]:
-    index = tables.ended_of if filter.ended else tables.live
-    keys = index.get(filter.schedule_id, ByTime())
-    end = filter.offset + filter.limit
-    result = tuple(tables.jobs[id] for _, id in islice(reversed(keys), filter.offset, end))
-    return Page(result, total=len(keys))
+    return Page(tuple(tables.jobs[id] for id in tables.run_times.page(filter)))
 
 
 def queues(tables: Tables, now: datetime, sampled: Gauges | None) -> Sequence[Queue]:

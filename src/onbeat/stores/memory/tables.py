@@ -30,6 +30,7 @@ from onbeat.stores.memory.dispositions import DispositionTable
 from onbeat.stores.memory.end_tables import EndTables
 from onbeat.stores.memory.flow_index import FlowIndex, key_of
 from onbeat.stores.memory.history import HistoryTables
+from onbeat.stores.memory.run_times import RunTimes
 from onbeat.stores.memory.sorted_keys import SortedKeys
 from onbeat.stores.memory.wait_table import WaitTable
 
@@ -222,8 +223,7 @@ class Tables:
         self.awaits: dict[JobId, set[JobId]] = {}
         self.awaited_by: dict[JobId, set[JobId]] = {}
         self.ends, self.flows, self.history = EndTables(), FlowIndex(), HistoryTables()
-
-        self.hints: set[Hint] = set()
+        self.hints, self.run_times = set[Hint](), RunTimes()
 
     def put_job(self, job: Job) -> None:
         """Store the job in place of its former version."""
@@ -234,6 +234,7 @@ class Tables:
         self.jobs[job.id] = job
         self.ids.add(job.id)
         self.flows.add(job)
+        self.run_times.add(job)
         self.counts[job.state] += 1
         if job.is_final:
             self.index_ended(job)
@@ -279,6 +280,7 @@ class Tables:
     def unindex(self, job: Job) -> None:
         self.counts[job.state] -= 1
         self.flows.discard(job)
+        self.run_times.discard(job)
         if job.finished_at is not None:
             self.ended[job.state].discard((job.finished_at, job.id))
         if job.schedule_id is not None:

@@ -23,6 +23,7 @@ from onbeat.stores.sql.migrate import (
 )
 
 DUPLICATE_COLUMN = 1060
+DUPLICATE_INDEX = 1061
 UNKNOWN_COLUMN = 1054
 MIGRATION_SECONDS = 25  # below the timeout of statements
 MARIADB_MIN = (10, 6)  # SKIP LOCKED
@@ -119,7 +120,7 @@ async def run_once(transaction: Transaction, statement: str) -> None:
     try:
         await transaction.alter(statement)
     except errors.MySQLError as error:
-        if code_of(error) not in (DUPLICATE_COLUMN, UNKNOWN_COLUMN):
+        if code_of(error) not in (DUPLICATE_COLUMN, DUPLICATE_INDEX, UNKNOWN_COLUMN):
             raise
 
 

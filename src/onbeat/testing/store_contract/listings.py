@@ -1,5 +1,7 @@
 """Listings: filters, order and pages."""
 
+from operator import attrgetter
+
 import pytest
 
 from onbeat.model.ids import JobId
@@ -8,7 +10,7 @@ from onbeat.model.page import JobFilter, OccurrenceFilter, ScheduleFilter
 from onbeat.model.schedule import ScheduleStatus
 from onbeat.model.target import HttpTarget
 from onbeat.ports.store import Store
-from onbeat.testing.build import HOUR, NOW, a_job, a_schedule, an_id, an_occurrence
+from onbeat.testing.build import HOUR, MINUTE, NOW, a_job, a_schedule, an_id, an_occurrence
 from onbeat.testing.store_contract.steps import (
     FAILURE,
     add_planned,
@@ -219,4 +221,34 @@ class OccurrenceListingContract:
         filter = OccurrenceFilter(schedule_id=schedule.id, ended=False, limit=2, offset=1)
         page = await store.occurrence_jobs(filter)
         assert ids_of(page.items) == ids_of([jobs[3], jobs[2]])
-        assert page.total in (5, None)
+
+    @pytest.mark.parametrize("ended", [False, True])
+    async def test_occurrences_are_listed_by_run_time_whenever_they_are_due(
+        self, store: Store, *, ended: bool
+    ) -> None:
+        schedule = a_schedule()
+        late = [(0, 9), (2, 2), (4, 9), (1, 9), (3, 3)]  # a backfill, or another try, is due later
+        jobs = [
+            an_occurrence(schedule, NOW + at * HOUR, due_at=NOW + due * HOUR) for at, due in late
+        ]
+        by_hand = [
+            an_occurrence(schedule, occurrence=None, due_at=NOW + minutes * MINUTE)
+            for minutes in (90, 90, 600)
+        ]
+        await add_planned(store, schedule, *jobs)
+        await store.enqueue(by_hand)
+        if ended:
+            for job in await claim_jobs(store, now=NOW + 10 * HOUR):
+                await end(store, job, now=NOW + 10 * HOUR)
+        low, high = sorted(by_hand[:2], key=attrgetter("id"))
+        wanted = [by_hand[2], jobs[2], jobs[4], jobs[1], high, low, jobs[3], jobs[0]]
+        for limit in (1, 3, 8, 9):
+            pages = [
+                await store.occurrence_jobs(
+                    OccurrenceFilter(
+                        schedule_id=schedule.id, ended=ended, limit=limit, offset=offset
+                    )
+                )
+                for offset in range(0, 9, limit)
+            ]
+            assert ids_of([job for page in pages for job in page.items]) == ids_of(wanted)

@@ -1117,30 +1117,44 @@ NULL AS lease_until, started_at, finished_at, progress, cause_id
 FROM finished FORCE INDEX (PRIMARY) WHERE id IN %s;
 
 -- sql/verbs/jobs.py occurrence_jobs
-SELECT
-id, queue, priority, due_at, start_by, unique_key, schedule_id, occurrence, overlap, flow, token, attempt, lost, released, reason, cancel_reason, result, error,
-fault, NULL AS cursor_text, NULL AS suspicion, spec, state, 0 AS blocked_by, NULL AS worker,
-NULL AS lease_until, started_at, finished_at, progress, cause_id
-FROM finished FORCE INDEX (finished_of_schedule)
-WHERE schedule_id = %s
+SELECT id
+FROM (
+SELECT id, due_at, occurrence AS run_time FROM (
+SELECT id, due_at, occurrence FROM finished FORCE INDEX (finished_by_occurrence)
+WHERE schedule_id = %s AND occurrence IS NOT NULL
+ORDER BY occurrence DESC, due_at DESC, id DESC
+LIMIT %s
+) AS planned
+UNION ALL
+SELECT id, due_at, due_at AS run_time FROM (
+SELECT id, due_at, occurrence FROM finished FORCE INDEX (finished_by_occurrence)
+WHERE schedule_id = %s AND occurrence IS NULL
 ORDER BY due_at DESC, id DESC
+LIMIT %s
+) AS others
+) AS chosen
+ORDER BY run_time DESC, due_at DESC, id DESC
 LIMIT %s OFFSET %s;
 
 -- sql/verbs/jobs.py occurrence_jobs
-SELECT
-id, queue, priority, due_at, start_by, unique_key, schedule_id, occurrence, overlap, flow, token, attempt, lost, released, reason, cancel_reason, result, error,
-fault, cursor_text, suspicion, spec, IF(running, 'running', 'waiting') AS state, blocked_by,
-worker, lease_until, started_at, NULL AS finished_at, progress, NULL AS cause_id
-FROM jobs FORCE INDEX (jobs_of_schedule)
-WHERE schedule_id = %s
+SELECT id
+FROM (
+SELECT id, due_at, occurrence AS run_time FROM (
+SELECT id, due_at, occurrence FROM jobs FORCE INDEX (jobs_by_occurrence)
+WHERE schedule_id = %s AND occurrence IS NOT NULL
+ORDER BY occurrence DESC, due_at DESC, id DESC
+LIMIT %s
+) AS planned
+UNION ALL
+SELECT id, due_at, due_at AS run_time FROM (
+SELECT id, due_at, occurrence FROM jobs FORCE INDEX (jobs_by_occurrence)
+WHERE schedule_id = %s AND occurrence IS NULL
 ORDER BY due_at DESC, id DESC
+LIMIT %s
+) AS others
+) AS chosen
+ORDER BY run_time DESC, due_at DESC, id DESC
 LIMIT %s OFFSET %s;
-
--- sql/verbs/jobs.py occurrence_jobs
-SELECT total FROM (SELECT count(*) AS total FROM finished WHERE schedule_id = %s) AS counted;
-
--- sql/verbs/jobs.py occurrence_jobs
-SELECT total FROM (SELECT count(*) AS total FROM jobs WHERE schedule_id = %s) AS counted;
 
 -- sql/verbs/lateness.py list_heads
 SELECT line, queue, due_at, id

@@ -1315,34 +1315,44 @@ NULL::bigint AS lease_until, started_at, finished_at, progress, cause_id
 FROM finished  WHERE id = ANY($2::uuid[]);
 
 -- sql/verbs/jobs.py occurrence_jobs
-SELECT
-finished.id, queue, priority, due_at, start_by, unique_key, schedule_id, occurrence, overlap, flow, token, coalesce(attempt, token) AS attempt,
-coalesce(lost, 0::smallint) AS lost, coalesce(released, 0::smallint) AS released, reason,
-cancel_reason, result, error, fault, NULL::text AS cursor, NULL::text AS suspicion, lane,
-coalesce(created_at, due_at) AS created_at, spec, state, 0 AS blocked_by, NULL::text AS worker,
-NULL::bigint AS lease_until, started_at, finished_at, progress, cause_id
-FROM finished
-WHERE schedule_id = $1
-ORDER BY due_at DESC, id DESC
-LIMIT $2 OFFSET $3;
+SELECT id
+FROM (
+SELECT id, due_at, occurrence AS run_time FROM (
+SELECT id, due_at, occurrence FROM finished
+WHERE schedule_id = $1 AND occurrence IS NOT NULL
+ORDER BY occurrence DESC, due_at DESC, id DESC
+LIMIT $2
+) AS planned
+UNION ALL
+SELECT id, due_at, due_at AS run_time FROM (
+SELECT id, due_at, occurrence FROM finished
+WHERE schedule_id = $3 AND occurrence IS NULL
+ORDER BY occurrence DESC, due_at DESC, id DESC
+LIMIT $4
+) AS others
+) AS chosen
+ORDER BY run_time DESC, due_at DESC, id DESC
+LIMIT $5 OFFSET $6;
 
 -- sql/verbs/jobs.py occurrence_jobs
-SELECT
-jobs.id, queue, priority, due_at, start_by, unique_key, schedule_id, occurrence, overlap, flow, token, attempt, lost, released, reason, cancel_reason, result, error,
-fault, cursor, suspicion, lane, created_at, spec
-, CASE WHEN running THEN 'running' ELSE 'waiting' END AS state, blocked_by,
-worker, lease_until, started_at, NULL::bigint AS finished_at, progress,
-NULL::uuid AS cause_id
-FROM jobs
-WHERE schedule_id = $1
-ORDER BY due_at DESC, id DESC
-LIMIT $2 OFFSET $3;
-
--- sql/verbs/jobs.py occurrence_jobs
-SELECT total FROM (SELECT count(*) AS total FROM finished WHERE schedule_id = $1) AS counted;
-
--- sql/verbs/jobs.py occurrence_jobs
-SELECT total FROM (SELECT count(*) AS total FROM jobs WHERE schedule_id = $1) AS counted;
+SELECT id
+FROM (
+SELECT id, due_at, occurrence AS run_time FROM (
+SELECT id, due_at, occurrence FROM jobs
+WHERE schedule_id = $1 AND occurrence IS NOT NULL
+ORDER BY occurrence DESC, due_at DESC, id DESC
+LIMIT $2
+) AS planned
+UNION ALL
+SELECT id, due_at, due_at AS run_time FROM (
+SELECT id, due_at, occurrence FROM jobs
+WHERE schedule_id = $3 AND occurrence IS NULL
+ORDER BY occurrence DESC, due_at DESC, id DESC
+LIMIT $4
+) AS others
+) AS chosen
+ORDER BY run_time DESC, due_at DESC, id DESC
+LIMIT $5 OFFSET $6;
 
 -- sql/verbs/lateness.py list_heads
 SELECT queue, priority, lane, due_at, id

@@ -1129,26 +1129,46 @@ SELECT record FROM onbeat_ended_jobs  WHERE id IN (SELECT value FROM json_each(?
 );
 
 -- sql/verbs/jobs.py occurrence_jobs
-SELECT json_group_array(json_array(record)) FROM (SELECT record
-FROM onbeat_ended_jobs
-WHERE schedule_id = ?
-ORDER BY due_at DESC, id DESC
+SELECT json_group_array(json_array(id)) FROM (SELECT id
+FROM (
+SELECT id, due_at, occurrence AS run_time FROM (
+SELECT id, due_at, occurrence FROM onbeat_finished INDEXED BY onbeat_finished_by_occurrence
+WHERE schedule_id = ? AND occurrence IS NOT NULL
+ORDER BY occurrence DESC, due_at DESC, id DESC
+LIMIT ?
+) AS planned
+UNION ALL
+SELECT id, due_at, due_at AS run_time FROM (
+SELECT id, due_at, occurrence FROM onbeat_finished INDEXED BY onbeat_finished_by_occurrence
+WHERE schedule_id = ? AND occurrence IS NULL
+ORDER BY occurrence DESC, due_at DESC, id DESC
+LIMIT ?
+) AS others
+) AS chosen
+ORDER BY run_time DESC, due_at DESC, id DESC
 LIMIT ? OFFSET ?
 );
 
 -- sql/verbs/jobs.py occurrence_jobs
-SELECT json_group_array(json_array(record)) FROM (SELECT record
-FROM onbeat_live_jobs
-WHERE schedule_id = ?
-ORDER BY due_at DESC, id DESC
+SELECT json_group_array(json_array(id)) FROM (SELECT id
+FROM (
+SELECT id, due_at, occurrence AS run_time FROM (
+SELECT id, due_at, occurrence FROM onbeat_jobs INDEXED BY onbeat_jobs_by_occurrence
+WHERE schedule_id = ? AND occurrence IS NOT NULL
+ORDER BY occurrence DESC, due_at DESC, id DESC
+LIMIT ?
+) AS planned
+UNION ALL
+SELECT id, due_at, due_at AS run_time FROM (
+SELECT id, due_at, occurrence FROM onbeat_jobs INDEXED BY onbeat_jobs_by_occurrence
+WHERE schedule_id = ? AND occurrence IS NULL
+ORDER BY occurrence DESC, due_at DESC, id DESC
+LIMIT ?
+) AS others
+) AS chosen
+ORDER BY run_time DESC, due_at DESC, id DESC
 LIMIT ? OFFSET ?
 );
-
--- sql/verbs/jobs.py occurrence_jobs
-SELECT json_group_array(json_array(total)) FROM (SELECT total FROM (SELECT count(*) AS total FROM onbeat_finished WHERE schedule_id = ?) AS counted);
-
--- sql/verbs/jobs.py occurrence_jobs
-SELECT json_group_array(json_array(total)) FROM (SELECT total FROM (SELECT count(*) AS total FROM onbeat_jobs WHERE schedule_id = ?) AS counted);
 
 -- sql/verbs/lateness.py list_heads
 SELECT json_group_array(json_array(queue, priority, lane, grouped, due_at, id)) FROM (SELECT queue, priority, lane, grouped, due_at, id

@@ -146,17 +146,32 @@ async def select_first(
 
 
 async def occurrence_jobs(session: Session, filter: OccurrenceFilter) -> Page[Job]:
-    form = session.forms.jobs
-    table = form.ended if filter.ended else form.live
+    """There is no total, as counting them all is expensive."""
+    table = session.forms.jobs.ended if filter.ended else session.forms.jobs.live
+    index = session.dialect.use_index(f"{table.name}_by_occurrence")
+    # Two walks along one index: jobs without an occurrence come by their due time.
+    walks = [
+        f"""
+        SELECT id, due_at, {at} AS run_time FROM (
+          SELECT id, due_at, occurrence FROM onbeat.{table.name} {index}
+          WHERE schedule_id = ? AND {which}
+          ORDER BY {order}due_at DESC, id DESC
+          LIMIT ?
+        ) AS {name}
+        """  # noqa: S608  values are bound
+        for name, at, which, order in (
+            ("planned", "occurrence", "occurrence IS NOT NULL", "occurrence DESC, "),
+            ("others", "due_at", "occurrence IS NULL", session.dialect.of_null("occurrence")),
+        )
+    ]
     rest = f"""
-        FROM onbeat.{table.view} {session.dialect.use_index(f"{table.name}_of_schedule")}
-        WHERE schedule_id = ?
-        ORDER BY due_at DESC, id DESC
+        FROM ({" UNION ALL ".join(walks)}) AS chosen
+        ORDER BY run_time DESC, due_at DESC, id DESC
         LIMIT ? OFFSET ?
     """
-    rows = await session.select(
-        table.columns, rest, filter.schedule_id, filter.limit, filter.offset
-    )
-    count = f"SELECT count(*) AS total FROM onbeat.{table.name} WHERE schedule_id = ?"  # noqa: S608  values are bound
-    ((total,),) = await session.select("total", f"FROM ({count}) AS counted", filter.schedule_id)
-    return Page(items=tuple(map(form.read, rows)), total=total)
+    walked = (filter.schedule_id, filter.offset + filter.limit)
+    rows = await session.select("id", rest, *walked, *walked, filter.limit, filter.offset)
+    ids = [JobId(str(id)) for (id,) in rows]
+    found = await jobs_by_id(session, ids) if ids else {}
+    listed = (found[id] for id in ids if id in found)
+    return Page(items=tuple(job for job in listed if job.is_final == filter.ended))
