@@ -231,7 +231,7 @@ def line(job: dict[str, Any], last: dict[str, Any], workers: dict[str, str]) -> 
     finished = datetime.fromisoformat(last["finished"]).astimezone()
     started, due = (datetime.fromisoformat(text) for text in (last["started"], job["run_at"]))
     late = (started - due).total_seconds() * 1_000
-    is_remote = last["worker"].startswith("remote:")
+    is_remote = last["worker"].startswith(("remote:", "carrier:calls:"))
     worker = REMOTE if is_remote else workers.get(last["worker"], "another")
     colour = "green" if job["state"] == "succeeded" else "red"
     return (

@@ -106,9 +106,9 @@ def with_late_answers(_seed: int) -> SimulationOptions:
 def test_a_claim_that_is_answered_after_its_leases_ended_is_missed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert not found(15, options_of=with_late_answers)
+    assert not found(30, options_of=with_late_answers)
     monkeypatch.setattr(LeaseGuard, "on_claimed", lambda *_: None)
-    assert found(15, options_of=with_late_answers) & {"I4"}
+    assert found(30, options_of=with_late_answers) & {"I4"}
 
 
 def careless(watch: Watch, workers: Iterable[WorkerRecord], monotonic: float, **_: bool) -> Watch:
