@@ -154,6 +154,18 @@ async def test_a_schedule_stored_with_a_zone_in_doubt_goes_on_and_is_told() -> N
     assert [at.hour for at in await waiting(store)] == [9]
 
 
+async def test_a_zone_in_doubt_within_the_text_of_a_rule_is_told() -> None:
+    data, told = Data(), RecordingTelemetry()
+    text = "DTSTART;TZID=Factory:20200101T090000\nRRULE:FREQ=DAILY"
+    store = await planned(RecurrenceSpec("rrule", text), "2020a", data)
+
+    await replanner(store, data, told).replan_outdated()
+
+    assert [reason for _, reason in told.of("zone_in_doubt")] == [
+        "'Factory' is no place; use an IANA name such as Europe/Berlin"
+    ]
+
+
 async def test_a_zone_in_doubt_of_a_window_is_told() -> None:
     data, told = Data(), RecordingTelemetry()
     store = await planned(BERLIN, "2020a", data)

@@ -57,7 +57,7 @@ class Evidence(Enum):
     left all of its sessions on the store's server, and connected no more. SILENT: its
     worker sent no heartbeat for its whole lease, while the observer could write to the store.
     EXPIRED: its timed lease was not renewed. ROWLESS: the store has no row of that worker.
-    UNANSWERED: it was a call, and no remote worker was heard of; maybe none is there to take it.
+    UNANSWERED: it was a call that no remote worker answered; maybe none is there to take it.
     """
 
     ENDED = "ended"
@@ -74,7 +74,7 @@ class Lost(msgspec.Struct, frozen=True, tag=True, gc=False):
     `company` is how many jobs were lost with that worker, this one included; 0 where the job had
     its own process and only that died. `is_shared`: other workers died at the same time, so the
     cause may lie outside their jobs. `returned` counts earlier losses of this job whose worker sent
-    a heartbeat later, so that it had not died; `unanswered` those of which no worker was heard.
+    a heartbeat later, so that it had not died; `unanswered` counts earlier calls without an answer.
     """
 
     reason: str

@@ -47,7 +47,7 @@ async def explain(context: OperationContext, request: JobById) -> Explanation:
 
 
 def is_call(job: Job) -> bool:
-    """Whether its call is in flight, and no worker has been heard of; it may be told to stop."""
+    """Whether its call is in flight and unanswered, and nobody has cancelled the job."""
     return is_carried(job.worker) and job.lease_until is not None and job.cancel_reason is None
 
 

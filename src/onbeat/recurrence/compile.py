@@ -82,7 +82,10 @@ def reads_clock(spec: RecurrenceSpec) -> bool:
 
 
 def without_idle_zone(spec: RecurrenceSpec) -> RecurrenceSpec:
-    """What the rule's instants depend on: two rules of which this is the same fire alike."""
+    """The rule without time zones that do not change when it fires.
+
+    Two rules fire at the same instants if this is equal for both.
+    """
     members = tuple(map(without_idle_zone, spec.members))
     if reads_clock(spec):
         return msgspec.structs.replace(spec, members=members) if members else spec

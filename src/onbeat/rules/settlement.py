@@ -145,10 +145,10 @@ def rescue(job: Job, last: Lost, now: datetime, chance: float) -> Job:
 
 
 def call_again(job: Job, last: Lost, now: datetime, chance: float) -> Job:
-    """No worker may have been there, so this proves nothing, as often as it happens.
+    """The job waits for another call; an unanswered call is no evidence against it.
 
-    The attempt counts, so that a late result of it is told from one of the next. It may not have
-    begun, so its expiry still applies.
+    The attempt number rises, so that a late result does not count for the next call. The job may
+    not have started, so its expiry still applies.
     """
     due_at = now + job.retry.delay_after(1, chance)
     error = error_after_loss(job, last.reason)

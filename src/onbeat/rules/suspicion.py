@@ -76,7 +76,7 @@ def returned_after(attempts: Iterable[Attempt], workers: Iterable[WorkerRecord])
 
 
 def unanswered_among(attempts: Iterable[Attempt]) -> int:
-    """How many of the attempts were calls of which no remote worker was heard."""
+    """How many of the attempts were calls that no remote worker answered."""
     return sum(map(is_unanswered, attempts))
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from onbeat.model.plan import Plan
 from onbeat.model.schedule import Schedule
 from onbeat.recurrence import compile_spec
-from onbeat.recurrence.compile import zones_of
+from onbeat.recurrence.compile import zones_named_in
 from onbeat.recurrence.zones import doubt_of
 from onbeat.rules.calendar import shifted
 from onbeat.rules.plans import (
@@ -45,7 +45,7 @@ CAME_BEFORE: Final = "zone data changed: its time of day had come before"
 
 def doubts_of_zones(schedule: Schedule) -> list[str]:
     """Why a new schedule with these zones would be refused, which this one was not."""
-    names = zones_of(schedule.recurrence) | {one.timezone for one in schedule.window}
+    names = {*zones_named_in(schedule.recurrence), *(one.timezone for one in schedule.window)}
     return [doubt for name in sorted(names) if (doubt := doubt_of(name))]
 
 
